@@ -119,20 +119,11 @@ C = TypeVar("C", bound=Choice)
 class Actor(ABC, Generic[C]):
     """Steps all envs with the newest weights while `exchange.learning` is held.
 
-    Args:
-        env: the envs, already reset.
-        policy: the actor's own copy of the module that chooses actions.
-        weights: holds the newest weights of that module.
-        exchange: receives the steps.
-        observations: the envs' newest observations, with a first axis of n.
-        normalize: the env's `VecNormalize`, or None.
-        late: the actions to play while the policy is late, or None to wait for the policy.
-
-    Attributes:
-        observations: the envs' newest observations.
-        gaps: the time from each observation to its action.
-        late_steps: number of steps with late actions. A step of all envs counts once.
-        weights: as given.
+    The envs are already reset, and `observations` are their newest ones, with a first axis of n.
+    `policy` is the actor's own copy of the module that chooses actions; `weights` holds the newest
+    weights of that module. `exchange` receives the steps. `late` has the actions to play while the
+    policy is late, or is None to wait for the policy. `gaps` has the time from each observation to
+    its action. `late_steps` counts the steps with late actions, a step of all envs once.
     """
 
     def __init__(
@@ -180,12 +171,7 @@ class Actor(ABC, Generic[C]):
 
     @abstractmethod
     def _choose_late(self, chosen: C, played: NDArray[Any]) -> C:
-        """A choice of late actions.
-
-        Args:
-            chosen: the last choice of the policy.
-            played: the late actions, as the envs receive them.
-        """
+        """A choice of late actions, as the envs receive them, after the policy's last choice."""
 
     @abstractmethod
     def _exchange(self, choice: C, played: Played) -> bool:
@@ -361,12 +347,7 @@ T = TypeVar("T")
 
 
 class LateActions:
-    """The late actions of a training.
-
-    Args:
-        after_s: how long the envs may wait for the policy's actions.
-        on_late: see `ActsWhileLearning`.
-    """
+    """The late actions of a training; the arguments are explained in `ActsWhileLearning`."""
 
     def __init__(self, after_s: float, on_late: OnLate) -> None:
         self.after_s = after_s
@@ -375,8 +356,7 @@ class LateActions:
     def actions(self, chosen: NDArray[Any], n_late: int) -> NDArray[Any]:
         """The actions for all envs in the late step number `n_late` after the policy's actions.
 
-        Raises:
-            ConfigError: the user's function returned another shape than that of `chosen`.
+        `ConfigError` if the user's function did not return actions in the shape of `chosen`.
         """
         if isinstance(self._on_late, str):
             return chosen
@@ -395,10 +375,7 @@ def check_late_actions(
 ) -> None:
     """Raise `ConfigError` if late actions cannot be made from these settings.
 
-    Args:
-        after_s: see `ActsWhileLearning`.
-        on_late: see `ActsWhileLearning`.
-        action_space: the space of one env's actions; None if it is not known yet.
+    `action_space` is the space of one env's actions; None if it is not known yet.
     """
     if after_s is None:
         if not isinstance(on_late, str) or on_late != "repeat":
@@ -428,14 +405,8 @@ class Chooser:
     def chosen_within(self, timeout_s: float | None, choose: Callable[[], T]) -> T | None:
         """The result of the pending call of `choose`, or None if it is not there in time.
 
-        If no call is pending, begin one.
-
-        Args:
-            timeout_s: None to wait until the result is there.
-            choose: called in the other thread.
-
-        Raises:
-            Exception: the error of `choose`.
+        If no call is pending, begin one in the other thread. Without `timeout_s`, wait until the
+        result is there. An error of `choose` is raised.
         """
         if self._pending is None:
             self._pending = self._executor.submit(choose)
@@ -493,10 +464,8 @@ COPIED: Final = WeightVersion(0, {})
 class Weights:
     """The newest version of the policy's weights; written by the learner, read by the actor.
 
-    Args:
-        policy: the learner's module.
-        copied: the actor's copy of it. If a callback has changed the policy since, the policy's
-            weights are published.
+    If a callback has changed the policy since the actor's copy of it was made, the policy's
+    weights are published.
     """
 
     def __init__(self, policy: BaseModel, copied: BaseModel) -> None:

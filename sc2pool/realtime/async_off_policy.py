@@ -81,14 +81,10 @@ class PlayedStep(NamedTuple):
 
 
 class StepQueue:
-    """The steps that the learner has not taken yet.
+    """The steps that the learner has not taken yet; for `learning` see `Exchange`.
 
-    Args:
-        game_waits: True if the actor waits after each rollout until the learner has taken it.
-
-    Attributes:
-        learning: see `Exchange`.
-        full: number of steps after which the actor waited because the queue was full.
+    If `game_waits`, the actor waits after each rollout until the learner has taken it. `full` is
+    the number of steps after which the actor waited because the queue was full.
     """
 
     def __init__(self, *, game_waits: bool) -> None:
@@ -120,8 +116,7 @@ class StepQueue:
     def take(self) -> PlayedStep:
         """Wait for the oldest step and remove it; called by the learner.
 
-        Raises:
-            BaseException: the error given to `fail`, once all steps were taken.
+        Once all steps were taken, the error given to `fail` is raised.
         """
         while True:
             error = self._error  # read first, because it is set after the last step was added
@@ -149,8 +144,7 @@ class StepQueue:
 class UpdateRatio:
     """Counts the updates of one `learn`: those that SB3 would have made, and those made.
 
-    Args:
-        gradient_steps: as SB3's argument: updates per rollout, or below 0 for one per env step.
+    `gradient_steps` is SB3's argument: updates per rollout, or below 0 for one per env step.
     """
 
     def __init__(self, gradient_steps: int) -> None:
@@ -209,14 +203,8 @@ class _Transition:
 class OffPolicyActor(Actor[OffPolicyChoice]):
     """Puts steps into a queue.
 
-    Args:
-        model: the learner's model, after `_setup_learn`.
-        policy: the actor's own copy of the model's policy.
-        steps: receives the steps.
-
-    Attributes:
-        steps: as given.
-        original_observations: the newest observations before `VecNormalize`, else the last ones.
+    `model` is the learner's, after `_setup_learn`, and `policy` the actor's own copy of its policy.
+    `original_observations` are the newest observations before `VecNormalize`, else the last ones.
     """
 
     def __init__(self, model: AsyncOffPolicy, policy: BasePolicy, steps: StepQueue) -> None:

@@ -362,11 +362,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         return clock.act(self._period, now_s)
 
     def _wait_for_tick(self, due: int) -> None:
-        """Wait for the end of the period.
-
-        Raises:
-            GameFault: the game has ended, or its time stands still.
-        """
+        """Wait for the end of the period; `GameFault` if the game has ended or stands still."""
         newest, moved = -1, Deadline.after(self.frozen_after_s)
         while (tick := self._ticks()) < due:
             self._check_game()
@@ -409,11 +405,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         return seen if isinstance(seen, StepResult) else StepResult(seen)
 
     def _check_change(self, observation: ObsT) -> None:
-        """Check that the observation still changes, if the game reports no ticks.
-
-        Raises:
-            GameFault: it has been exactly the same for too long.
-        """
+        """Without ticks, raise `GameFault` if the observation has been the same for too long."""
         if self.frozen_after_s is None or self.period_ticks:
             return
         # A hash, because a subclass may return the same array with other content. Count periods,
@@ -515,14 +507,7 @@ _ENDS_WITHIN_S: Final = 5.0
 
 
 class GameProcess:
-    """The process of a game, which this program need not have started.
-
-    Args:
-        pid: the pid of the process.
-
-    Raises:
-        GameFault: the process does not exist.
-    """
+    """The process of a game, not necessarily started here; `GameFault` if it does not exist."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -568,13 +553,9 @@ class GameProcess:
 class RunningClock:
     """A clock that stands still while a process is stopped.
 
-    Args:
-        process: the process.
-        interval_s: time between two looks at the process, which is the clock's accuracy. On Windows
-            a look takes long, so the time between two looks may be longer.
-
-    Attributes:
-        stopped_s: seconds for which the process was stopped, at the last look.
+    `stopped_s` is how long the process was stopped, in seconds, at the last look. `interval_s`, the
+    time between two looks at the process, is the clock's accuracy. On Windows a look takes long, so
+    the time between two looks may be longer.
     """
 
     def __init__(self, process: GameProcess, interval_s: float) -> None:

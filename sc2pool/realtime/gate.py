@@ -226,11 +226,7 @@ class _Game(Protocol):
 
 
 class _StoppedByTheSystem:
-    """A process tree that the system stops.
-
-    Args:
-        root: pid and creation time of the tree's root.
-    """
+    """A process tree that the system stops; `root` is the pid and creation time of its root."""
 
     def __init__(self, root: tuple[int, float]) -> None:
         self._root = root

@@ -28,12 +28,9 @@ _REMEDY: Final = (
 
 @dataclass(frozen=True)
 class Fragment:
-    """The games that an env runner plays for one sample.
+    """The games that an env runner plays for one sample, in parallel.
 
-    Attributes:
-        steps: env steps in each env. 1 for whole episodes, whose length is unknown.
-        envs: number of envs. Their games run in parallel.
-        step_mul: game loops per env step.
+    `steps` are the env steps in each env, 1 for whole episodes, whose length is unknown.
     """
 
     steps: int
@@ -53,11 +50,7 @@ class Fragment:
 
 
 def check_fragment(fragment: Fragment, timeout_s: float | None) -> None:
-    """Check that a fragment can be complete within `timeout_s`; None for no limit.
-
-    Raises:
-        SampleTimeoutError: the fragment takes at least that long.
-    """
+    """Raise `SampleTimeoutError` if a fragment takes `timeout_s` or longer; None for no limit."""
     if timeout_s is None or fragment.minimum_s < timeout_s:
         return
     longest = ceil(timeout_s * LOOPS_PER_S / fragment.step_mul) - 1
@@ -82,13 +75,8 @@ class Discards:
     def after_training_step(self, discarded: int, steps: int, timeout_s: float | None) -> None:
         """Check the counters after one of RLlib's training steps (samples, then an update).
 
-        Args:
-            discarded: number of samples discarded since the training began.
-            steps: number of env steps learned from since the training began.
-            timeout_s: how long RLlib waits.
-
-        Raises:
-            SampleTimeoutError: all samples of the last two training steps were discarded.
+        `discarded` samples and env `steps` learned from are counts since the training began.
+        `SampleTimeoutError` if all samples of the last two training steps were discarded.
         """
         newly_discarded, self._discarded = discarded - self._discarded, discarded
         empty, self._steps = steps == self._steps, steps

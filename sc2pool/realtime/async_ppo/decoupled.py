@@ -37,16 +37,10 @@ _EVALUATION_BATCH: Final = 1024
 def importance_weights(
     proximal_log_prob: th.Tensor, behaviour_log_prob: th.Tensor, cap: float
 ) -> th.Tensor:
-    """min(π_proximal / π_behaviour, cap) of each action.
+    """min(π_proximal / π_behaviour, cap) of each action, float (n,), without a gradient.
 
-    Args:
-        proximal_log_prob: float (n,).
-        behaviour_log_prob: float (n,). Infinity, and so weight 0, for an action that the policy has
-            not chosen.
-        cap: upper bound of a weight, which bounds the variance of the gradient.
-
-    Returns:
-        float (n,), without a gradient.
+    The log-probs are float (n,). That of the behaviour policy is infinity, so the weight is 0, for
+    an action that the policy has not chosen. The cap bounds the variance of the gradient.
     """
     return th.exp(proximal_log_prob - behaviour_log_prob).clamp(max=cap).detach()
 
@@ -60,12 +54,8 @@ def policy_loss(
 ) -> th.Tensor:
     """PPO's clipped surrogate loss around the proximal policy, with weights; a scalar to minimise.
 
-    Args:
-        advantages: float (n,), normalised or not.
-        log_prob: float (n,), of the current policy.
-        proximal_log_prob: float (n,).
-        weights: float (n,), from `importance_weights`.
-        clip_range: the ratio current / proximal is clipped to 1 ± `clip_range`.
+    All tensors are float (n,); `log_prob` is of the current policy, and the advantages may be
+    normalised. The ratio current / proximal is clipped to 1 ± `clip_range`.
     """
     ratio = th.exp(log_prob - proximal_log_prob)
     clipped = th.clamp(ratio, 1 - clip_range, 1 + clip_range)
@@ -84,11 +74,9 @@ class _Terms(NamedTuple):
 
 
 def update(model: PPO, weight_cap: float) -> None:
-    """Update the model's policy with its rollout buffer.
+    """Update the model's policy with its rollout buffer; importance weights are up to `weight_cap`.
 
-    Args:
-        model: the model. Its rollout buffer is full and has the behaviour policy's log-probs.
-        weight_cap: upper bound of an importance weight.
+    The buffer is full and has the behaviour policy's log-probs.
     """
     model._update_learning_rate(model.policy.optimizer)
     progress = model._current_progress_remaining
@@ -139,11 +127,7 @@ def update(model: PPO, weight_cap: float) -> None:
 
 
 def buffer_log_probs(model: PPO) -> tuple[th.Tensor, th.Tensor]:
-    """Log-probs of the actions in the rollout buffer, in its order.
-
-    Returns:
-        float (n,) of the model's current policy, and float (n,) of the behaviour policy.
-    """
+    """Log-probs, float (n,), of the buffer's actions: of the current and the behaviour policy."""
     model.policy.set_training_mode(False)
     now, behaviour = [], []
     with th.no_grad():

@@ -89,18 +89,11 @@ Rollout = list[ExchangedStep]
 
 
 class RolloutStore:
-    """Holds one rollout in progress, and at most one complete rollout that waits.
+    """Holds one rollout in progress, and at most one complete rollout, of `n_steps`, that waits.
 
-    Args:
-        n_steps: number of steps in a complete rollout.
-        game_waits: True if the actor waits after a rollout until the learner has taken it.
-
-    Attributes:
-        learning: a lock that the learner holds while the actor acts. Its release ends the actor. No
-            interrupt can come between the end of a lock's `with` block and its release.
-        dropped_steps: steps dropped because the learner was too slow. A step of all envs counts
-            once.
-        stale_steps: steps discarded because they were too old when the learner took them.
+    If `game_waits`, the actor waits after a rollout until the learner has taken it. For `learning`
+    see `Exchange`. `dropped_steps` counts steps dropped because the learner was too slow, a step of
+    all envs once. `stale_steps` counts steps that were too old when the learner took them.
     """
 
     def __init__(self, n_steps: int, *, game_waits: bool = False) -> None:
@@ -119,11 +112,7 @@ class RolloutStore:
         self._error: BaseException | None = None
 
     def add(self, step: ExchangedStep) -> bool:
-        """Append a step to the rollout in progress; called by the actor.
-
-        Returns:
-            True if the rollout is complete now.
-        """
+        """Append the actor's step to the rollout in progress; return True if it is complete now."""
         with self._lock:
             rollout = self._in_progress
             rollout.append(step)
@@ -153,11 +142,8 @@ class RolloutStore:
     def take(self, oldest_version: int) -> Rollout:
         """Wait for the next rollout with at least one step; called by the learner.
 
-        Args:
-            oldest_version: rollouts that begin with older weights are discarded.
-
-        Raises:
-            BaseException: the error given to `fail`, once all earlier rollouts were taken.
+        Rollouts that begin with older weights than `oldest_version` are discarded. Once all earlier
+        rollouts were taken, the error given to `fail` is raised.
         """
         while True:
             error = self._error  # read first, because it is set after the last step was added
@@ -181,8 +167,7 @@ class RolloutStore:
     def follow(self, rollout: Rollout) -> Iterator[ExchangedStep]:
         """Yield the steps of a rollout from `take`, each as soon as the actor has added it.
 
-        Raises:
-            BaseException: the error given to `fail`, in place of the first missing step.
+        The error given to `fail` is raised in place of the first missing step.
         """
         for index in range(self._n_steps):
             error = self._error
@@ -211,22 +196,11 @@ class PPOChoice:
 
 
 class PPOActor(Actor[PPOChoice]):
-    """Puts steps into rollouts.
+    """Puts steps into rollouts; the other arguments are those of `Actor`.
 
-    Args:
-        env: see `Actor`.
-        policy: see `Actor`.
-        weights: see `Actor`.
-        rollouts: receives the steps.
-        observations: see `Actor`.
-        episode_starts: bool (n,). True if the observation is the first of an episode.
-        noise_period: number of steps after which a policy with gSDE draws new exploration noise.
-        normalize: see `Actor`. The statistics change only between rollouts.
-        late: see `Actor`.
-
-    Attributes:
-        episode_starts: as above, for the newest observations.
-        rollouts: as given.
+    `episode_starts`, bool (n,), is True if the newest observation is the first of an episode. A
+    policy with gSDE draws new exploration noise after `noise_period` steps. The statistics of
+    `normalize` change only between rollouts.
     """
 
     def __init__(

@@ -67,12 +67,8 @@ class Updated:
 class UpdateProcess(ChildProcess):
     """Starts the child process, and waits until it has loaded the model.
 
-    Args:
-        model: the model to update.
-
-    Raises:
-        LearnerError: the process has exited, or uses no CPU time.
-        Exception: the model's policy cannot be pickled, or its modules cannot be imported there.
+    `LearnerError` if the process has exited, or uses no CPU time. Another error if the model's
+    policy cannot be pickled, or its modules cannot be imported there.
     """
 
     def __init__(self, model: PPO) -> None:
@@ -87,11 +83,9 @@ class UpdateProcess(ChildProcess):
         )
 
     def update(self, model: PPO) -> None:
-        """Do `model.train()` in the child process.
+        """Do `model.train()` in the child process, and raise its error.
 
-        Raises:
-            LearnerError: the process has exited, or uses no CPU time.
-            Exception: the error of `train`.
+        `LearnerError` if the process has exited, or uses no CPU time.
         """
         packed = Packed(model)
         updated: Updated = self.request(packed.data)
@@ -136,15 +130,10 @@ _OBJECTS = (nn.Module, th.optim.Optimizer)
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
-    """Pickles a model, or a part of one.
+    """Pickles a model without its attributes in `left_out`, or a part of a model.
 
-    Args:
-        model: the model, pickled without its attributes in `left_out`.
-        numbers: numbers to write in place of objects, by the objects' ids. None to collect objects
-            in `parts`.
-
-    Attributes:
-        parts: the collected objects: the model, and its modules, tensors and optimizers.
+    `numbers` has numbers to write in place of objects, by the objects' ids. Without it, the model,
+    and its modules, tensors and optimizers, are collected in `parts`.
     """
 
     def __init__(
@@ -202,11 +191,7 @@ def _holds_values(value: Any) -> bool:
 
 
 def copied(policy: P) -> P:
-    """A copy of the policy with all changes of the user, without optimizers.
-
-    Raises:
-        Exception: the error of pickling it, with a note.
-    """
+    """A copy of the policy with all changes of the user, without optimizers; or pickle's error."""
     file = io.BytesIO()
     attributes = (value for module in policy.modules() for value in vars(module).values())
     optimizers = {id(value): 0 for value in attributes if isinstance(value, th.optim.Optimizer)}
@@ -223,17 +208,10 @@ def copied(policy: P) -> P:
 
 
 class Packed:
-    """A model's state for one update, and the objects in it.
+    """A model's state for one update, pickled as `data` for `Unpacked`, and the objects in it.
 
-    Args:
-        model: the model to send.
-        with_inputs: whether to send the rollout buffer, which an update needs.
-
-    Attributes:
-        data: the pickled state, for `Unpacked`.
-
-    Raises:
-        Exception: the error of pickling the policy, with a note.
+    With `with_inputs`, the rollout buffer is sent, too, which an update needs. An error of pickling
+    the policy is raised with a note.
     """
 
     def __init__(self, model: PPO, *, with_inputs: bool = True) -> None:
@@ -285,14 +263,7 @@ def _can_travel(model: PPO, value: Any) -> bool:
 
 
 class Unpacked:
-    """A model in the process that computes its update.
-
-    Args:
-        data: `Packed.data`.
-
-    Attributes:
-        model: the model, without env and logger.
-    """
+    """A model from `Packed.data`, without env and logger, in the process that updates it."""
 
     def __init__(self, data: bytes) -> None:
         unpickler = pickle.Unpickler(io.BytesIO(data))
@@ -323,10 +294,7 @@ class Unpacked:
         return pickle.dumps((tensors, entries), protocol=pickle.HIGHEST_PROTOCOL)
 
     def _entries(self) -> Iterator[tuple[tuple[int, str], bytes | None]]:
-        """The pickled attributes of all parts, each with its part's number and its name.
-
-        None in place of an attribute that cannot be pickled.
-        """
+        """The pickled attributes of all parts, by part and name; None if one cannot be pickled."""
         for number, part in enumerate(self._parts):
             if isinstance(part, th.Tensor):
                 continue

@@ -21,11 +21,7 @@ Area = tuple[int, int, int, int]
 
 
 class Capture:
-    """Captures the screen of one display; a capture of 320 × 240 takes about a millisecond.
-
-    Args:
-        display: name of the display, for example `":1"`; None for Windows' desktop.
-    """
+    """Captures the screen of a display, None for Windows' desktop; 320 × 240 takes about 1 ms."""
 
     def __init__(self, display: str | None) -> None:
         with needed_for("a screen capture"):
@@ -65,8 +61,7 @@ def fitted(bgr: Frame, size: tuple[int, int]) -> Frame:
 def shrunk(bgr: Frame, rows: int, columns: int) -> Frame:
     """A small grey frame, 1 × rows × columns, uint8: each pixel is the mean of a rectangle.
 
-    Raises:
-        ConfigError: the frame has fewer pixels.
+    `ConfigError` if `bgr` has fewer pixels.
     """
     height, width = bgr.shape[:2]
     if not (0 < rows <= height and 0 < columns <= width):
@@ -88,13 +83,7 @@ _SHOWN: Final = 10
 
 
 class OpenWindow(NamedTuple):
-    """A visible window of the desktop.
-
-    Attributes:
-        handle: the system's number of the window.
-        title: its title; may be empty.
-        pid: the process of the window; None if the window does not say it.
-    """
+    """A visible window of the desktop; `title` may be empty, and `pid` is None if it is unknown."""
 
     handle: int
     title: str
@@ -105,13 +94,9 @@ class OpenWindow(NamedTuple):
 
 
 def the_one(windows: Sequence[OpenWindow], title: str | None, pid: int | None) -> OpenWindow | None:
-    """The window whose title contains `title`, or that belongs to the process `pid`.
+    """The window whose title contains `title`, and that belongs to the process `pid`.
 
-    Returns:
-        The window; None if no window fits.
-
-    Raises:
-        ConfigError: there are several.
+    None if no window fits; `ConfigError` if several do.
     """
     found = [
         one

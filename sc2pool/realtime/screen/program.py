@@ -39,16 +39,7 @@ _GAMES_FOLDER: Final = "/usr/games"
 
 
 def find_program(name: str, how_to_install: str, *, folder: str = _GAMES_FOLDER) -> str:
-    """The path of an installed program.
-
-    Args:
-        name: its name or its path.
-        how_to_install: advice for the error.
-        folder: a folder to search after those of the PATH.
-
-    Raises:
-        ConfigError: the program is not installed.
-    """
+    """The path of a program in the PATH, else in `folder`; `ConfigError` with `how_to_install`."""
     path = shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", os.defpath), folder)))
     if path is None:
         raise ConfigError(f"there is no program {name}; {how_to_install}")
@@ -56,17 +47,11 @@ def find_program(name: str, how_to_install: str, *, folder: str = _GAMES_FOLDER)
 
 
 class Program:
-    """A running game.
+    """A running game; `GameFault` if it does not start.
 
-    Args:
-        command: the path of the game, and its arguments.
-        folder: the folder for the game's temporary files.
-        environment: variables to add to the usual ones.
-        on_line: is called with each line of the game's output, in another thread. A line for which
-            it returns True is not kept for `log_tail`.
-
-    Raises:
-        GameFault: the game does not start.
+    `folder` is for the game's temporary files; `environment` is added to the usual variables.
+    `on_line` is called with each line of the game's output, in another thread. A line for which it
+    returns True is not kept for `log_tail`.
     """
 
     def __init__(
@@ -133,18 +118,10 @@ _SERVER_ENDS_WITHIN_S: Final = 2.0
 
 
 class VirtualDisplay:
-    """A running Xvfb.
+    """A running Xvfb of this width and height in pixels, with its log in `folder`.
 
-    Args:
-        folder: the folder for Xvfb's log.
-        size: width and height in pixels.
-
-    Attributes:
-        name: the value of the environment variable `DISPLAY`.
-
-    Raises:
-        ConfigError: Xvfb is not installed.
-        GameFault: Xvfb does not start.
+    `name` is the value of the environment variable `DISPLAY`. `ConfigError` if Xvfb is not
+    installed, `GameFault` if it does not start.
     """
 
     def __init__(self, folder: Path, size: tuple[int, int]) -> None:

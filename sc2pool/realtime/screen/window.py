@@ -356,11 +356,7 @@ def _screen(display: str | None, owned: ExitStack) -> Screen:
 
 
 def _take_desktop(display: str | None, owned: ExitStack) -> None:
-    """Take the lock that allows only one game on a desktop.
-
-    Raises:
-        ConfigError: another env has it.
-    """
+    """Take the lock that allows only one game on a desktop; `ConfigError` if another env has it."""
     name = "".join(letter for letter in display or "" if letter.isalnum())
     path = Path(tempfile.gettempdir()) / f"sc2pool-desktop{name}.lock"
     taken = ConfigError("another env plays on this desktop: one game can be played there at a time")

@@ -14,11 +14,7 @@ from sc2pool.realtime.screen.capture import Area, OpenWindow
 class X11Screen:
     """The screen and the keyboard of one display; keys have their X11 names, as `"Right"`.
 
-    Args:
-        display: name of the display, for example `":1"`.
-
-    Raises:
-        ConfigError: the display does not exist.
+    `ConfigError` if the display does not exist.
     """
 
     def __init__(self, display: str) -> None:
@@ -81,11 +77,7 @@ class X11Screen:
         return None if found is None else found.value
 
     def area(self, handle: int) -> Area:
-        """The place of a window on the screen.
-
-        Raises:
-            GameFault: the window is closed.
-        """
+        """The place of a window on the screen; `GameFault` if the window is closed."""
         window = self._window(handle)
         try:
             size = window.get_geometry()
@@ -116,11 +108,7 @@ class X11Screen:
             self._display.sync()
 
     def check_key(self, key: str) -> None:
-        """Check that the keyboard has this key.
-
-        Raises:
-            ConfigError: it has not.
-        """
+        """Raise `ConfigError` unless the keyboard has this key."""
         keysym = self._keysym(key)
         if not keysym or not self._display.keysym_to_keycode(keysym):
             raise ConfigError(
