@@ -36,12 +36,9 @@ Seeds = int | Sequence[int | None] | None
 
 
 def check_concurrency(max_concurrency: object) -> int | None:
-    """How many envs may run at one time; None for all.
+    """How many envs may run at one time, None for all; `ConfigError` unless it is at least 1.
 
     The messages are those of gymnasium's `AsyncVectorEnv`, which takes the same keyword.
-
-    Raises:
-        ConfigError: not None and not a whole number of at least 1.
     """
     if max_concurrency is None:
         return None
@@ -84,14 +81,8 @@ def seeds_of_tasks(
 ) -> tuple[list[int | None], int | list[int] | None]:
     """How a seed is used for tasks: one seed for all episodes, or one for each env's first.
 
-    Args:
-        seed: as given to `reset`.
-        seeds: the result of `seed_of_each` for this seed.
-        envs: the envs that are reset.
-
-    Returns:
-        A seed, or None, for the first episode of each env, and the seed of all other episodes,
-        None to keep the previous one.
+    `seeds` is the result of `seed_of_each` for this seed. Returns a seed, or None, for the first
+    episode of each env, and the seed of all other episodes, None to keep the previous one.
     """
     if not _is_list(seed):
         return [None] * len(seeds), seeds[0]
@@ -103,8 +94,7 @@ def seeds_of_tasks(
 def whole_envs(rows: Sequence[int], rows_of_one: int) -> list[int]:
     """The pool's envs that have these rows, ascending.
 
-    Raises:
-        ConfigError: only some of an env's rows are given.
+    `ConfigError` if only some of an env's rows are given.
     """
     if rows_of_one == 1:
         return list(rows)
@@ -123,10 +113,8 @@ def split_mask(
 ) -> tuple[list[int], dict[str, Any]]:
     """The envs that `options["reset_mask"]` selects (all if absent), and the other options.
 
-    Raises:
-        ConfigError: the options are not a mapping.
-        TypeError: the mask is not a numpy array of bool.
-        ValueError: the mask's shape is not (num_envs,), or no element is True.
+    `ConfigError` if the options are not a mapping, `TypeError` if the mask is not a numpy array of
+    bool, `ValueError` if the mask's shape is not (num_envs,) or no element is True.
     """
     others = {} if options is None else options
     check_options(others)
@@ -195,17 +183,11 @@ _GYMNASIUMS_OWN = (
 
 
 class VectorSpaces:
-    """Makes the spaces of a vector env from those of its envs.
+    """Makes the spaces of a vector env from those of its envs; `agree` sets the attributes.
 
-    Args:
-        observation_mode: see `gymnasium.vector.AsyncVectorEnv`; a tuple is (batched, single).
-        shared_memory: see there; with True, spaces that are not gymnasium's own raise.
-
-    Attributes, after `agree` was called: `single_observation_space`, `single_action_space`,
-    `observation_space` and `action_space` (batched).
-
-    Raises:
-        ValueError, TypeError: an unknown mode, or `shared_memory` is not a bool.
+    The arguments are those of `gymnasium.vector.AsyncVectorEnv`. An `observation_mode` that is a
+    tuple is (batched, single). With `shared_memory`, spaces that are not gymnasium's own raise.
+    `ValueError` or `TypeError` for an unknown mode, or if `shared_memory` is not a bool.
     """
 
     single_observation_space: spaces.Space[Any]
@@ -234,15 +216,11 @@ class VectorSpaces:
         self._shared_memory = shared_memory
 
     def agree(self, hellos: Sequence[Hello | None]) -> Hello:
-        """Make the vector env's spaces from the hello of each env.
+        """Make the vector env's spaces from the hello of each env; returns the first env's hello.
 
-        Returns:
-            The first env's hello.
-
-        Raises:
-            RuntimeError: an env's spaces do not fit those of the first env; names the env.
-            ConfigError: the envs have different numbers of rows.
-            ValueError: a custom space, and `shared_memory` is True.
+        `RuntimeError`, which names the env, if its spaces do not fit those of the first env.
+        `ConfigError` if the envs have different numbers of rows. `ValueError` for a custom space,
+        if `shared_memory` is True.
         """
         present = [hello for hello in hellos if hello is not None]
         first = present[0]

@@ -260,8 +260,7 @@ def with_shared_state(task: type[TaskDefinition]) -> type[TaskDefinition]:
 def names_of(task: type[TaskDefinition], *, alone: bool) -> list[str]:
     """The names of the agents: a team's agents, the learning players, or each player's agents.
 
-    Args:
-        alone: whether only one player learns, and an opponent plays the other side.
+    If `alone`, only one player learns, and an opponent plays the other side.
     """
     players = [f"player_{i}" for i in range(1 if alone else task.players)]
     if not issubclass(task, TeamTask):
@@ -274,8 +273,7 @@ def names_of(task: type[TaskDefinition], *, alone: bool) -> list[str]:
 def mask_space(actions: spaces.Space[Any]) -> spaces.Space[Any]:
     """The space of an action space's masks, in the form that `sample` accepts.
 
-    Raises:
-        ConfigError: the action space is neither Discrete nor MultiDiscrete.
+    `ConfigError` if the action space is neither Discrete nor MultiDiscrete.
     """
     if isinstance(actions, spaces.Discrete):
         return spaces.Box(0, 1, (int(actions.n),), np.int8)

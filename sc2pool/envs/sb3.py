@@ -340,11 +340,6 @@ def threads_advice(threads: int, games: int, cores: int) -> str | None:
     """Advice on torch's threads; None if there is nothing to improve.
 
     With PPO's small network and eight games on two cores, two threads cost a quarter of the rate.
-
-    Args:
-        threads: torch's threads in this process.
-        games: the number of games in a batch.
-        cores: the cores that torch and the games share.
     """
     if threads == 1 or games < cores:
         return None

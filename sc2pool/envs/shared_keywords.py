@@ -280,13 +280,8 @@ def check_keywords(adapter: str, keywords: Mapping[str, Any], allowed: type[Game
 def number_of_games(n: int | None, num_envs: int | None, rows: int) -> int | None:
     """The number of games, from `n` or from `num_envs`; None if neither is given.
 
-    Args:
-        n: the number of games.
-        num_envs: the number of rows of all games.
-        rows: the number of rows of each game.
-
-    Raises:
-        ConfigError: a number is wrong, or the two do not agree.
+    All games together have `num_envs` rows, and each game has `rows`. `ConfigError` if a number is
+    wrong, or the two do not agree.
     """
     if n is not None:
         n = whole_number("n", n, 1)
@@ -357,17 +352,9 @@ def task_spec(
 ) -> TaskSpec:
     """A task on the games of an installation, checked before any process starts.
 
-    Args:
-        render_mode: one of the task's `metadata["render_modes"]`, or None for the task's own.
-        realtime: whether the games run by themselves.
-        step_mul: game loops per env step, or None for the task's own number.
-        max_loops: an episode's time limit in game loops, or None for the task's own limit.
-        max_episode_steps: an episode's time limit in env steps, or None for no limit.
-        opponent: the player of the other side in a task of two players.
-
-    Raises:
-        ConfigError: an unknown task or render mode, a wrong number of loops, a missing
-            installation or map, or an opponent that cannot play the task.
+    `SubprocSC2VecEnv` documents the arguments, except `max_episode_steps`: an episode's time limit
+    in env steps, or None for no limit. `ConfigError` for an unknown task or render mode, a wrong
+    number of loops, a missing installation or map, or an opponent that cannot play the task.
     """
     definition = resolve_task(task)
     if not isinstance(realtime, bool):
@@ -395,13 +382,9 @@ def task_spec(
 
 
 def gym_specs(env_fns: Sequence[EnvFn], n: int | None = None) -> list[GymSpec]:
-    """A gym player for each function.
+    """A gym player for each function; with None as `n`, there may be any number of functions.
 
-    Args:
-        n: the expected number of functions; None for any number.
-
-    Raises:
-        ConfigError: the list is empty, its length is not n, or an element is not callable.
+    `ConfigError` if the list is empty, its length is not `n`, or an element is not callable.
     """
     if not env_fns:
         raise ConfigError("env_fns is empty; expected at least one function that makes an env")
@@ -418,11 +401,7 @@ def gym_specs(env_fns: Sequence[EnvFn], n: int | None = None) -> list[GymSpec]:
 
 
 def check_start_method(name: str, value: str | None) -> None:
-    """Check the name of a start method; nothing else is done with it.
-
-    Raises:
-        ConfigError: the name is not a string, or unknown.
-    """
+    """Check only the name of a start method; `ConfigError` if it is not a string, or unknown."""
     if not isinstance(value, str | None):
         raise ConfigError(
             f"{name} must be None or a start method's name, got {value!r}; for a number of envs "

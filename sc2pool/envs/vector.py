@@ -493,15 +493,10 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
 
 
 class Pending:
-    """The call of a vector env that is pending.
+    """The pending call of a vector env; exceptions of the user's envs are raised unchanged.
 
-    Args:
-        pool: the pool that carries out the call.
-        users_errors: whether the envs are the user's; their exceptions are raised unchanged.
-
-    Attributes:
-        state: the kind of the pending call, or DEFAULT if no call is pending.
-        late: whether a wait for the reply has timed out or was interrupted.
+    `state` is the kind of the call, or DEFAULT if no call is pending. `late` is True if a wait for
+    the reply has timed out or was interrupted.
     """
 
     def __init__(self, pool: Pool, *, users_errors: bool) -> None:
@@ -522,10 +517,8 @@ class Pending:
     def check_idle(self, name: str) -> None:
         """Drop a late reply, then raise unless the call `name` may begin now.
 
-        Raises:
-            InterruptedCallError: another thread waits for the reply.
-            ClosedEnvironmentError: the env is closed.
-            AlreadyPendingCallError: another call is pending.
+        `InterruptedCallError` if another thread waits for the reply, `ClosedEnvironmentError` if
+        the env is closed, `AlreadyPendingCallError` if another call is pending.
         """
         self.check_open()
         if self.late:
@@ -543,12 +536,7 @@ class Pending:
             )
 
     def check_waiting(self, state: AsyncState) -> None:
-        """Raise unless this call is pending.
-
-        Raises:
-            ClosedEnvironmentError: the env is closed.
-            NoAsyncCallError: the call was not begun.
-        """
+        """Raise `ClosedEnvironmentError`, or `NoAsyncCallError` if this call was not begun."""
         self.check_open()
         if self.state is not state:
             raise NoAsyncCallError(
@@ -557,11 +545,9 @@ class Pending:
             )
 
     def receive(self, state: AsyncState, timeout_s: float | None) -> Batch:
-        """Wait for the replies of all envs.
+        """Wait for the replies of all envs; also raises the errors of `check_waiting`.
 
-        Raises:
-            multiprocessing.TimeoutError: a reply is missing; no reply was received.
-            ClosedEnvironmentError, NoAsyncCallError: see `check_waiting`.
+        `multiprocessing.TimeoutError` if a reply is missing; then no reply was received.
         """
         self.check_waiting(state)
         with self._one_thread(), self.gymnasiums_errors():
@@ -591,8 +577,7 @@ class Pending:
     def _one_thread(self) -> Iterator[None]:
         """A block in which no other thread may wait for the call or drop it.
 
-        Raises:
-            InterruptedCallError: another thread is in such a block.
+        `InterruptedCallError` if another thread is in such a block.
         """
         if not self._thread.acquire(timeout=0.0):
             raise InterruptedCallError(
