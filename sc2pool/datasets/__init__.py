@@ -327,9 +327,8 @@ class MinariWriter:
     def _check(self) -> None:
         """Check that the dataset has these spaces. Damaged metadata are written again.
 
-        Raises:
-            ConfigError: the dataset has other spaces, or episodes of another program, or is damaged
-                and has no shard.
+        `ConfigError` if the dataset has other spaces, or episodes of another program, or is damaged
+        and has no shard.
         """
         import h5py  # noqa: PLC0415
         from minari.serialization import deserialize_space  # noqa: PLC0415
@@ -451,9 +450,7 @@ class MinariWriter:
     def _link(self, *, anew: bool = False) -> None:
         """Link the episodes of the shards that have no links yet.
 
-        Args:
-            anew: whether to replace all links and count the episodes. `_unlinked` then has all
-                shards.
+        With `anew`, replace all links and count the episodes; `_unlinked` then has all shards.
         """
         import h5py  # noqa: PLC0415
 

@@ -409,8 +409,7 @@ class StarCraft2Env:
 def _number(agent: int, action: Any) -> int:
     """The action's number.
 
-    Raises:
-        ActionError: the action is not one number; nothing was sent.
+    `ActionError` if the action is not one number; nothing was sent.
     """
     try:
         # Call `item` of tensors, too, because numpy cannot read a tensor on a GPU.
