@@ -27,14 +27,10 @@ from sc2pool.protocol import LOOPS_PER_S
 
 
 class Tick(NamedTuple):
-    """How late one step in real time was.
-
-    Attributes:
-        gap_s: the time from the observation to the action, without pauses of the game.
-        lost_periods: decision periods that ended before this action came.
-        skipped_loops: by how many loops the grid moved. It is 0 unless the action was late by a
-            whole period, or the game was delayed.
-    """
+    """How late one step in real time was. `gap_s` is the time from the observation to the action,
+    without pauses of the game. Before the action came, `lost_periods` decision periods ended. The
+    grid moved by `skipped_loops`, which is 0 unless the action was late by a whole period, or the
+    game was delayed."""
 
     gap_s: float
     lost_periods: int
@@ -42,12 +38,8 @@ class Tick(NamedTuple):
 
 
 class ElasticClock:
-    """The grid of decision periods, for one episode after another.
-
-    Attributes:
-        begun_at: the loop at which the running period began, or at which the next one begins.
-        delay_loops: by how many loops the next period is delayed.
-    """
+    """The grid of decision periods, for one episode after another. `begun_at` is the loop at which
+    the running period began, or at which the next one begins."""
 
     def __init__(self, loops_per_s: float) -> None:
         self._loops_per_s = loops_per_s
@@ -80,14 +72,8 @@ class ElasticClock:
         self.delay_loops = loops
 
     def act(self, loops: int, now_s: float) -> int:
-        """Note that an action is sent, and return the loop at which its period ends.
-
-        If the whole period is known to have passed already, the action gets a new period.
-
-        Args:
-            loops: the length of the period.
-            now_s: the time.
-        """
+        """Note that an action is sent, and return the loop at which its period of `loops` ends. If
+        the whole period is known to have passed already, the action gets a new period."""
         self._gap_s = max(0.0, now_s - self._observed_s - self._paused_s)
         self._loops = loops
         late = self._seen_loop - self.begun_at
@@ -190,15 +176,9 @@ _DRIFT: Final = 0.0005
 
 
 def loops_passed(before: int, after: int, ran_s: float) -> int:
-    """Game loops that passed while a game in real time was paused.
-
-    It is 0 if all loops may have passed in `ran_s`: one that was nearly over, and as many as fit
-    into that time.
-
-    Args:
-        before: the last loop seen before the pause.
-        after: the first loop seen after the pause.
-        ran_s: for how long the game was not paused between the two.
-    """
+    """Game loops that passed while a game in real time was paused. The game was last seen before
+    the pause at loop `before`, first after it at loop `after`, and in between it ran for `ran_s`.
+    The result is 0 if all loops may have passed in `ran_s`: one that was nearly over, and as many
+    as fit into that time."""
     loops = after - before
     return 0 if loops <= 1 + int(ran_s * LOOPS_PER_S) else loops

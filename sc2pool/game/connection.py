@@ -93,15 +93,9 @@ class Connection(picows.WSListener):
 
     @classmethod
     async def open(cls, port: int, deadline: Deadline, sock: socket.socket) -> Connection:
-        """Opens the websocket of the game that listens on `port`.
-
-        Args:
-            sock: a socket connected to the port. The connection owns it from now on.
-
-        Raises:
-            NotReadyError: the port does not answer as a websocket yet.
-            GameFault: DEADLINE; there was no answer at all.
-        """
+        """Opens the websocket of the game that listens on `port`. `sock`, a socket connected to the
+        port, belongs to the connection from now on. NotReadyError if the port does not answer as a
+        websocket yet; GameFault DEADLINE if there was no answer at all."""
         connection = cls(sock)
         timeout_s = deadline.remaining_s()
         try:
@@ -139,23 +133,13 @@ class Connection(picows.WSListener):
         extend: Extend | None = None,
         sparse: bool = False,
     ) -> list[Any]:
-        """Sends the requests in one write and returns their replies in the same order.
+        """Sends the requests in one write, each with an id, and returns their replies in the same
+        order: a `sc2api_pb2.Response`, a `SparseReply` or a `_fast.Plain` for each. Each has been
+        checked to be the answer to its request (`replies.check`). The caller checks for refusals.
 
-        Each reply has been checked to be the answer to its request (`replies.check`). The caller
-        checks for refusals.
-
-        Args:
-            requests: the requests; each is given an id.
-            deadline: for the last reply.
-            extend: called when the deadline has passed, for a later one.
-            sparse: whether observations are decoded only as `Head`, or read by the compiled
-                path.
-
-        Returns:
-            A `sc2api_pb2.Response`, a `SparseReply` or a `_fast.Plain` for each request.
-
-        Raises:
-            GameFault: the connection is broken, and stays broken.
+        The deadline is for the last reply; when it has passed, `extend` is called for a later one.
+        If `sparse`, observations are decoded only as `Head`, or read by the compiled path.
+        GameFault if the connection is broken; it stays broken.
         """
         reader = self._reader
         direct = reader is not None and reader.take_over()
@@ -183,11 +167,8 @@ class Connection(picows.WSListener):
         deadline: Deadline,
         extend: Extend | None = None,
     ) -> Plain | list[Any]:
-        """Sends `requests.step_burst`, like `burst` with `sparse`.
-
-        Returns:
-            A `_fast.Plain` if all replies were usual; otherwise a list as from `burst`.
-        """
+        """Sends `requests.step_burst`, like `burst` with `sparse`. Returns a `_fast.Plain` if all
+        replies were usual; otherwise a list as from `burst`."""
         reader = self._reader
         if reader is None or self._fault is not None or not reader.has_compiled:
             return await self.burst(step_burst(actions, loops), deadline, extend, sparse=True)
@@ -298,8 +279,7 @@ class Connection(picows.WSListener):
         return answered
 
     async def _answered_in_loop(self) -> None:
-        """Run the event loop until all replies came, the deadline passed, or the connection
-        broke."""
+        """Run the event loop until the last reply, the deadline, or the end of the connection."""
         assert self._reader is not None
         if self._fault is not None:
             return
@@ -430,17 +410,10 @@ _POLL_S: Final = 0.005
 
 
 class GameAPI:
-    """The process, its port and its connection; used by one asyncio task at a time.
-
-    Attributes:
-        process: the game's process.
-        connection: the connection to the game.
-        pid: the pid of the process that listens on the port: the game itself, which a script may
-            have started. If the listener is unknown, the pid of the started process.
-        port: the port on which the game listens.
-        listener_proven: whether the system confirms that the port's listener is this game.
-        status: the status in the newest reply.
-    """
+    """The process, its port and its connection; used by one asyncio task at a time. `pid` is the
+    pid of the process that listens on the port: the game itself, which a script may have started.
+    If the system does not reveal the listener, `listener_proven` is False, and `pid` is the pid of
+    the started process. `status` is the status in the newest reply."""
 
     def __init__(
         self,
@@ -461,12 +434,8 @@ class GameAPI:
     async def ask(
         self, request: sc_pb.Request, deadline: Deadline, extend: Extend | None = None
     ) -> sc_pb.Response:
-        """Sends one request that must succeed.
-
-        Raises:
-            GameFault: the game failed, or refused.
-            ConfigError: the game refused because of the request's values, such as a map or player.
-        """
+        """Sends one request that must succeed. GameFault if the game failed or refused; ConfigError
+        if it refused because of the request's values, such as a map or player."""
         reply: sc_pb.Response
         (reply,) = await self.burst([request], deadline, extend)
         replies.require(reply, replies.expected_kind(request))
@@ -480,8 +449,7 @@ class GameAPI:
         *,
         sparse: bool = False,
     ) -> list[Any]:
-        """Like `Connection.burst`, but GAME_EXITED if the connection is lost because the game
-        ended."""
+        """Like `Connection.burst`; GAME_EXITED if the connection is lost because the game ended."""
         try:
             answered = await self.connection.burst(requests, deadline, extend, sparse)
         except GameFault as fault:
@@ -497,8 +465,7 @@ class GameAPI:
         deadline: Deadline,
         extend: Extend | None = None,
     ) -> Plain | list[Any]:
-        """Like `Connection.step`, but GAME_EXITED if the connection is lost because the game
-        ended."""
+        """Like `Connection.step`; GAME_EXITED if the connection is lost because the game ended."""
         try:
             answered = await self.connection.step(actions, loops, deadline, extend)
         except GameFault as fault:

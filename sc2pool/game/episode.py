@@ -86,13 +86,8 @@ class Beginning:
         )
 
     def difference(self, later: Beginning, area: common_pb2.RectangleI | None) -> str:
-        """The difference of a later beginning, in words; empty if both are equal.
-
-        Args:
-            later: the other beginning.
-            area: the map's playable area. If it is None (unknown), enemies are not compared, as
-                under fog.
-        """
+        """The difference of a later beginning, in words; empty if both are equal. If the map's
+        playable `area` is None (unknown), enemies are not compared, as under fog."""
         counted = [(self.units, later.units)]
         if area is not None and all(_all_visible(one.visibility, area) for one in (self, later)):
             counted.append((self.enemies, later.enemies))
@@ -110,11 +105,7 @@ class Beginning:
 
 
 class ResetLadder:
-    """Decides how the episodes of one game process begin.
-
-    Args:
-        settled: the findings of `sc2pool doctor` about this installation.
-    """
+    """Decides how the episodes of one game process begin."""
 
     def __init__(self, settled: Settled) -> None:
         self._settled = settled
@@ -151,17 +142,9 @@ class ResetLadder:
     def difference(
         self, beginning: Beginning, area: common_pb2.RectangleI | None, *, restarted: bool
     ) -> str:
-        """Check an episode's first observation.
-
-        Args:
-            beginning: the facts of the observation.
-            area: see `Beginning.difference`.
-            restarted: whether the episode began with a restart.
-
-        Returns:
-            The difference that the restart has left, in words. Empty if the restart is faithful, or
-            the game was created. After a difference, restarts stop in this world.
-        """
+        """Check an episode's first observation. Return the difference that a restart has left, in
+        words; empty if the restart is faithful, or the game was created. After a difference,
+        restarts stop in this world."""
         if not restarted or self._created is None:
             self._created = beginning
             return ""
@@ -188,12 +171,8 @@ _LAST_EPISODE_LOOPS: Final = 1 << 17
 
 
 class LoopCount:
-    """The loops of one game.
-
-    Attributes:
-        now: the newest known loop. None if unknown.
-        nothing_seen: True before the episode's first observation.
-    """
+    """The loops of one game. `now` is the newest known loop, or None if unknown; `nothing_seen` is
+    True before the episode's first observation."""
 
     def __init__(self) -> None:
         self.now: int | None = None
@@ -229,14 +208,9 @@ class LoopCount:
         self.nothing_seen = True
 
     def expected(self, loops: int, *, ended: bool, free: bool) -> tuple[int, int]:
-        """The first and the last loop that an observation may show.
-
-        Args:
-            loops: how many loops were requested since the newest observation.
-            ended: whether the observation says that the game is over. A game that ends within a
-                step stops early.
-            free: whether the game runs by itself.
-        """
+        """The first and the last loop that an observation may show, `loops` after the newest one. A
+        game that ends within a step (`ended`: the observation says that it is over) stops early. A
+        `free` game runs by itself."""
         if self.now is None or free:
             return self.now or 0, replies.LAST_LOOP
         target = self.now + loops
@@ -290,15 +264,10 @@ much as a short step."""
 
 
 class LoopCost:
-    """Compares a game's CPU time per loop with the time in its first episodes.
-
-    According to reports, processes of the real game become slower over hours. CPU time is compared
-    and not wall time, because a busy machine does not make a game older.
-
-    Attributes:
-        growth: the newest cost divided by the first one, the smaller of the two newest comparisons.
-            None before two comparisons.
-    """
+    """Compares a game's CPU time per loop with the time in its first episodes. According to
+    reports, processes of the real game become slower over hours. CPU time is compared and not wall
+    time, because a busy machine does not make a game older. `growth` is the newest cost divided by
+    the first one, the smaller of the two newest comparisons; None before two comparisons."""
 
     def __init__(self) -> None:
         self.growth: float | None = None
@@ -353,18 +322,11 @@ _CANNOT_CONTROL: Final = int(error_pb2.YouCantControlThatUnit)
 
 
 class EndSigns:
-    """Looks for signs that a game in real time is over although it does not report its end.
-
-    Attributes:
-        stood_s: how long the game loop has stood still, counting at most `LONGEST_LOOK_S` per look.
-    """
+    """Looks for signs that a game in real time is over although it does not report its end. The
+    game loop has stood still for `stood_s`, counting at most `LONGEST_LOOK_S` per look."""
 
     def begin(self, *, has_opponent: bool) -> None:
-        """Begin an episode.
-
-        Args:
-            has_opponent: whether there is an opponent. Then a player without units has lost.
-        """
+        """Begin an episode. If there is an opponent, a player without units has lost."""
         self._has_opponent = has_opponent
         self._loop = -1
         self._seen_s = self._still_since_s = 0.0
@@ -388,14 +350,10 @@ class EndSigns:
             self._disobeyed_since = loop
 
     def look(self, observed: Observed, now_s: float, others_answered_s: float = math.inf) -> str:
-        """The sign that the game is over; empty without a sign.
-
-        Args:
-            observed: the newest observation.
-            now_s: when the observation came.
-            others_answered_s: when the other game of a match answered last. If the other game has
-                stopped, this game also stands still. That is a fault, not the end.
-        """
+        """The sign that the game is over; empty without a sign. `observed` is the newest
+        observation, which came at `now_s`. The other game of a match answered last at
+        `others_answered_s`: if it has stopped, this game also stands still, which is a fault and
+        not the end."""
         loop = observed.game_loop
         if loop != self._loop:
             self._loop, self.stood_s, self._still_since_s = loop, 0.0, now_s
@@ -423,12 +381,8 @@ def _lasts(since: int | None, loop: int) -> bool:
 
 
 def shown_again(last: Observed, told: sc_pb.ResponseObservation | None = None) -> Observed:
-    """A copy of an observation without its events, which have already been delivered.
-
-    Args:
-        last: the newest observation that holds a state.
-        told: a later reply without a state. Its events are added to the copy.
-    """
+    """A copy of `last`, the newest observation that holds a state, without its events, which have
+    already been delivered. The events of `told`, a later reply without a state, are added to it."""
     response = sc_pb.ResponseObservation()
     response.CopyFrom(last.response)
     for field in ("actions", "action_errors", "chat", "player_result"):

@@ -93,13 +93,9 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The place where a game runs.
-
-    Attributes:
-        directory: for the game's temporary files. None for the system's folder.
-        settled: the findings of `sc2pool doctor` about the installation.
-        warn: called with a sentence that the user should read once.
-    """
+    """The place where a game runs: `directory` is for its temporary files (None: the system's
+    folder), and `settled` are the findings of `sc2pool doctor` about the installation. `warn` is
+    called with a sentence that the user should read once."""
 
     directory: Path | None = None
     settled: Settled = NOTHING_SETTLED
@@ -114,23 +110,15 @@ class Game:
     """A running game; used by one asyncio task at a time.
 
     Attributes:
-        process: the started process.
-        pid: the pid of the process that listens. The executable may be a script that starts it.
-        port: the port on which the game listens.
-        listener_proven: whether the system confirms that the port's listener is this game.
-        version: as the game reports it.
-        base_build: the number of the game's build.
+        pid, listener_proven: see `GameAPI`.
         player_id: the own player's id in the running episode.
         result: the own player's `Result`, once the game has ended with one.
         untold_end: the sign of the game's end, if the game did not report it. Else empty.
-        tick: in real time, how late the episode's newest step was. Else, and before the first step,
-            None.
+        tick: in real time, how late the newest step was. Else, and before the first step, None.
         realtime: True if the running episode's game steps by itself.
-        clock: the decision periods, in real time.
         events: the events of observations that were not used.
         asked_s: when the state that it showed last was requested.
         answered_s: when the game last showed its state.
-        cost: the CPU time of a loop.
         serves_a_task: True if the user's code calls `request`, which then refuses requests that
             only the pool may send.
     """
@@ -191,15 +179,9 @@ class Game:
         deadline: Deadline,
         surroundings: Surroundings = NOWHERE,
     ) -> Game:
-        """Starts a game and waits until it answers.
-
-        Args:
-            limits: how long each later request may take.
-
-        Raises:
-            ConfigError: the executable cannot be started at all.
-            GameFault: the game ended, hung, or found no free port.
-        """
+        """Starts a game and waits until it answers; `limits` are for each later request.
+        ConfigError if the executable cannot be started at all; GameFault if the game ended, hung,
+        or found no free port."""
         api = await launch(
             installation,
             deadline,
@@ -265,16 +247,9 @@ class Game:
     # ---- episodes ---------------------------------------------------------------------------
 
     async def start_episode(self, setup: GameSetup, map_path: Path, seed: int | None) -> ResetKind:
-        """Begins an episode in the cheapest proven way; `observe` gives its first state.
-
-        Args:
-            setup: players and options.
-            map_path: the map file.
-            seed: the game's random seed, or None to let the game choose.
-
-        Raises:
-            GameFault: the game failed, or refuses the map or the players.
-        """
+        """Begins an episode in the cheapest proven way; `observe` gives its first state. Without
+        `seed` the game chooses one. GameFault if the game failed, or refuses the map or the
+        players."""
         world = (setup, map_path)
         if self._ladder.may_restart(world, seed) and await self._restart(setup):
             lacks = await self._lacks(restarted=True)
@@ -319,8 +294,7 @@ class Game:
         return fault if self._first_map is None else self.about_map(fault, self._first_map)
 
     def about_map(self, fault: GameFault, map_path: Path) -> GameFault:
-        """The fault, which occurred while an episode began, with a note if the map may be the
-        cause."""
+        """The fault of an episode's beginning, with a note if the map may be the cause."""
         is_loading = self._first_map is not None and not self.process.was_killed
         loading_failed = is_loading and fault.kind in _LOADING_FAULTS
         if fault.map_note or not (loading_failed or fault.kind is FaultKind.SETUP_FAILED):
@@ -333,11 +307,7 @@ class Game:
         return fault.noting_map(note)
 
     async def _lacks(self, *, restarted: bool) -> str:
-        """Check the episode's first state.
-
-        Returns:
-            The difference that a restart has left, in words; empty without a difference.
-        """
+        """Check the first state; return the difference that a restart has left, in words, or ''."""
         self._unused = observed = await self._see_first()
         beginning = Beginning.of(observed.observation)
         return self._ladder.difference(beginning, self._area, restarted=restarted)
@@ -364,21 +334,16 @@ class Game:
         self.tick = None
 
     def begin_phase(self, limit_s: float, map_path: Path) -> None:
-        """Begin the common time limit of the requests that begin an episode.
-
-        A game that works gets more time.
-        """
+        """Begin the common time limit of the requests that begin an episode. A game that works gets
+        more time."""
         self._first_map = None if self._began else map_path
         self._detector.begin(limit_s)
 
     async def create(
         self, setup: GameSetup, map_path: Path, seed: int | None, map_data: bytes = b""
     ) -> None:
-        """Creates a game; in a match the host does it. See `requests.create_game`.
-
-        Raises:
-            GameFault: the game failed, or refuses the map or the players.
-        """
+        """Creates a game; in a match the host does it. See `requests.create_game`. GameFault if the
+        game failed, or refuses the map or the players."""
         self._n_created += 1
         await self._ask(requests.create_game(setup, map_path, seed, map_data))
 
@@ -394,31 +359,21 @@ class Game:
         self._loops.created()
 
     async def join_match(self, setup: GameSetup, ports: MatchPorts, player_name: str) -> None:
-        """Begins an episode of a match; returns when the other player has joined too.
-
-        Raises:
-            GameFault: the game failed, or the other player did not come.
-        """
+        """Begins an episode of a match; returns when the other player has joined too. GameFault if
+        the game failed, or the other player did not come."""
         self._ladder.match_created()
         await self._join(requests.join_game(setup, ports, player_name))
         self._begin(setup)
 
     async def leave(self) -> None:
-        """Leaves the running or ended game; does nothing without one.
-
-        Raises:
-            GameFault: the game failed.
-        """
+        """Leaves the running or ended game, if there is one. GameFault if the game failed."""
         if self.status in (Status.IN_GAME, Status.ENDED):
             # Ignore a refusal, which means that no game is left. create_game will tell.
             await self._burst([requests.leave_game()])
 
     async def save_map(self, name: str, content: bytes) -> None:
         """Stores a map's content in the game, so that create_game can use it by this name.
-
-        Raises:
-            GameFault: the game failed, or does not accept the content as a map.
-        """
+        GameFault if the game failed, or does not accept the content as a map."""
         await self._ask(requests.save_map(name, content))
 
     def content_to_send(self, map_path: Path) -> bytes:
@@ -434,11 +389,7 @@ class Game:
     # ---- stepping ---------------------------------------------------------------------------
 
     async def observe(self) -> Observed:
-        """The current state.
-
-        Raises:
-            GameFault: the game failed.
-        """
+        """The current state; GameFault if the game failed."""
         observed, self._unused = self._unused, None
         if observed is None:
             first = self._loops.nothing_seen
@@ -447,10 +398,7 @@ class Game:
 
     async def current_loop(self) -> int:
         """The current game loop. Events seen with it are delivered with the next observation.
-
-        Raises:
-            GameFault: the game failed.
-        """
+        GameFault if the game failed."""
         observed = await self._see()
         self.events.keep(observed)
         self.clock.note_loop(observed.game_loop)
@@ -462,18 +410,12 @@ class Game:
         return self._loops.now or 0
 
     async def step(self, actions: Sequence[sc_pb.Action], loops: int) -> Step:
-        """Gives commands, advances the game, and observes.
+        """Gives commands, if any, advances the game by `loops`, and observes.
 
         In real time it waits until the end of the decision period. If the game is already past the
-        due loop, it observes immediately, and `tick` says how late the step was.
-
-        Args:
-            actions: may be empty. A failed action is data (`action_results`), not an error.
-            loops: how many loops to advance.
-
-        Raises:
-            GameFault: the game failed.
-            UserCodeError: `loops`, the task's `step_mul`, is not a whole number of at least 1.
+        due loop, it observes immediately, and `tick` says how late the step was. A failed action is
+        data (`action_results`), not an error. GameFault if the game failed; UserCodeError if
+        `loops`, the task's `step_mul`, is not a whole number of at least 1.
         """
         if (type(loops) is not int and not isinstance(loops, Integral)) or loops < 1:
             raise UserCodeError(f"step_mul must be a whole number of at least 1, got {loops!r}")
@@ -520,11 +462,8 @@ class Game:
         return await self._stepped(newest, action_results, ended=ended)
 
     async def _see_at(self, due: int) -> tuple[Observed, bool]:
-        """The state at the due loop or a later one; at an earlier one if the game has ended.
-
-        Returns:
-            The observation, and whether the game has ended with it.
-        """
+        """The state at the due loop or a later one; at an earlier one if the game has ended. Also
+        returns whether the game has ended with this observation."""
         longest_wait_s = math.inf
         while True:
             wait_s = min(self._timer.due_s(due) - time.monotonic(), longest_wait_s)
@@ -590,25 +529,17 @@ class Game:
         return (await self._api.ask(requests.data(), *self._time_limit())).data
 
     async def replay(self, deadline: Deadline) -> bytes:
-        """The content of a replay file of the game so far; empty if the game refuses.
-
-        Raises:
-            GameFault: the game failed, or did not answer in time.
-        """
+        """The content of a replay file of the game so far; empty if the game refuses. GameFault if
+        the game failed, or did not answer in time."""
         (reply,) = await self._api.burst([requests.save_replay()], deadline)
         data: bytes = reply.save_replay.data
         return data
 
     async def request(self, request: sc_pb.Request) -> sc_pb.Response:
-        """Sends any request that has a reply: queries, debug commands, saving a replay.
-
-        A refusal is not raised: `reply.error` contains it, and is empty after success. Events of an
-        observation are also delivered with the next step.
-
-        Raises:
-            GameFault: the game failed.
-            UserCodeError: a task sent a request that would end its game, or not be answered.
-        """
+        """Sends any request that has a reply: queries, debug commands, saving a replay. A refusal
+        is not raised: `reply.error` contains it, and is empty after success. Events of an
+        observation are also delivered with the next step. GameFault if the game failed;
+        UserCodeError if a task sent a request that would end its game, or not be answered."""
         if self.serves_a_task:
             self._check_of_task(request)
         reply: sc_pb.Response
@@ -626,11 +557,7 @@ class Game:
         return reply
 
     def _check_of_task(self, request: sc_pb.Request) -> None:
-        """Check a request of a task's or a bot's code.
-
-        Raises:
-            UserCodeError: see `request`.
-        """
+        """Check a request of a task's or a bot's code; UserCodeError as from `request`."""
         kind = request.WhichOneof("request")
         why = None
         if kind in _OF_THE_POOL:
@@ -673,8 +600,7 @@ class Game:
         *,
         sparse: bool = False,
     ) -> list[Any]:
-        """Send requests, by default within the running phase's time. The caller handles
-        refusals."""
+        """Send requests, by default in the running phase's time. The caller handles refusals."""
         if deadline is None:
             deadline, extend = self._detector.deadline, self._detector.extend
         return await self._api.burst(asked, deadline, extend, sparse=sparse)
@@ -709,11 +635,8 @@ class Game:
         return self._accept(reply, loops)
 
     def _accept(self, reply: SparseReply | Plain, loops: int) -> tuple[Observed, bool]:
-        """Check a sparse observation `loops` after the last one, and store its game loop.
-
-        Returns:
-            The observation, and whether the game has ended with it.
-        """
+        """Check a sparse observation `loops` after the last one, and store its game loop. Returns
+        the observation, and whether the game has ended with it."""
         payload = reply.payload
         if not isinstance(reply, SparseReply):  # the compiled path has checked all but the loop
             first, last = self._loops.expected(loops, ended=False, free=self.realtime)

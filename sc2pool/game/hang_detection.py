@@ -77,8 +77,7 @@ class Doing(NamedTuple):
 
 
 def doing(before: Sequence[Activity], after: Sequence[Activity], lasted_s: float) -> Doing:
-    """The processes' activity between two readings: their sum of CPU time, and the longest
-    wait."""
+    """The processes' activity between two readings: the sum of CPU time, and the longest wait."""
     lasted_s = max(lasted_s, 1e-9)
     pairs = list(zip(before, after, strict=True))
     return Doing(
@@ -96,10 +95,8 @@ def _waited_share(then: Activity, now: Activity, lasted_s: float) -> float:
 
 
 def unless_stalled(deadline: Deadline, grace_s: float) -> Deadline:
-    """The same deadline, or a later one if the deadline passed while this process did not run.
-
-    The awaited process may have been stopped as well, or may have got its request only now.
-    """
+    """The same deadline, or a later one if the deadline passed while this process did not run: the
+    awaited process may have been stopped as well, or may have got its request only now."""
     if time.monotonic() - deadline.instant_s > STALL_S:
         return Deadline.after(grace_s)
     return deadline
@@ -108,15 +105,10 @@ def unless_stalled(deadline: Deadline, grace_s: float) -> Deadline:
 class HangDetector:
     """The deadlines for one answer after another: a first one, and extensions when it passes.
 
-    Args:
-        activity: reads the activity of each game whose work an answer needs.
-        is_asleep: whether the game has read all requests and no signal has stopped it. Called only
-            to distinguish silence from a hang.
-        warn: called with a sentence about the machine, if the game is starved.
-
-    Attributes:
-        deadline: the newest deadline.
-        silent: True if the newest wait ended because the game has ended without a report.
+    `activity` reads the activity of each game whose work an answer needs. `is_asleep` is True if
+    the game has read all requests and no signal has stopped it. It is called only to distinguish
+    silence from a hang. `warn` is called with a sentence about the machine, if the game is starved.
+    `silent` is True if the newest wait ended because the game has ended without a report.
     """
 
     def __init__(
@@ -136,13 +128,9 @@ class HangDetector:
         self.silent = False
 
     def begin(self, limit_s: float, *, may_fall_silent: bool = False) -> Deadline:
-        """The first deadline for the next answer.
-
-        Args:
-            limit_s: the time for an answer if the game is idle.
-            may_fall_silent: True for the request of a state in real time, which a game answers
-                immediately unless it has ended.
-        """
+        """The first deadline for the next answer, for which an idle game has `limit_s`.
+        `may_fall_silent` is True for the request of a state in real time, which a game answers
+        immediately unless it has ended."""
         self.silent = False
         self._limit_s = limit_s
         self._may_fall_silent = may_fall_silent and limit_s / 2 > SILENCE_S

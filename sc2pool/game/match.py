@@ -66,18 +66,9 @@ class MatchStep(NamedTuple):
 
 
 class Match:
-    """One or two running games; used by one asyncio task at a time.
-
-    Args:
-        games: the host's game, and the guest's in a match of two.
-        limits: how long each request may take.
-        leases: the four ports by which two games find each other; None for one game.
-
-    Attributes:
-        games: as above.
-        contradiction: the results that the sides have reported, if they contradict each other.
-            Else empty.
-    """
+    """One or two running games; used by one asyncio task at a time. A match of two needs `leases`.
+    If the results that the sides have reported contradict each other, `contradiction` tells them;
+    else it is empty."""
 
     def __init__(
         self, games: Sequence[Game], limits: Limits, leases: MatchLeases | None = None
@@ -103,15 +94,8 @@ class Match:
         deadline: Deadline,
         surroundings: Surroundings = NOWHERE,
     ) -> Match:
-        """Starts one game for each player, and waits until all answer; see `Game.launch`.
-
-        Args:
-            players: 1 or 2.
-
-        Raises:
-            ConfigError: the executable cannot be started at all.
-            GameFault: a game ended, hung, or found no free port.
-        """
+        """Starts one game for each of the `players` (1 or 2), and waits until all answer. See
+        `Game.launch`, also for the errors."""
         games: list[Game] = []
         leases = None
         with ExitStack() as undo:
@@ -171,17 +155,9 @@ class Match:
         seed: int | None,
         races: Sequence[int] | None = None,
     ) -> ResetKind:
-        """Begins an episode; `observe` gives its first state.
-
-        Args:
-            setup: players and options.
-            map_path: the map file.
-            seed: the game's random seed, or None to let the game choose.
-            races: the race of each side. None if all play the setup's race.
-
-        Raises:
-            GameFault: a game failed, or refuses the map or the players.
-        """
+        """Begins an episode; `observe` gives its first state. Without `seed` the game chooses one,
+        and without `races` all sides play the setup's race. GameFault if a game failed, or refuses
+        the map or the players."""
         if self._leases is None:
             return await self.host.start_episode(setup, map_path, seed)
         self._over, self.contradiction = False, ""
@@ -234,19 +210,11 @@ class Match:
         return Path(name)
 
     async def observe(self) -> tuple[Observed, ...]:
-        """Each side's observation of the current state.
-
-        Raises:
-            GameFault: a game failed.
-        """
+        """Each side's observation of the current state; GameFault if a game failed."""
         return await self._both(*(game.observe() for game in self.games))
 
     async def step(self, actions: Sequence[Sequence[sc_pb.Action]], loops: int) -> MatchStep:
-        """Gives all sides' commands, advances the game, and observes.
-
-        Raises:
-            GameFault, UserCodeError: see `Game.step`.
-        """
+        """Gives all sides' commands, advances the game, and observes; errors: see `Game.step`."""
         if self.host.realtime and self._leases is not None:
             self._align()
         sides = zip(self.games, actions, strict=True)
@@ -257,27 +225,17 @@ class Match:
         return MatchStep(steps, ended)
 
     def _align(self) -> None:
-        """Let the next periods of both sides begin at the same loop, the later of the two.
-
-        They drift apart if only one side overruns a period. The earlier side would then be late in
-        every step, because both act together.
-        """
+        """Let the next periods of both sides begin at the same loop, the later of the two. They
+        drift apart if only one side overruns a period. The earlier side would then be late in every
+        step, because both act together."""
         clocks = [game.clock for game in self.games]
         loop = max(clock.next_begin for clock in clocks)
         for clock in clocks:
             clock.delay(loop - clock.begun_at)
 
     async def step_one(self, index: int, actions: Sequence[sc_pb.Action], loops: int) -> Step:
-        """Gives one side's commands in real time, and observes at the end of its period.
-
-        The match has two sides, and the other one may step at the same time.
-
-        Args:
-            index: the side; 0 is the host.
-
-        Raises:
-            GameFault, UserCodeError: see `Game.step`.
-        """
+        """Gives the commands of one side (0 is the host) in real time, and observes at the end of
+        its period. The match's other side may step at the same time. Errors as from `Game.step`."""
         side = list(MatchSide)[index]
         try:
             step = await self.games[index].step(actions, loops)
@@ -316,20 +274,13 @@ class Match:
     # ---- two sides --------------------------------------------------------------------------
 
     def naming(self, index: int) -> AbstractContextManager[None]:
-        """Let a fault that is raised in the block name this side, in a match of two.
-
-        Args:
-            index: the side; 0 is the host.
-        """
+        """Let a fault raised in the block name this side (0 is the host), in a match of two."""
         return _NAMELESS if self._leases is None else _NAMING[index]
 
     async def _both(self, *asked: Coroutine[Any, Any, T]) -> tuple[T, ...]:
         """Run the host's coroutine and the guest's concurrently; without a guest, the host's.
-
-        Raises:
-            ConfigError: a game was asked for something impossible.
-            GameFault: a game failed; the detail names the side to blame.
-        """
+        ConfigError if a game was asked for something impossible. GameFault, which names the side to
+        blame, if one failed."""
         if self._leases is None:
             (of_host,) = asked
             return (await of_host,)
@@ -345,11 +296,9 @@ class Match:
     async def _blamed(
         self, side: MatchSide, fault: GameFault, answered: Sequence[bool]
     ) -> GameFault:
-        """The fault of a side as a fault of the match. The other side may be to blame.
-
-        Args:
-            answered: whether each side has replied. A side may wait for the other side's reply.
-        """
+        """The fault of a side as a fault of the match. The other side may be to blame. `answered`
+        tells for each side whether it has replied, because one may wait for the other side's
+        reply."""
         if fault.kind is FaultKind.GAME_EXITED:
             return _named(side, fault)
         evidence = await self._evidence(answered)
@@ -380,11 +329,8 @@ class Match:
 
 
 async def _failures(tasks: Sequence[asyncio.Future[Any]]) -> list[BaseException | None]:
-    """Wait for all tasks. A failure, or cancellation of the wait, cancels the other tasks.
-
-    Returns:
-        The exception of each task; None without one, or if the task was cancelled.
-    """
+    """Wait for all tasks. A failure, or cancellation of the wait, cancels the other tasks. Return
+    the exception of each task; None without one, or if the task was cancelled."""
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
@@ -419,12 +365,8 @@ _NAMELESS: Final = nullcontext()
 
 
 class MatchLeases:
-    """The leases of the match's four ports, held until `release`.
-
-    Raises:
-        GameFault: PORT_TAKEN; fewer than four ports are free.
-        ConfigError: the folder of the lock files is not safe to use.
-    """
+    """The leases of the match's four ports, held until `release`. GameFault PORT_TAKEN if fewer
+    than four ports are free; ConfigError if the folder of the lock files is not safe to use."""
 
     def __init__(self, lease_port: Callable[[], PortLease] = PortLease.acquire) -> None:
         leased = []

@@ -35,11 +35,7 @@ class NotReadyError(Exception):
 
 
 def connect(port: int) -> socket.socket:
-    """A socket connected to `port` on this machine; nothing is sent.
-
-    Raises:
-        NotReadyError: nothing listens there.
-    """
+    """A socket connected to the local `port`; NotReadyError if nothing listens. Sends nothing."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         sock.settimeout(1.0)  # a local connection is accepted or refused immediately
@@ -52,10 +48,7 @@ def connect(port: int) -> socket.socket:
 
 
 def unread_bytes(sock: socket.socket) -> int | None:
-    """The number of sent bytes that the socket's peer on this machine has not read.
-
-    None if unknown, or if the connection is closed.
-    """
+    """Sent bytes that the socket's local peer has not read; None if unknown or disconnected."""
     try:
         own, peer = sock.getsockname()[1], sock.getpeername()[1]
         lines = _CONNECTIONS.read_text().splitlines()[1:]
@@ -74,11 +67,9 @@ def _port_of(address: str) -> int:
 
 
 def frames(requests: Iterable[sc_pb.Request]) -> bytes:
-    """Requests as binary websocket messages of the client, joined for one write.
-
-    Every client must use a mask; here it is zero. The mask protects proxies from hostile scripts,
-    and there are neither between two processes on one machine.
-    """
+    """Requests as binary websocket messages of the client, joined for one write. Every client must
+    use a mask; here it is zero. The mask protects proxies from hostile scripts, and there are
+    neither between two processes on one machine."""
     framed = []
     for request in requests:
         payload = request.SerializeToString()
@@ -93,16 +84,9 @@ def frames(requests: Iterable[sc_pb.Request]) -> bytes:
 
 
 class DirectReader:
-    """Reads one connection's answers without the event loop, while the loop may be blocked.
-
-    Args:
-        sock: the connection's socket, which is not closed here.
-        transport: asyncio's transport of the same socket.
-
-    Attributes:
-        between_messages: whether the bytes read so far end with a whole message. The listener sets
-            it with each message.
-    """
+    """Reads one connection's answers without the event loop, while the loop may be blocked. It does
+    not close `sock`; `transport` is asyncio's transport of the same socket. The listener sets
+    `between_messages` with each message: whether the bytes read so far end with a whole one."""
 
     def __init__(self, sock: socket.socket, transport: asyncio.Transport) -> None:
         protocol = transport.get_protocol()
@@ -166,10 +150,8 @@ class DirectReader:
     async def step(
         self, first_id: int, actions: list[bytes], loops: int, deadline_s: float
     ) -> Plain | Unusual:
-        """Send the requests of a step, and wait for usual replies; see `_fast.Wire.step`.
-
-        It blocks the event loop if the loop may be blocked.
-        """
+        """Send the requests of a step, and wait for usual replies; see `_fast.Wire.step`. It blocks
+        the event loop if the loop may be blocked."""
         wire, turns = self._compiled, self._turns
         assert wire is not None and turns is not None
         if self._wait.possible:

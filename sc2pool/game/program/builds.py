@@ -133,13 +133,9 @@ _BUILDS: Final = (
 
 
 def diagnose(log: str, exit_code: int | None, base_build: int | None = None) -> str:
-    """One line of advice about a failed game; empty if the failure is unknown.
-
-    Args:
-        log: the end of the game's output, followed by the API's error texts, if any.
-        exit_code: negative for a signal. None if the game still runs.
-        base_build: the number of the game's build, if known.
-    """
+    """One line of advice about a failed game; empty if the failure is unknown. `log` is the end of
+    the game's output, followed by the API's error texts, if any. `exit_code` is negative for a
+    signal, and None if the game still runs."""
     for pattern, advice in _PATTERNS:
         if re.search(pattern, log):
             return advice
@@ -195,10 +191,8 @@ NOTHING_SETTLED: Final = Settled()
 
 
 def settled_on(installation: Installation) -> Settled:
-    """The stored facts about this installation.
-
-    All are unknown if the file is missing, unreadable, not this user's own, or writable by others.
-    """
+    """The stored facts about this installation. All are unknown if the file is missing, unreadable,
+    not this user's own, or writable by others."""
     try:
         path = _path(installation)
         content = _own_content(path)
@@ -215,12 +209,9 @@ def settled_on(installation: Installation) -> Settled:
 
 
 def settle(installation: Installation, settled: Settled) -> Path:
-    """Store these facts in place of all earlier ones; returns their private file.
-
-    Raises:
-        ConfigError: this user has no cache folder.
-        OSError: the executable cannot be read, or the file cannot be written.
-    """
+    """Store these facts in place of all earlier ones; returns their private file. ConfigError if
+    this user has no cache folder; OSError if the executable cannot be read, or the file cannot be
+    written."""
     path = _path(installation)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with replacing(path) as unfinished:
@@ -246,11 +237,7 @@ def _identity(executable: Path) -> str:
 
 
 def _own_content(path: Path) -> bytes:
-    """The content of a private file.
-
-    Raises:
-        OSError: the file is missing, unreadable, not a regular file, or not private to this user.
-    """
+    """A private file's content; OSError if missing, unreadable, not regular or not private."""
     # O_NONBLOCK, because opening a named pipe would wait.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0))
@@ -267,11 +254,7 @@ def _own_content(path: Path) -> bytes:
 
 
 def _parsed(content: bytes) -> Settled:
-    """The facts in a file's content.
-
-    Raises:
-        ValueError, RecursionError: `settle` cannot have written this content.
-    """
+    """The facts in a file; ValueError or RecursionError if `settle` cannot have written it."""
     if len(content) > _MOST_BYTES:
         raise ValueError(f"it is larger than {_MOST_BYTES} bytes")
     facts: Any = json.loads(content)

@@ -163,15 +163,8 @@ def usual_places(system: Platform) -> list[Path]:
 
 
 def read_installation(root: Path, why: str) -> Installation:
-    """Checks that `root` holds a game, and returns its paths and build.
-
-    Args:
-        root: the installation's directory.
-        why: how `root` was found. An error's message begins with it.
-
-    Raises:
-        ConfigError: a folder or file is missing; the message names it.
-    """
+    """Checks that `root` holds a game, and returns its paths and build. ConfigError names a missing
+    folder or file, and begins with `why`, the way in which `root` was found."""
     system = _this_platform()
     root = Path(os.path.abspath(root))  # noqa: PTH100  # links in the path keep their names
     _require_utf8(root)
@@ -233,16 +226,11 @@ def find_map(installation: Installation, name: str) -> Path:
 
 
 def made_with(map_path: Path) -> str:
-    """The version of the editor that saved a map, as `4.7.0 (build 70154)`.
-
-    It is in the archive's `DocumentHeader`: the letters H2CS, two words, one byte, three bytes with
-    the version's numbers, and the build as a little-endian word. This format was derived from maps
-    of known versions.
-
-    Returns:
-        The version. Empty if the file cannot be read or is not an archive, or if mpyq, a dependency
-        of python-sc2, is not installed.
-    """
+    """The version of the editor that saved a map, as `4.7.0 (build 70154)`. It is empty if the file
+    cannot be read or is not an archive, or if mpyq, a dependency of python-sc2, is not installed.
+    The version is in the archive's `DocumentHeader`: the letters H2CS, two words, one byte, three
+    bytes with the version's numbers, and the build as a little-endian word. This format was derived
+    from maps of known versions."""
     try:
         import mpyq  # type: ignore[import-untyped]  # noqa: PLC0415 - only a map that cannot be played is looked into
 
@@ -254,11 +242,7 @@ def made_with(map_path: Path) -> str:
 
 
 def _require_utf8(path: Path) -> None:
-    """Check that a path is UTF-8. It is sent to the game in API messages, which only hold UTF-8.
-
-    Raises:
-        ConfigError: the path is not UTF-8.
-    """
+    """Raise ConfigError if a path is not UTF-8: the API's messages to the game only hold UTF-8."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -348,11 +332,7 @@ def write_stand_in() -> Path:
 
 
 def cache_folder() -> Path:
-    """This user's cache folder for sc2pool, at the system's usual place.
-
-    Raises:
-        ConfigError: this user has no home directory.
-    """
+    """The user's usual cache folder for sc2pool; ConfigError if this user has no home directory."""
     import platformdirs  # noqa: PLC0415 - workers import this module, but need no cache folder
 
     with suppress(RuntimeError):

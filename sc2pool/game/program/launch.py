@@ -65,22 +65,14 @@ async def launch(
     connection_type: type[Connection] = Connection,
     in_turn: bool = True,
 ) -> GameAPI:
-    """Starts a game and connects to it.
+    """Starts a game and connects to it, all before the deadline.
 
-    Args:
-        installation: the game's installation.
-        deadline: for the whole launch.
-        directory: for the game's temporary files. None for the system's folder.
-        core_file_bytes: see `GameProcess.spawn`.
-        warn: called with the game's error texts in the reply to a request that succeeded.
-        lease_port: returns a lease of a free port.
-        connection_type: the class of the connection.
-        in_turn: whether to keep a distance in time to the start of every other game.
-
-    Raises:
-        ConfigError: the executable cannot be started at all, or not before the deadline.
-        GameFault: LAUNCH_FAILED (the game ended, or the system refused a resource), GAME_EXITED
-            (the game was killed), PORT_TAKEN (in all tries), DEADLINE.
+    `directory` is for the game's temporary files (None: the system's folder). `warn` is called with
+    the game's error texts in the reply to a request that succeeded. If `in_turn`, the launch keeps
+    a distance in time to the start of every other game. ConfigError if the executable cannot be
+    started at all, or not before the deadline. GameFault LAUNCH_FAILED (the game ended, or the
+    system refused a resource), GAME_EXITED (the game was killed), PORT_TAKEN (in all tries) or
+    DEADLINE.
     """
     spawn = partial(
         GameProcess.spawn, installation, directory=directory, core_file_bytes=core_file_bytes
@@ -104,11 +96,7 @@ async def launch(
 
 @contextmanager
 def refusals_as_faults() -> Iterator[None]:
-    """Turn a system error in the block into a failed launch.
-
-    Raises:
-        GameFault: LAUNCH_FAILED, for an OSError.
-    """
+    """Turn an OSError in the block into a GameFault LAUNCH_FAILED."""
     try:
         yield
     except OSError as error:
@@ -154,12 +142,10 @@ async def _spawn(
 
 
 class _Turn:
-    """The exclusive right to start a game: no other game of this user starts within `_APART_S`.
-
-    Games that started at the same moment were seen to fail on Linux. The right is a lock that all
-    pools of this user take; it ends with the process that holds it. If the lock cannot be made, or
-    a process keeps it, games start without it.
-    """
+    """The exclusive right to start a game: no other game of this user starts within `_APART_S`,
+    because games that started at the same moment were seen to fail on Linux. The right is a lock
+    that all pools of this user take; it ends with the process that holds it. If the lock cannot be
+    made, or a process keeps it, games start without it."""
 
     def __init__(self) -> None:
         self._held: tuple[int, Path] | None = None
@@ -223,12 +209,8 @@ async def _when_ready(
 
 
 def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> int | None:
-    """The pid of our game's process that listens on `port`; None if unknown.
-
-    Raises:
-        GameFault: PORT_TAKEN; another process listens.
-        NotReadyError: now no process listens on the port.
-    """
+    """The pid of our game's process that listens on `port`; None if unknown. GameFault PORT_TAKEN
+    if another process listens; NotReadyError if now no process listens on the port."""
     try:
         pid = find_listener(process.family(), port)
     except (psutil.Error, OSError):
@@ -245,12 +227,9 @@ def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> int
 async def _take_seat(
     process: GameProcess, port: int, sock: socket.socket, connects: _Connects
 ) -> Connection:
-    """Open the game's websocket over a socket that is connected to its port.
-
-    Raises:
-        GameFault: PORT_TAKEN; another program has the seat, or our peer is not the game.
-        NotReadyError: the game does not answer yet, or has ended.
-    """
+    """Open the game's websocket over a socket that is connected to its port. NotReadyError if the
+    game does not answer yet, or has ended. GameFault PORT_TAKEN if another program has the seat, or
+    our peer is not the game."""
     own_port: int = sock.getsockname()[1]
     opening = asyncio.ensure_future(connects(sock))
     try:
@@ -301,10 +280,7 @@ def _clients(process: GameProcess, port: int) -> set[int] | None:
 
 def find_listener(processes: list[psutil.Process], port: int) -> int | None:
     """The pid of the process that listens on the port; None if none of `processes` does.
-
-    Raises:
-        psutil.Error, OSError: the system does not reveal the listener.
-    """
+    psutil.Error or OSError if the system does not reveal the listener."""
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             connections = process.net_connections(kind="tcp")

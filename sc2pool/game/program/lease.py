@@ -38,11 +38,8 @@ _EPHEMERAL_ELSEWHERE: Final = (49_152, 65_535)
 
 
 def candidate_ports(ephemeral: tuple[int, int]) -> range:
-    """The larger span of ports outside the `ephemeral` range (first, last).
-
-    Raises:
-        ConfigError: the ephemeral range leaves no port.
-    """
+    """The larger span of ports outside `ephemeral` (first, last); ConfigError if no port is
+    left."""
     first, last = ephemeral
     below = range(_FIRST_PORT, min(first, _PORTS_END))
     above = range(max(last + 1, _FIRST_PORT), _PORTS_END)
@@ -62,15 +59,10 @@ def ephemeral_range() -> tuple[int, int]:
 
 
 def lease_directory() -> Path:
-    """The user's own directory of lock files; created if missing.
-
-    Another user may have created a directory under the first name. Then the next place is used. All
-    trainers of this user use the same place as long as that directory exists.
-
-    Raises:
-        ConfigError: each possible directory belongs to another user or is writable by others, or it
-            cannot be created.
-    """
+    """The user's own directory of lock files; created if missing. Another user may have created a
+    directory under the first name. Then the next place is used. All trainers of this user use the
+    same place as long as that directory exists. ConfigError if each possible directory belongs to
+    another user or is writable by others, or it cannot be created."""
     if WINDOWS:
         local = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
         directory = Path(local) / "sc2pool" / "ports"
@@ -86,11 +78,8 @@ def lease_directory() -> Path:
 
 
 def _places(uid: int) -> list[Path]:
-    """The possible places of the directory, the usual one first; independent of the environment.
-
-    The temporary directory is not used: TMPDIR may differ between two trainers that must not
-    collide.
-    """
+    """The possible places of the directory, the usual one first. They do not depend on the
+    environment: TMPDIR may differ between two trainers that must not collide."""
     if WINDOWS:
         return []  # Windows has no uids and no `pwd`
     import pwd  # noqa: PLC0415
@@ -127,23 +116,15 @@ class PortLease:
     def __init__(self, port: int, path: Path, fd: int) -> None:
         self.port = port
         self.fd = fd
-        """The lock's descriptor. If the game inherits it (`pass_fds`), the lease outlives this
-        process."""
+        """The lock's descriptor, which the game inherits (`pass_fds`)."""
         self._path = path
         self._held = True
 
     @classmethod
     def acquire(cls, directory: Path | None = None) -> PortLease:
-        """Leases a port that is free right now.
-
-        Args:
-            directory: the folder of the lock files. None means the user's own folder.
-
-        Raises:
-            GameFault: PORT_TAKEN; every port is leased or in use.
-            ConfigError: the folder of the lock files is not safe to use.
-            OSError: the system refuses a descriptor or a file.
-        """
+        """Leases a port that is free right now. `directory` is the folder of the lock files; None
+        means the user's own. GameFault PORT_TAKEN if every port is leased or in use. ConfigError if
+        the folder is not safe to use; OSError if the system refuses a descriptor or a file."""
         directory = directory or lease_directory()
         _delete_unlocked(directory)
         ports = candidate_ports(ephemeral_range())

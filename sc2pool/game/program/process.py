@@ -153,19 +153,11 @@ class GameProcess:
         *,
         core_file_bytes: int = 0,
     ) -> GameProcess:
-        """Starts the game on the leased port; does not wait for it to be ready.
-
-        Args:
-            installation: the game's installation.
-            lease: the port's lease, which the game inherits.
-            directory: the parent of the game's own temporary folder. None for the system's.
-            core_file_bytes: the largest core file that the game may write in a crash. The real
-                game's is as large as its memory, 0.8 to 2.7 GB.
-
-        Raises:
-            ConfigError: the executable is missing, not executable, or not for this system.
-            OSError: the system refuses a process, a thread, a descriptor or a folder.
-        """
+        """Starts the game on the leased port; does not wait for it to be ready. `directory` is the
+        parent of the game's own temporary folder (None: the system's). `core_file_bytes` limits the
+        core file that the game may write in a crash; the real game's is as large as its memory, 0.8
+        to 2.7 GB. ConfigError if the executable is missing, not executable, or not for this system.
+        OSError if the system refuses a process, a thread, a descriptor or a folder."""
         with ExitStack() as undo:
             temp_dir = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=directory))  # 0700
             undo.callback(_remove, temp_dir)
@@ -241,8 +233,7 @@ class GameProcess:
         return total_bytes
 
     def family(self) -> list[psutil.Process]:
-        """The started process and its children. The executable may be a script that starts the
-        game."""
+        """The started process (perhaps a script that starts the game) and its children."""
         with suppress(*UNREADABLE):
             return [self._stats, *descendants(self._stats)]
         return [self._stats]
@@ -288,11 +279,8 @@ class GameProcess:
 
 
 def log_left_in(directory: Path) -> str:
-    """The last log lines of each game whose worker was killed; empty without such a game.
-
-    Args:
-        directory: the worker's folder for temporary files.
-    """
+    """The last log lines of each game that a killed worker left in its folder for temporary files;
+    empty without such a game."""
     tails = []
     with suppress(OSError):
         for path in sorted(directory.glob(f"{_FOLDER_PREFIX}*/{_LOG}")):
@@ -389,11 +377,8 @@ process holds the pipe."""
 
 
 class Output:
-    """The output of one child, which gets `writing_end` as its stdout and stderr.
-
-    Raises:
-        OSError: the system refuses descriptors or a thread.
-    """
+    """The output of one child, which gets `writing_end` as its stdout and stderr. OSError if the
+    system refuses descriptors or a thread."""
 
     def __init__(self, path: Path) -> None:
         self._total = 0
@@ -445,11 +430,7 @@ class Output:
         return self._total
 
     def tail(self, *, ended: bool) -> bytes:
-        """The newest `RING_BYTES` of the output.
-
-        Args:
-            ended: whether the child has ended. Then its whole output is read first.
-        """
+        """The output's newest `RING_BYTES`. If the child has ended, all output is read first."""
         if ended:
             self._wait_for_end()
         with self._lock:
