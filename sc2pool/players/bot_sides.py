@@ -33,11 +33,8 @@ from sc2pool.tasks.task import TaskDefinition
 
 
 class TurnPair(QueuePair):
-    """The pair of an `RLBotAI` in a match: `get_action` waits until `decide` is called.
-
-    Attributes:
-        asked: a future that is done while the bot waits for an action.
-    """
+    """The pair of an `RLBotAI` in a match: `get_action` waits until `decide` is called. `asked` is
+    a future that is done while the bot waits for an action."""
 
     def __init__(self) -> None:
         self.asked = _future()
@@ -68,14 +65,8 @@ def _future() -> asyncio.Future[Any]:
 
 
 class LoneBotSide(TaskSide):
-    """The only side of a game, played by an `RLBotAI` with the learner's queue pair.
-
-    Args:
-        definition: the bot's class.
-        game: the game.
-        pair: the learner's pair. Its last transition is put by `end`, with the result.
-        shared: the data that all bots of this game share.
-    """
+    """The only side of a game, played by an `RLBotAI` with the learner's queue pair. The pair's
+    last transition is put by `end`, with the result."""
 
     task: RLBotAI
 

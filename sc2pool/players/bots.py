@@ -71,11 +71,7 @@ from sc2pool.tasks.task import TaskDefinition
 
 
 def new_bot(definition: type[TaskDefinition], pair: QueuePair) -> RLBotAI:
-    """The bot of an episode.
-
-    Raises:
-        UserCodeError: the bot's `__init__` does not pass the pair on.
-    """
+    """The bot of an episode; UserCodeError if the bot's `__init__` does not pass the pair on."""
     assert issubclass(definition, RLBotAI), "every other task is a `Task`"
     bot = definition(pair)
     if getattr(bot, "queue_pair", None) is not pair:
@@ -95,11 +91,8 @@ def no_transition(bot: RLBotAI, hook: str) -> UserCodeError:
 
 
 def unreadable(what: str, error: Exception) -> GameFault:
-    """The fault of a game whose message python-sc2 cannot read.
-
-    For instance, a field is missing, a grid's size differs from the map's, or a unit's type is
-    unknown.
-    """
+    """The fault of a game whose message python-sc2 cannot read. For instance, a field is missing, a
+    grid's size differs from the map's, or a unit's type is unknown."""
     detail = f"python-sc2 cannot read {what}: {type(error).__name__}: {error}"
     return GameFault(FaultKind.BAD_REPLY, detail)
 
@@ -111,13 +104,8 @@ def prepare_step(
     game_info: sc_pb.ResponseGameInfo | None = None,
 ) -> None:
     """Call `BotAI._prepare_step`, but compute the distances between all units only on first use.
-
-    Args:
-        bot: the bot.
-        state: the newest state.
-        sorter: sorts the state's units into the bot's groups.
-        game_info: the current description of the map. None if the first one is still valid.
-    """
+    `sorter` sorts the units of `state`, the newest one, into the bot's groups. `game_info` is the
+    map's current description; None if the first one is still valid."""
     method, grid = bot.distance_calculation_method, bot.game_info.pathing_grid
     if method in _LAZY_METHODS:
         bot.distance_calculation_method = 0  # set only while the units are prepared
@@ -148,11 +136,8 @@ _NO_MAP = sc_pb.ResponseGameInfo()
 
 
 class SharedData:
-    """Data that python-sc2 reads or derives slowly, kept for all episodes.
-
-    Attributes:
-        sorter: sorts the bots' units; set once the data are known.
-    """
+    """Data that python-sc2 reads or derives slowly, kept for all episodes. `sorter` sorts the bots'
+    units; set once the data are known."""
 
     sorter: UnitSorter
 
@@ -161,10 +146,7 @@ class SharedData:
 
     async def of(self, game: Game) -> GameData:
         """Names, costs and attributes of the game's units; requested from `game` the first time.
-
-        Raises:
-            GameFault: the game failed, or python-sc2 cannot read the data.
-        """
+        GameFault if the game failed, or python-sc2 cannot read the data."""
         if self._data is None:
             data = await game.data()
             try:
@@ -176,16 +158,11 @@ class SharedData:
 
 
 class DrivenBot:
-    """Drives one bot through one episode.
+    """Drives one bot through one episode, which has begun in its game.
 
-    Args:
-        bot: the bot.
-        game: the bot's game, whose episode has begun.
-        client: the bot's client on that game.
-        shared: the data that all bots of this game share.
-        fresh_map: whether the map's description is fetched before each turn, as in python-sc2: its
-            pathing grid shows the places of structures. That takes a round trip. So for an
-            `RLBotAI` it is fetched only if the bot sees other structures than before.
+    If `fresh_map`, the map's description is fetched before each turn, as in python-sc2: its pathing
+    grid shows the places of structures. That takes a round trip. So for an `RLBotAI` it is fetched
+    only if the bot sees other structures than before.
     """
 
     def __init__(
@@ -244,17 +221,10 @@ class DrivenBot:
         game_info: sc_pb.ResponseGameInfo | None = None,
     ) -> Iterator[None]:
         """Decide who is to blame for errors of a block in which python-sc2 reads a message for a
-        bot.
-
-        Args:
-            what: the message, for the error.
-            observed: the observation, if the message is one.
-            game_info: the current description of the map, if it differs from the first one.
-
-        Raises:
-            GameFault: python-sc2 cannot read the message, even for a bot that does nothing.
-            Exception: only the user's bot has raised it; a note says so.
-        """
+        bot. The error calls the message `what`. `observed` is the message if it is an observation,
+        and `game_info` the map's current description if it differs from the first one. GameFault if
+        python-sc2 cannot read the message even for a bot that does nothing. Otherwise only the
+        user's bot has raised the exception, and a note says so."""
         try:
             yield
         except Exception as error:
@@ -306,10 +276,8 @@ class DrivenBot:
         await self._bot.on_end(Result(result or Result.Undecided.value))
 
     async def cut(self) -> None:
-        """Tell the bot that the task has ended the episode, unless the bot knows of the end.
-
-        For the bot that is a tie, like python-sc2's own time limit.
-        """
+        """Tell the bot that the task has ended the episode, unless the bot knows of the end. For
+        the bot that is a tie, like python-sc2's own time limit."""
         if not self._has_ended:
             await self.end(self._game.result or sc_pb.Tie)
 
@@ -319,11 +287,8 @@ logger.disable("sc2")
 
 
 class GameClient(Client):
-    """The client of a bot.
-
-    Attributes:
-        has_left: True once the bot has surrendered by `leave`, as under `run_game`.
-    """
+    """The client of a bot. `has_left` is True once the bot has surrendered by `leave`, as under
+    `run_game`."""
 
     def __init__(self, game: Game) -> None:
         super().__init__(game)  # type: ignore[arg-type]  # only `_execute` would use it
@@ -397,14 +362,9 @@ Kind = tuple[Any, ...]
 
 @dataclass(eq=False)  # compared by identity, because it is hashed often
 class Place:
-    """The groups to which the units of a kind belong.
-
-    Attributes:
-        groups: the names of the bot's `Units` that contain them.
-        tags: the names of the bot's sets that contain their tags.
-        type_data: the data of the unit's type, if python-sc2 looks them up.
-        with_gas: the place of units with gas, if it differs.
-    """
+    """The groups to which the units of a kind belong. `groups` names the bot's `Units` that contain
+    them, and `tags` the bot's sets that contain their tags. `type_data` are the data of the unit's
+    type, if python-sc2 looks them up; `with_gas` is the place of units with gas, if it differs."""
 
     groups: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()

@@ -34,11 +34,8 @@ class GymSpec:
     """The index of the function in `env_fns`."""
 
     def player(self) -> Player:
-        """The env's player.
-
-        Raises:
-            ConfigError: the function has not returned an env, or the env has no observation space.
-        """
+        """The env's player. ConfigError if the function has not returned an env, or the env has no
+        observation space."""
         env = self.env_fn()
         if not hasattr(env, "observation_space"):
             raise ConfigError(
@@ -138,10 +135,7 @@ def _wrong(method: str, returned: Any, expected: str) -> ObservationError:
 
 def as_number(reward: Any) -> float:
     """A reward as a float. As in AsyncVectorEnv, it may be an array or a list of one element.
-
-    Raises:
-        TypeError, ValueError: the reward is not one number.
-    """
+    TypeError or ValueError if the reward is not one number."""
     try:
         return float(reward if isinstance(reward, float) else np.asarray(reward).item())
     except (TypeError, ValueError) as error:

@@ -56,13 +56,8 @@ from sc2pool.tasks.task import Task, TaskDefinition, TeamTask, agents_of
 
 
 class PlayedSide(ABC):
-    """The interface of a game's sides.
-
-    Attributes:
-        game: the side's game.
-        newest: the side's newest transition. None for a side that has none, because no task plays
-            it, or whose bot puts its transitions itself until the last one.
-    """
+    """The interface of a game's sides. `newest` is the side's newest transition. It is None for a
+    side that no task plays, or whose bot puts its transitions itself until the last one."""
 
     game: Game
     newest: Transition | None = None
@@ -83,11 +78,8 @@ class PlayedSide(ABC):
 
     @abstractmethod
     async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:
-        """The orders of this turn.
-
-        Args:
-            actions: the actions of its rows. Empty if this side is not the learner's.
-        """
+        """The orders of this turn. `actions` are the actions of its rows; empty if this side is not
+        the learner's."""
 
     @abstractmethod
     async def see(self, step: Step) -> None:
@@ -131,10 +123,8 @@ class ProtoSide(TaskSide):
         self.newest = await self._driven.see(step, self.game.tick)
 
     async def play_alone(self, pair: QueuePair) -> None:
-        """Play to the episode's last transition, which is left to the caller.
-
-        It is `MatchEpisode`'s loop for a game without a second side, which is most of all steps.
-        """
+        """Play to the episode's last transition, which is left to the caller. This is
+        `MatchEpisode`'s loop for a game without a second side, which is most of all steps."""
         task, driven, game = self.task, self._driven, self.game
         is_team = isinstance(task, TeamTask)
         take = pair.get_actions if is_team else pair.get_action
@@ -198,13 +188,9 @@ class OpponentSide(PlayedSide):
 
 @contextmanager
 def blamed_on_opponent(name: str | None = None, *, has_game: bool = False) -> Iterator[None]:
-    """Note in an exception of the block that the opponent raised it.
-
-    Args:
-        name: the opponent's name. None before it is known.
-        has_game: whether the opponent itself uses a game of the match. If not, its `GameFault` does
-            not belong to the match, and becomes an exception of the user's code.
-    """
+    """Note in an exception of the block that the opponent raised it. `name` is None before it is
+    known. Without `has_game` the opponent itself uses no game of the match: its `GameFault` does
+    not belong to the match, and becomes an exception of the user's code."""
     who = "the opponent" if name is None else f"the opponent {name!r}"
     try:
         yield
@@ -218,14 +204,8 @@ def blamed_on_opponent(name: str | None = None, *, has_game: bool = False) -> It
 
 
 class RunningSide:
-    """Runs one side through an episode.
-
-    Args:
-        match: the match.
-        index: the side's index; 0 is the host.
-        side: the side.
-        loops: returns the game loops of an env step, for a side without its own pace.
-    """
+    """Runs the side of this index (0 is the host) through an episode of the match. `loops` returns
+    the game loops of an env step, for a side without its own pace."""
 
     def __init__(
         self,
@@ -292,16 +272,9 @@ class RunningSide:
 async def rows_of(
     task: TaskDefinition, transition: Transition, *, with_state: bool
 ) -> list[Transition]:
-    """Split a task's transition into one for each agent.
-
-    Args:
-        task: the task.
-        transition: the task's transition.
-        with_state: whether each observation contains the state, if the task shares it.
-
-    Raises:
-        ObservationError: the number of observations or masks is not the number of agents.
-    """
+    """Split a task's transition into one for each agent. Each observation contains the state only
+    if `with_state` and the task shares it. ObservationError if the number of observations or masks
+    is not the number of agents."""
     if not isinstance(task, TeamTask):
         return [transition]
     n = len(task.agents)
@@ -337,16 +310,10 @@ def _one_each(hook: str, returned: Any, n: int) -> Sequence[Any]:
 
 
 class MatchEpisode:
-    """Plays one episode.
-
-    Args:
-        match: the games, whose episode has begun.
-        sides: the host's side, and the guest's in a match.
-        tasks: the task objects whose rows this loop serves, by the side's index, in the order of
-            the rows. Empty if a bot alone asks the learner itself.
-        opponent: the name of the computer, policy or bot that plays against the learner. None
-            without one.
-    """
+    """Plays one episode of a match whose episode has begun. `sides` are the host's and, in a match,
+    the guest's. `tasks` are the task objects whose rows this loop serves, by the side's index, in
+    the order of the rows; empty if a bot alone asks the learner itself. `opponent` is the name of
+    the computer, policy or bot that plays against the learner, or None without one."""
 
     def __init__(
         self,
@@ -371,13 +338,8 @@ class MatchEpisode:
         game_infos: Sequence[sc_pb.ResponseGameInfo],
         pair: QueuePair,
     ) -> None:
-        """Play the episode to its end.
-
-        Args:
-            observed: the first observation of each side.
-            game_infos: the map's description from each side's game.
-            pair: the learner's queue pair.
-        """
+        """Play the episode to its end. `observed` and `game_infos` are each side's first
+        observation and description of the map; `pair` is the learner's."""
         try:
             for i, side in enumerate(self._sides):
                 with self._match.naming(i):
@@ -463,11 +425,8 @@ class MatchEpisode:
         return {i: list(islice(actions, agents_of(type(one)))) for i, one in self._tasks.items()}
 
     async def _step(self, actions: Mapping[int, Sequence[Any]]) -> None:
-        """Play one env step: until the learner's next turn, or the end of the game.
-
-        Args:
-            actions: the learner's actions, for each of its sides.
-        """
+        """Play one env step: until the learner's next turn, or the end of the game. `actions` are
+        the learner's, by its sides."""
         match, sides, waits = self._match, self._sides, self._waits
         results: list[list[int]] = [[] for _ in sides]
         while True:
@@ -512,11 +471,7 @@ class MatchEpisode:
         running.check()
 
     def _loops_per_step(self) -> int:
-        """Game loops per env step.
-
-        Raises:
-            ConfigError: `step_mul` differs between the rows.
-        """
+        """Game loops per env step; ConfigError if `step_mul` differs between the rows."""
         loops, *others = (task.step_mul for task in self._tasks.values())
         if others and others != [loops]:
             raise ConfigError(
@@ -548,15 +503,9 @@ def as_one_episode(
     contradiction: str,
 ) -> list[Transition | None]:
     """The last transitions of both sides, with the same end flags, and with the results in infos.
-
-    Args:
-        transitions: the newest transition of each side, or None for a side without transitions.
-            At least one ends the episode.
-        results: each side's `Result`. None if the game continued, or did not report it.
-        opponent: the opponent's name. None against a learner, or without an opponent.
-        untold_end: see `Game`.
-        contradiction: see `Match`.
-    """
+    At least one of the given newest transitions (None for a side without any) ends the episode. A
+    result is None if the game continued, or did not report it. `opponent` is None against a
+    learner, or without an opponent. For the last two arguments see `Game` and `Match`."""
     present = [one for one in transitions if one is not None]
     terminated = any(one.terminated for one in present)
     truncated = any(one.truncated for one in present)

@@ -38,12 +38,9 @@ class PlayedReplay:
 
 
 class LastHeld(QueuePair):
-    """Passes on every transition except the episode's last.
-
-    Attributes:
-        last: the last transition of each row. Empty before these are put.
-        episode_return: the sum of the first row's rewards so far.
-    """
+    """Passes on every transition except the episode's last. `last` has the last transition of each
+    row, and is empty before these are put. `episode_return` is the sum of the first row's rewards
+    so far."""
 
     def __init__(self, pair: QueuePair) -> None:
         self._pair = pair

@@ -56,11 +56,7 @@ than a millisecond."""
 
 
 class SC2Player(Player):
-    """Plays a `Task`, a `TeamTask` or an `RLBotAI`, alone or in a match.
-
-    Args:
-        spec: the task's spec.
-    """
+    """Plays a `Task`, a `TeamTask` or an `RLBotAI`, alone or in a match."""
 
     strict = True
 
@@ -184,11 +180,8 @@ class SC2Player(Player):
     def _new_sides(
         self, episode: Episode, who: QueuePair | PlainBot | None, name: str, pair: QueuePair
     ) -> tuple[list[PlayedSide], dict[int, TaskDefinition]]:
-        """New objects for an episode.
-
-        Returns:
-            The side of each game, and the task of each of the learner's sides.
-        """
+        """New objects for an episode: the side of each game, and the task of each of the learner's
+        sides."""
         sides: list[PlayedSide] = []
         tasks = {}
         for i, game in enumerate(self.match.games):
@@ -231,13 +224,8 @@ class SC2Player(Player):
     def prepare(
         self, task: TaskDefinition, episode: Episode, attributes: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Set the attributes of a new task object, before its first hook is called.
-
-        Args:
-            task: the task object.
-            episode: its episode.
-            attributes: the values that `set_attr` has set, for each row of the object.
-        """
+        """Set the attributes of an episode's new task object, before its first hook is called.
+        `attributes` are the values that `set_attr` has set, for each row of the object."""
         task.episode = episode
         task.options = episode.options
         task.game_version = self.game.version
@@ -329,11 +317,8 @@ class SC2Player(Player):
             self._playing.go_on()
 
     async def _newest_loop(self) -> int:
-        """The newest game loop of the games in real time.
-
-        In a match one game may wait for the other, mainly after a pause. So a game that is behind
-        is read again.
-        """
+        """The newest game loop of the games in real time. In a match one game may wait for the
+        other, mainly after a pause. So a game that is behind is read again."""
         loops = [await game.current_loop() for game in self.match.games]
         for _ in range(_MOST_READS):
             behind = [i for i, loop in enumerate(loops) if loop < max(loops) - 1]
@@ -356,11 +341,9 @@ class SC2Player(Player):
 
 
 class Unstarted:
-    """Stands for the task before its first episode: its attributes can be read.
-
-    Setting an attribute here has no effect, because the trainer keeps the value and sets it on
-    every task object. Methods cannot be called before the first episode.
-    """
+    """Stands for the task before its first episode: its attributes can be read, but its methods
+    cannot be called. Setting an attribute here has no effect, because the trainer keeps the value
+    and sets it on every task object."""
 
     def __init__(self, player: SC2Player) -> None:
         object.__setattr__(self, "_definition", player.spec.task)

@@ -38,14 +38,10 @@ _BY_TYPE = {BEACON: _KIND["beacon"], MINERAL_SHARD: _KIND["minerals"]}
 
 
 def view_of(observation: sc_pb.Observation) -> dict[str, Any]:
-    """The view of an observation.
-
-    Returns:
-        A dict of `loop`, `score`, `minerals`, `vespene`, `food_used`, `food_cap` and `units`. Each
-        unit is a list: [kind (an index of `KINDS`), unit type, x, y, radius, health]. Health is
-        from 0 to 1, including shields, or None for a unit without health. For a moving unit, the
-        target's x and y follow.
-    """
+    """The view of an observation: `loop`, `score`, `minerals`, `vespene`, `food_used`, `food_cap`
+    and `units`. Each unit is a list: [kind (an index of `KINDS`), unit type, x, y, radius, health].
+    Health is from 0 to 1, including shields, or None for a unit without health. For a moving unit,
+    the target's x and y follow."""
     common = observation.player_common
     return {
         "loop": observation.game_loop,
@@ -92,12 +88,8 @@ def _neutral_kind(unit: raw_pb2.Unit) -> int:
 
 
 def map_of(game_info: sc_pb.ResponseGameInfo) -> dict[str, Any]:
-    """The map of the game.
-
-    Returns:
-        A dict of `name`, `width`, `height`, `area` (the playable area: x0, y0, x1, y1), `key` (a
-        checksum of name and grids), and the grids `pathing` and `terrain` (see `_grid`).
-    """
+    """The game's map: `name`, `width`, `height`, `area` (the playable area: x0, y0, x1, y1), `key`
+    (a checksum of name and grids), and the grids `pathing` and `terrain` (see `_grid`)."""
     start = game_info.start_raw
     area = start.playable_area
     grids = start.pathing_grid.data + start.terrain_height.data
@@ -113,8 +105,7 @@ def map_of(game_info: sc_pb.ResponseGameInfo) -> dict[str, Any]:
 
 
 def _grid(image: common_pb2.ImageData) -> dict[str, Any]:
-    """A grid as in the API: rows from the map's bottom (y = 0) up, the first pixel in the highest
-    bit."""
+    """A grid as in the API: rows from the bottom (y = 0) up, the first pixel in the highest bit."""
     return {
         "bits": image.bits_per_pixel,
         "width": image.size.x,
