@@ -304,25 +304,15 @@ number and the beginning of the next may match, too."""
 
 
 def _require_places(columns: Any) -> None:
-    """Check the coordinates of the units.
-
-    Args:
-        columns: the `units` of a `RawColumns`.
-
-    Raises:
-        GameFault: BAD_REPLY; a coordinate is NaN or infinite.
-    """
+    """Check the places in a `RawColumns`' `units`; GameFault BAD_REPLY if one is NaN or
+    infinite."""
     place = columns.pos
     if not isfinite(sum(place.x) + sum(place.y)):
         _complain_of_columns(columns)
 
 
 def _require_unit(unit: raw_pb2.Unit) -> None:
-    """Check one unit.
-
-    Raises:
-        GameFault: BAD_REPLY; a number of the unit is NaN or infinite.
-    """
+    """Check one unit; GameFault BAD_REPLY if a number of the unit is NaN or infinite."""
     place = unit.pos  # faster than `_numbers_of_unit`
     vitals = unit.health + unit.shield + unit.energy + unit.weapon_cooldown
     if not isfinite(place.x + place.y + place.z + vitals):
@@ -330,24 +320,14 @@ def _require_unit(unit: raw_pb2.Unit) -> None:
 
 
 def _require_units(columns: Any) -> None:
-    """Check all units.
-
-    Args:
-        columns: the `units` of a `RawColumns`.
-
-    Raises:
-        GameFault: BAD_REPLY; a number of a unit is NaN or infinite.
-    """
+    """Check all numbers in the `units` of a `RawColumns`; errors as from `_require_unit`."""
     if not isfinite(sum(map(sum, _numbers_of_unit(columns)))):
         _complain_of_columns(columns)
 
 
 def _require_score(details: bytes) -> None:
     """Check the details of the score, a serialized message. The score itself is a whole number.
-
-    Raises:
-        GameFault: BAD_REPLY; a number is NaN or infinite.
-    """
+    GameFault BAD_REPLY if a number is NaN or infinite."""
     if _ENDS_LIKE_NAN.search(details):
         decoded = score_pb2.ScoreDetails.FromString(details)
         _complain("the score", _DETAILS, attrgetter(*_DETAILS)(decoded))
