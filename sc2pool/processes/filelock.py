@@ -32,19 +32,10 @@ else:
 
 
 def try_lock(path: Path, mode: int = 0o600) -> int | None:
-    """Lock `path`, and create it if it is missing.
-
-    Args:
-        path: the file.
-        mode: the permissions of a new file, reduced by the umask.
-
-    Returns:
-        The descriptor that holds the lock, or None if another process holds it.
-
-    Raises:
-        OSError: the file cannot be opened (ELOOP if it is a symbolic link). Or its file system has
-            no locks.
-    """
+    """Lock `path`, and create it if it is missing, with the permissions `mode` reduced by the
+    umask. Return the descriptor that holds the lock, or None if another process holds it. OSError
+    if the file cannot be opened (ELOOP if it is a symbolic link), or its file system has no
+    locks."""
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), mode)
         try:
@@ -104,11 +95,7 @@ def unlock_and_remove(fd: int, path: Path) -> None:
 
 
 def is_own(path: Path) -> bool:
-    """True if this user owns the file or folder.
-
-    Raises:
-        OSError: the path does not exist.
-    """
+    """True if this user owns the file or folder; OSError if it does not exist."""
     if WINDOWS:
         return True  # on Windows, each user has a separate temporary folder
     return path.stat().st_uid == os.getuid()

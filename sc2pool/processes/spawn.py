@@ -66,17 +66,15 @@ def start_python(
     """Start `python -m module` with this package on its path.
 
     The child leads a process group. So the terminal's Ctrl-C reaches only this program, and one
-    signal to the group ends the child with all that it has started.
+    signal to the group ends the child with all that it has started. It inherits `descriptors`, with
+    the same numbers, but not on Windows (see `with_parent`). `environment` is added to this
+    process's.
 
-    Args:
-        descriptors: descriptors that the child inherits, with the same numbers. Not on Windows
-            (see `with_parent`).
-        environment: variables to add to this process's environment.
-        own_session: whether the child leads a session too. Linux shares CPU time among sessions
-            first (autogroup, sched(7)). A worker must not have its own: a wake-up from one session
-            to another waits for its turn, which costs two thirds of all steps on two cores. The
-            update process needs its own: in the trainer's session it would get one share of the
-            CPU and each game two, while all games wait for it.
+    With `own_session` the child leads a session too. Linux shares CPU time among sessions first
+    (autogroup, sched(7)). A worker must not have its own: a wake-up from one session to another
+    waits for its turn, which costs two thirds of all steps on two cores. The update process needs
+    its own: in the trainer's session it would get one share of the CPU and each game two, while all
+    games wait for it.
     """
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     package_root = str(Path(__file__).resolve().parents[2])
@@ -117,14 +115,9 @@ def start_with_socket(
     given: socket.socket,
     stdout: int | None = None,
 ) -> Child:
-    """Start `python -m module`, which gets a socket from `given_socket`.
-
+    """Start `python -m module`, which gets a socket from `given_socket`; this process keeps it too.
     The child inherits the socket. On Windows it reads a description from its standard input and
-    makes a copy, so the socket must stay open here until then.
-
-    Args:
-        given: the socket. This process keeps it too.
-    """
+    makes a copy, so the socket must stay open here until then."""
     child = start_python(
         module,
         *arguments,
@@ -160,10 +153,8 @@ def leave_interrupts_to_parent() -> None:
 
 def _or_nowhere(given: int | None, inherited: TextIO | None) -> int | None:
     """A child's output stream: DEVNULL if this program has no stream to inherit, as in pythonw.
-
     Otherwise `subprocess` would give the child a pipe without a reader, and its first `print` would
-    fail.
-    """
+    fail."""
     return subprocess.DEVNULL if given is None and inherited is None else given
 
 
@@ -193,10 +184,7 @@ def run_python(module: str, *arguments: str, timeout_s: float) -> subprocess.Com
 
 def watch_exit(child: subprocess.Popen[bytes]) -> FileIO | socket.socket:
     """An object with a descriptor that is readable after the child has ended; it closes it too.
-
-    Raises:
-        OSError: the system refuses a descriptor or a thread.
-    """
+    OSError if the system refuses a descriptor or a thread."""
     if LINUX:
         return FileIO(os.pidfd_open(child.pid))
     return watch_in_thread(child)
@@ -220,20 +208,16 @@ def watch_in_thread(child: subprocess.Popen[bytes]) -> socket.socket:
 
 
 def notice_children() -> None:
-    """Make the exit status of this process's children available, even if SIGCHLD was ignored.
-
-    A program that ignores SIGCHLD passes that on to the processes that it starts.
-    """
+    """Make the exit status of this process's children available, even if SIGCHLD was ignored: a
+    program that ignores SIGCHLD passes that on to the processes that it starts."""
     if not WINDOWS:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def notices_children() -> bool:
-    """True if only this package takes the exit status of the processes that it starts.
-
-    If the program ignores SIGCHLD, the system discards the status of each child. If the program has
-    a handler for SIGCHLD, the handler may take the status first.
-    """
+    """True if only this package takes the exit status of the processes that it starts. If the
+    program ignores SIGCHLD, the system discards the status of each child. If the program has a
+    handler for SIGCHLD, the handler may take the status first."""
     return WINDOWS or signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL
 
 
@@ -263,14 +247,9 @@ def is_shortage(error: OSError) -> bool:
 
 
 def start_thread(target: Callable[..., Any], name: str, *arguments: Any) -> threading.Thread:
-    """Start a thread that does not keep the process alive.
-
-    If the system refuses a thread, Python raises RuntimeError, as for many other errors. This
-    function raises OSError instead, as Python does for a refused process.
-
-    Raises:
-        OSError: the system refuses the thread (EAGAIN).
-    """
+    """Start a thread that does not keep the process alive. If the system refuses a thread, Python
+    raises RuntimeError, as for many other errors. This function raises OSError (EAGAIN) instead, as
+    Python does for a refused process."""
     thread = threading.Thread(target=target, args=arguments, name=name, daemon=True)
     try:
         thread.start()
@@ -319,11 +298,8 @@ _thread: _Thread | None = None
 
 
 def submit(work: Callable[[], _T]) -> Future[_T]:
-    """Do `work` in the thread, without waiting; in the thread itself, do it immediately.
-
-    Raises:
-        OSError: the system refuses the thread.
-    """
+    """Do `work` in the thread, without waiting; in the thread itself, do it immediately. OSError if
+    the system refuses the thread."""
     if sys.is_finalizing():
         done: Future[_T] = Future()
         _do(work, done)
@@ -335,9 +311,5 @@ def submit(work: Callable[[], _T]) -> Future[_T]:
 
 
 def uninterrupted(work: Callable[[], _T]) -> _T:
-    """Do `work` in the thread and return its result; an interrupt ends only the wait.
-
-    Raises:
-        Exception: the error of `work`.
-    """
+    """The result of `work`, done in the thread, or its error. An interrupt ends only the wait."""
     return submit(work).result()

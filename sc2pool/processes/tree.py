@@ -93,10 +93,8 @@ _KERNEL_LISTS_CHILDREN: Final = Path(f"/proc/self/task/{os.getpid()}/children").
 
 
 def kill_tree(root: psutil.Process) -> None:
-    """Send SIGKILL to a process and all below it; no effect if the process has ended.
-
-    If no descriptor is free, processes that cannot be listed survive.
-    """
+    """Send SIGKILL to a process and all below it; no effect if the process has ended. If no
+    descriptor is free, processes that cannot be listed survive."""
     with suppress(*UNREADABLE):
         root.suspend()  # otherwise the process might start a child after the listing
     tree = [root]
@@ -108,15 +106,8 @@ def kill_tree(root: psutil.Process) -> None:
 
 
 class ProcessTree:
-    """One or several process trees that are paused together.
-
-    Args:
-        pids: the pids of the roots.
-        with_root: whether the roots are stopped too.
-
-    Raises:
-        PauseError: a root does not exist.
-    """
+    """One or several process trees, given by their roots' pids, that are paused together. The roots
+    are stopped too if `with_root`. PauseError if a root does not exist."""
 
     def __init__(self, *pids: int, with_root: bool = True) -> None:
         self._roots = []
@@ -131,11 +122,8 @@ class ProcessTree:
         """The processes that this object has stopped."""
 
     def stop(self, deadline: Deadline) -> None:
-        """Stop all processes; those that are stopped already stay stopped.
-
-        Raises:
-            PauseError: not all processes could be stopped before the deadline; all are resumed.
-        """
+        """Stop all processes; those that are stopped already stay stopped. PauseError if not all
+        could be stopped before the deadline; then all are resumed."""
         try:
             self._stop(deadline)
         except OSError as error:
@@ -302,11 +290,7 @@ class PsutilTable:
         self._root_pid = root_pid
 
     def read(self) -> Processes:
-        """The processes now.
-
-        Raises:
-            OSError: the system cannot be queried, because no descriptor is free.
-        """
+        """The processes now; OSError if the system cannot be queried, as no descriptor is free."""
         rows = {}
         for process in psutil.Process(self._root_pid).children(recursive=True):
             try:
@@ -405,11 +389,9 @@ def waited_s(pid: int) -> float:
 
 
 def is_ready(pid: int) -> bool:
-    """True if one of a process's threads runs on a CPU, or waits for one, at this instant.
-
-    False if the process has ended, or if the system does not report it. It reads as many files as
-    `waited_s`.
-    """
+    """True if one of a process's threads runs on a CPU, or waits for one, at this instant. False if
+    the process has ended, or if the system does not report it. It reads as many files as
+    `waited_s`."""
     if LINUX:
         with suppress(OSError):
             for thread in Path(f"/proc/{pid}/task").iterdir():

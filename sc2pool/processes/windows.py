@@ -93,15 +93,9 @@ if WINDOWS:
         )
 
     class Job:
-        """A child and all processes that it starts, which end when this process ends.
-
-        Args:
-            child: a child that was just started. Processes that it has started before are not
-                members.
-
-        Raises:
-            OSError: the system refuses the job.
-        """
+        """A child and all processes that it starts, which end when this process ends. The child was
+        just started: processes that it has started before are not members. OSError if the system
+        refuses the job."""
 
         def __init__(self, child: subprocess.Popen[bytes]) -> None:
             self._handle = _kernel32.CreateJobObjectW(None, None)
@@ -139,12 +133,10 @@ if WINDOWS:
     @contextmanager
     def ending_with_us() -> Iterator[None]:
         """Make children that are started in the block end with this process from their start on.
-
         Without this block a child would stay, suspended, if this process is killed before
         `CreateProcess` returns, because it has no job yet. If this process ends inside the block,
         all processes that the user's program has started since the first block end too. Blocks must
-        not overlap.
-        """
+        not overlap."""
         job = _own_job()
         if job is None:
             yield
@@ -156,11 +148,8 @@ if WINDOWS:
             _limit(job, _MAY_LEAVE)
 
     def creation_flags() -> int:
-        """Flags for a child that does not get the console's Ctrl-C.
-
-        If this process has no console (a service, pythonw), the flags keep the child from opening a
-        console window.
-        """
+        """Flags for a child that does not get the console's Ctrl-C. If this process has no console
+        (a service, pythonw), the flags keep the child from opening a console window."""
         if _kernel32.GetConsoleWindow():
             return subprocess.CREATE_NEW_PROCESS_GROUP
         return subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW

@@ -69,14 +69,8 @@ def die_with_parent() -> Callable[[], None] | None:
 
 
 def end_with_this_process(child: subprocess.Popen[bytes]) -> Callable[[], None]:
-    """Make a child that was just started end with this process, if `die_with_parent` cannot.
-
-    Returns:
-        A function to call after the child's end.
-
-    Raises:
-        OSError: the system refuses a job or a guard.
-    """
+    """Make a child that was just started end with this process, if `die_with_parent` cannot. Return
+    a function to call after the child's end. OSError if the system refuses a job or a guard."""
     if WINDOWS:
         return windows.Job(child).close
     if LINUX:
@@ -93,12 +87,8 @@ def end_with_this_process(child: subprocess.Popen[bytes]) -> Callable[[], None]:
 
 
 def follow_parent(parent_pid: int, number: int = _SIGKILL) -> None:
-    """Get this signal when the parent ends; if the process has ended already, exit now.
-
-    Args:
-        parent_pid: the parent's pid. If it differs from the current parent's, the parent has ended.
-        number: the signal's number.
-    """
+    """Get this signal when the parent ends. If `parent_pid` is not the current parent's pid, the
+    parent has ended already: exit now."""
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
         if os.getppid() != parent_pid:
@@ -106,15 +96,10 @@ def follow_parent(parent_pid: int, number: int = _SIGKILL) -> None:
 
 
 def kill_group_at_end_of(lifeline: int, leader_pid: int) -> None:
-    """Make the kernel kill a child's group when the writing end of its lifeline closes.
-
-    Called by the parent right after the start. So it works while the child is still starting, is
-    stopped, or hangs with the interpreter's lock. Linux only (`F_SETSIG`, fcntl(2)).
-
-    Args:
-        lifeline: the reading end of a pipe, which the child has inherited.
-        leader_pid: the child, which leads a process group.
-    """
+    """Make the kernel kill a child's group when the writing end of its lifeline closes. `lifeline`
+    is the reading end, which the child has inherited; the child leads the process group. The parent
+    calls this right after the start. So it works while the child is still starting, is stopped, or
+    hangs with the interpreter's lock. Linux only (`F_SETSIG`, fcntl(2))."""
     if LINUX:
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -leader_pid)
         fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
@@ -125,17 +110,14 @@ def end_group_with(parent_pid: int, lifeline: int) -> None:
     """Make this process's group be killed when the parent ends.
 
     The whole group is killed, because an env of the user may have started processes that only this
-    process knows.
+    process knows. `lifeline` is the reading end of a pipe whose writing end the parent holds. If
+    `parent_pid` is not the current parent's pid, the parent has ended.
 
     On Linux the kernel sends the signal (`kill_group_at_end_of`). It sends no signal if this
     process, the pipe's reader, has ended before. So the parent-death signal of this process is
     SIGCONT, not SIGKILL: it only resumes a stopped process, so that the thread below runs. The
     thread kills the group on other systems, and if a forked child of the parent still holds the
     pipe.
-
-    Args:
-        parent_pid: the parent's pid. If it differs from the current parent's, the parent has ended.
-        lifeline: the reading end of a pipe whose writing end the parent holds.
     """
     if WINDOWS:
         raise NotImplementedError("on Windows a job ends the group")
@@ -156,15 +138,11 @@ def end_group_with(parent_pid: int, lifeline: int) -> None:
 
 
 class Follower:
-    """The parent's handle of a child.
-
-    Attributes:
-        process: the child, which leads a process group.
-        lifeline: a context manager that ends the child and all that it has started. On Linux the
-            kernel kills them when this file closes. The end of a `with` block closes it in a single
-            step of the interpreter, which no interrupt can cut short. The end of this object closes
-            it too. On Windows it does nothing.
-    """
+    """The parent's handle of a child, `process`, which leads a process group. `lifeline` is a
+    context manager that ends the child and all that it has started. On Linux the kernel kills them
+    when this file closes. The end of a `with` block closes it in a single step of the interpreter,
+    which no interrupt can cut short. The end of this object closes it too. On Windows it does
+    nothing."""
 
     lifeline: AbstractContextManager[object]
 
@@ -219,19 +197,11 @@ def start_follower(
     file: int | None = None,
     own_session: bool = False,
 ) -> Follower:
-    """Start `python -m module`, which calls `become_follower`.
-
-    Call this in the thread of `uninterrupted`.
-
-    Args:
-        sockets: descriptors of sockets for the child. This process keeps them too.
-        environment: variables to add to this process's environment.
-        file: the descriptor of a file for the child, kept too.
-        own_session: see `start_python`.
-
-    Raises:
-        OSError: the system refuses a process or descriptors. Everything is cleaned up.
-    """
+    """Start `python -m module`, which calls `become_follower`, with `environment` added to this
+    process's. Call this in the thread of `uninterrupted`. The child gets `sockets`, descriptors of
+    sockets, and the descriptor `file`; this process keeps them too. For `own_session` see
+    `start_python`. OSError if the system refuses a process or descriptors; everything is cleaned
+    up."""
     if WINDOWS:
         return _start_in_job(module, sockets, environment, file)
     descriptors = [*sockets] if file is None else [*sockets, file]
