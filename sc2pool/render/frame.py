@@ -239,11 +239,8 @@ class Shape(NamedTuple):
 
 
 def draw_units(draw: ImageDraw.ImageDraw, raw: raw_pb2.ObservationRaw, view: View) -> None:
-    """Draw everything in the raw observation except the ground.
-
-    Args:
-        draw: a drawing context in mode RGBA, for transparent colours.
-    """
+    """Draw everything in the raw observation except the ground. The context's mode is RGBA, for
+    transparent colours."""
     shapes = sorted((shape_of(unit, view) for unit in raw.units), key=_height)
     places = {shape.unit.tag: (shape.x, shape.y) for shape in shapes}
     _draw_effects(draw, raw, view)
