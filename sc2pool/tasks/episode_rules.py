@@ -44,15 +44,9 @@ from sc2pool.tasks.task import Task, TaskDefinition
 
 
 class EpisodeRules:
-    """Turns the observations of one episode into transitions.
-
-    Args:
-        task: the episode's task object. It must have the newest observation before `transition`.
-
-    Attributes:
-        begun: True once the first transition has been made.
-        over: True once the last transition has been made.
-    """
+    """Turns the observations of one episode into transitions. The episode's task object must have
+    the newest observation before `transition`. `begun` is True once the first transition has been
+    made, `over` once the last one has been made."""
 
     def __init__(self, task: TaskDefinition) -> None:
         self._task = task
@@ -67,11 +61,8 @@ class EpisodeRules:
     async def transition(
         self, game_loop: int, score: int, *, game_ended: bool = False
     ) -> Transition:
-        """The transition of the newest observation.
-
-        Raises:
-            ObservationError: a hook returned a wrong value; the error names the hook.
-        """
+        """The transition of the newest observation. ObservationError, which names the hook, if a
+        hook returned a wrong value."""
         task, before = self._task, self._score
         self._score = score
         task.score_change = 0.0 if before is None else float(score - before)
@@ -109,22 +100,15 @@ class EpisodeRules:
 
 
 class DrivenTask:
-    """Calls the hooks of one task object.
-
-    Attributes:
-        rules: the rules of the episode. They also record whether it is over.
-    """
+    """Calls the hooks of one task object. Its `rules` also record whether the episode is over."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
         self.rules = EpisodeRules(task)
 
     async def begin(self, game: Any, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
-        """Give the task its game, the map and the first observation, and call `on_start`.
-
-        Args:
-            game: the task's `game`. It has a method `request` and an attribute `result`.
-        """
+        """Give the task its game, the map and the first observation, and call `on_start`. The
+        task's `game` has a method `request` and an attribute `result`."""
         task = self._task
         task.lazy_observation = observed
         task.game = game
@@ -134,13 +118,8 @@ class DrivenTask:
     async def transition(
         self, observed: Observed | None = None, *, game_ended: bool = False
     ) -> Transition:
-        """The transition of an observation.
-
-        Args:
-            observed: the observation. None for the task's newest one: `on_start` may have stepped
-                the game.
-            game_ended: whether the game has ended with this observation.
-        """
+        """The transition of an observation; if `game_ended`, the game has ended with it. None
+        stands for the task's newest observation: `on_start` may have stepped the game."""
         if observed is None:
             observed = self._task.lazy_observation
         self._task.lazy_observation = observed
@@ -157,12 +136,7 @@ class DrivenTask:
         return commands
 
     def see(self, step: Step, tick: Tick | None) -> Awaitable[Transition]:
-        """The transition of the observation after a step.
-
-        Args:
-            step: the result of the step.
-            tick: in real time, how late the step was; else None.
-        """
+        """The transition after a step; only in real time, `tick` says how late the step was."""
         task, observed = self._task, step.observed
         note_delay(task, tick)
         task.action_results = tuple(step.action_results)
@@ -181,14 +155,8 @@ def how_it_ends(
     game_loop: int, max_loops: int | None, *, game_ended: bool, task_ends: bool
 ) -> tuple[bool, bool]:
     """Two flags: whether an observation terminates the episode, and whether it truncates it.
-
-    Args:
-        game_loop: the observation's game loop.
-        max_loops: the task's time limit, or None.
-        game_ended: whether the game has ended. Mini-games end by themselves at their time limit.
-            If the task has the same limit, the episode is truncated, not terminated.
-        task_ends: the value of the task's `terminated`.
-    """
+    Mini-games end by themselves at their time limit. If the task has the same limit, the episode is
+    truncated, not terminated. `task_ends` is the value of the task's `terminated`."""
     truncated = max_loops is not None and game_loop >= max_loops
     return task_ends or (game_ended and not truncated), truncated
 
@@ -206,11 +174,7 @@ async def awaited(value: Any) -> Any:
 
 
 def as_reward(task: object, value: Any) -> float:
-    """The value that `reward` returned, as a float.
-
-    Raises:
-        ObservationError: the value is not a number, or NaN or infinite.
-    """
+    """The value of `reward` as a float; ObservationError unless it is a finite number."""
     # numpy's functions return an array without dimensions for a single number.
     is_array = isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "biuf"
     if is_array or isinstance(value, Real | np.bool_):
@@ -222,11 +186,8 @@ def as_reward(task: object, value: Any) -> float:
 
 
 def as_flag(task: object, value: Any) -> bool:
-    """The value that `terminated` returned, as a bool.
-
-    Raises:
-        ObservationError: the value is neither true nor false, such as an array.
-    """
+    """The value that `terminated` returned, as a bool; ObservationError if it is neither true nor
+    false, such as an array."""
     try:
         return bool(value)
     except (TypeError, ValueError):
@@ -234,11 +195,7 @@ def as_flag(task: object, value: Any) -> bool:
 
 
 def as_info(task: object, value: Any) -> Mapping[str, Any]:
-    """The dict that `info` returned; an empty dict for None.
-
-    Raises:
-        ObservationError: the value is not a dict.
-    """
+    """The dict that `info` returned, empty for None; ObservationError if it is not a dict."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -247,11 +204,8 @@ def as_info(task: object, value: Any) -> Mapping[str, Any]:
 
 
 def as_result(task: object, value: Any) -> int | None:
-    """The value that `result` returned; None means undecided.
-
-    Raises:
-        ObservationError: the value is not a `sc2api_pb2.Result`.
-    """
+    """The value that `result` returned; None means undecided. ObservationError if it is not a
+    `sc2api_pb2.Result`."""
     if value is None or (isinstance(value, int) and value in sc_pb.Result.values()):
         return value
     raise wrong(task, "result", value, "None or a sc2api_pb2.Result, such as sc2api_pb2.Victory")
@@ -264,10 +218,8 @@ def wrong(task: object, hook: str, value: object, expected: str) -> ObservationE
 
 
 def place_of(task: object, hook: str) -> str:
-    """The hook's name and place: `Walk.reward() (my_tasks.py, line 12)`.
-
-    The name alone if the hook is not written in Python.
-    """
+    """The hook's name and place: `Walk.reward() (my_tasks.py, line 12)`. The name alone if the hook
+    is not written in Python."""
     function = getattr(type(task), hook, None)
     code = getattr(function, "__code__", None)
     place = f" ({code.co_filename}, line {code.co_firstlineno})" if code else ""

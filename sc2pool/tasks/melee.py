@@ -175,11 +175,7 @@ PASSAGE_CELLS = 1.0
 
 
 class Home(Town):
-    """The town around the first command centre of an observation.
-
-    Attributes:
-        centre: the command centre's position.
-    """
+    """The town around the first command centre of an observation, whose position is `centre`."""
 
     def __init__(self, game_info: sc_pb.ResponseGameInfo, observation: sc_pb.Observation) -> None:
         area = PlayableArea.of(game_info)
@@ -214,12 +210,8 @@ LOST_GROUND, UNKNOWN = 1, 0
 
 
 class Front:
-    """The marines and the enemies of one observation.
-
-    Attributes:
-        marines: the learner's marines.
-        enemies, enemy_structures: the enemy units and structures that are seen or remembered.
-    """
+    """The learner's marines and the enemies of one observation: `enemies` and `enemy_structures`
+    are the enemy units and structures that are seen or remembered."""
 
     def __init__(self, game_info: sc_pb.ResponseGameInfo) -> None:
         start = game_info.start_raw

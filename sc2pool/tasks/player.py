@@ -52,13 +52,9 @@ RECYCLE_CAUSES = ("", "game-loops", "silence", "games-created")
 
 @dataclass(frozen=True)
 class GameFacts:
-    """The facts that the trainer records about a launched game.
-
-    Attributes:
-        pid: the pid of the process that listens.
-        root_pid: the pid of the process that was started. It may be a script that starts the game.
-        listener_proven: whether the system confirmed that this game listens on the port.
-    """
+    """The facts that the trainer records about a launched game: `pid` is the process that listens,
+    and `root_pid` the one that was started, which may be a script that starts the game. If
+    `listener_proven`, the system has confirmed that this game listens on the port."""
 
     pid: int
     root_pid: int
@@ -125,24 +121,17 @@ class Player(ABC):
 
     @property
     def recycle_due(self) -> str:
-        """Why the game should be replaced after its episode, one of `RECYCLE_CAUSES`.
-
-        Empty if the game can stay.
-        """
+        """Why to replace the game after its episode (one of `RECYCLE_CAUSES`); empty to keep it."""
         return ""
 
     def loop_cost_growth(self) -> float:
-        """The CPU time of a game loop now, as a multiple of that in the game's first episodes.
-
-        Called when an episode is over. 0 if unknown.
-        """
+        """The CPU time of a game loop now, as a multiple of that in the game's first episodes; 0 if
+        unknown. Called when an episode is over."""
         return 0.0
 
     def latest_view(self) -> tuple[Any, Any] | None:
-        """The game's newest observation and the map's description, the messages themselves.
-
-        None without a game, or before the first observation.
-        """
+        """The game's newest observation and the map's description, the messages themselves. None
+        without a game, or before the first observation."""
         return None
 
     async def replay(self) -> bytes:
@@ -157,11 +146,8 @@ class Player(ABC):
         """In real time, make the next decision period this many game loops longer."""
 
     async def pause(self) -> None:
-        """Stop its processes; called while the player waits for an action.
-
-        Raises:
-            PauseError: a process could not be stopped. All run again.
-        """
+        """Stop its processes; called while the player waits for an action. PauseError if a process
+        could not be stopped; then all run again."""
         self.hold()
 
     def hold(self) -> None:
@@ -181,11 +167,8 @@ class Player(ABC):
         return (os.getpid(),), False
 
     async def resume(self) -> int | None:
-        """Let every stopped process continue.
-
-        Returns:
-            How many game loops passed while the processes were stopped; None if unknown.
-        """
+        """Let every stopped process continue. Returns how many game loops passed while the
+        processes were stopped; None if unknown."""
         self.resume_now()
         return None
 

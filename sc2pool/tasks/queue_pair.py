@@ -52,11 +52,7 @@ _POOLS_KEYS: Final = "sc2pool."
 
 
 def check_info(info: Any) -> None:
-    """Check that the user's info has no reserved key.
-
-    Raises:
-        UserCodeError: a key is reserved for the pool.
-    """
+    """Check that the user's info has no key that is reserved for the pool; else UserCodeError."""
     for key in info or ():
         if isinstance(key, str) and key.startswith(_POOLS_KEYS):
             raise UserCodeError(

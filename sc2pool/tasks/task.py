@@ -388,11 +388,7 @@ def row_space(task: type[TaskDefinition]) -> spaces.Space[Any]:
 
 
 def check_definition(cls: type[TaskDefinition]) -> None:
-    """Check the class attributes before any game is launched.
-
-    Raises:
-        ConfigError: an attribute is missing or has a wrong value.
-    """
+    """Check the class attributes before any game starts; ConfigError if one is missing or wrong."""
     for name, kind in (
         ("map_name", str),
         ("observation_space", spaces.Space),
@@ -419,10 +415,6 @@ def check_definition(cls: type[TaskDefinition]) -> None:
 
 
 def check_loops(name: str, loops: object) -> None:
-    """Check a number of game loops.
-
-    Raises:
-        ConfigError: not a whole number of at least 1.
-    """
+    """Check a number of game loops; ConfigError if it is not a whole number of at least 1."""
     if isinstance(loops, bool) or not isinstance(loops, Integral) or loops < 1:
         raise ConfigError(f"{name} must be a whole number of at least 1, got {loops!r}")

@@ -89,14 +89,9 @@ def shards_vector(marines: Floats, shards: Floats, area: PlayableArea) -> NDArra
 
 
 def preferences(marines: Floats, shards: Floats) -> NDArray[np.intp]:
-    """For each marine the indices of all shards, the best first.
-
+    """For each marine the indices of all shards, the best first, (len(marines), len(shards)).
     Shards to which no other marine is nearer come first, then the others. Each group is sorted by
-    distance.
-
-    Returns:
-        (len(marines), len(shards)) indices.
-    """
+    distance."""
     to_shards = distances(marines, shards)
     nearest = to_shards.min(axis=0, initial=np.inf)
     another_is_nearer = to_shards > nearest

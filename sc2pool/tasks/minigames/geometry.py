@@ -72,9 +72,7 @@ class PlayableArea:
 
 def walk_target(x: float, y: float, direction: int, area: PlayableArea) -> tuple[float, float]:
     """The target for a unit at (x, y) that walks in one of the eight directions, inside the area.
-
-    Each coordinate is clamped separately, so a unit that walks against the edge slides along it.
-    """
+    Each coordinate is clamped separately, so a unit that walks against the edge slides along it."""
     step_x, step_y = DIRECTIONS[direction]
     return area.clamp(x + WALK_LENGTH * step_x, y + WALK_LENGTH * step_y)
 
@@ -133,16 +131,9 @@ def bearing_of(
 
 
 def bearings(x: float, y: float, targets: Floats, longest_distance: float) -> NDArray[np.float32]:
-    """The direction and distance of each target from the point (x, y).
-
-    Args:
-        targets: (n, 2) map coordinates.
-        longest_distance: the distance that becomes 1. Larger distances become 1 too.
-
-    Returns:
-        (n, 3) float32: the unit vector (x, y) towards the target, zero at the target, and
-        the distance in [0, 1].
-    """
+    """The direction and distance of each target, (n, 2), from the point (x, y): (n, 3) float32, the
+    unit vector (x, y) towards the target, zero at the target, and the distance in [0, 1].
+    `longest_distance` and larger distances become 1."""
     offsets = targets - (x, y)
     lengths = np.hypot(offsets[:, 0], offsets[:, 1])
     result = np.empty((len(targets), 3), dtype=np.float32)
@@ -156,11 +147,8 @@ def _clip(value: float) -> float:
 
 
 def bits_of(grid: common_pb2.ImageData) -> NDArray[np.bool_]:
-    """A grid of bools, as (y, x).
-
-    Newer versions of the game send a bit for each cell. Older ones send a byte, from the top row
-    down.
-    """
+    """A grid of bools, as (y, x). Newer versions of the game send a bit for each cell. Older ones
+    send a byte, from the top row down."""
     if grid.bits_per_pixel == 8:
         return np.flipud(bytes_of(grid)).astype(np.bool_)
     return _shaped(np.unpackbits(np.frombuffer(grid.data, dtype=np.uint8)), grid).astype(np.bool_)

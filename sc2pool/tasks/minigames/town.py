@@ -75,7 +75,6 @@ class Town:
         passage_cells: free cells between two structures.
 
     Attributes:
-        area: as given.
         minerals, vespene: the amounts that can be spent.
         food_used, food_cap: used and provided supply.
         workers: all SCVs.
@@ -188,12 +187,9 @@ class Town:
         return [commands.command(ability_id, [emptiest.tag])]
 
     def gather_minerals(self) -> Commands:
-        """Send each idle worker to a mineral field.
-
-        Among the fields with fewer than two workers, it is the one nearest to a command centre. If
-        all fields have two, it is chosen among those with fewer than four, and so on. A worker that
-        brings minerals home still counts at its field.
-        """
+        """Send each idle worker to a mineral field: among the fields with fewer than two workers,
+        the one nearest to a command centre. If all fields have two, it is chosen among those with
+        fewer than four, and so on. A worker that brings minerals home still counts at its field."""
         fields = self.all(MINERAL_FIELD)
         if not fields:
             return []

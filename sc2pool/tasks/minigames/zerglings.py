@@ -445,12 +445,8 @@ def draw_units(
     plane: NDArray[np.uint8], units: Units, full_health: float, middle: Floats, area: PlayableArea
 ) -> None:
     """Draw a disc for each unit, as bright as its share of hit points; the brightest is on top.
-
-    Args:
-        plane: (64, 64), changed in place. Parts of discs outside it are not drawn.
-        full_health: the hit points that are drawn as 255.
-        middle: (2,), the map point in the middle of the image.
-    """
+    `plane`, (64, 64), is changed in place. Parts of discs outside it are not drawn. `full_health`
+    is drawn as 255, and `middle`, (2,), is the map point in the middle of the image."""
     if not len(units):
         return
     brightness = np.clip(health(units) / full_health * 255, 1, 255).astype(np.uint8)

@@ -208,18 +208,8 @@ def check_spaces(
     observation_space: spaces.Space[Any],
     action_space: spaces.Space[Any],
 ) -> None:
-    """Check that a policy's spaces are the task's. A space that is None is not checked.
-
-    Args:
-        what: the policy, for the error message.
-        observed: the policy's observation space.
-        acted: the policy's action space.
-        observation_space: the task's.
-        action_space: the task's.
-
-    Raises:
-        ConfigError: two spaces differ; the error names both.
-    """
+    """Check that a policy's spaces (`observed`, `acted`) are the task's; those that are None are
+    not checked. ConfigError, which names the policy by `what` and both spaces, if two differ."""
     for kind, space, wanted in (
         ("observes", observed, observation_space),
         ("acts in", acted, action_space),
@@ -253,9 +243,7 @@ def _may_be_stacked(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool
 
 def channels_first(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
     """The space of an image (height, width, channels) as SB3's networks get it: channels first.
-
-    None for another space.
-    """
+    None for another space."""
     if not isinstance(space, spaces.Box) or len(space.shape) != 3:
         return None
     low, high = (np.moveaxis(bound, -1, 0) for bound in (space.low, space.high))
@@ -263,11 +251,9 @@ def channels_first(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
 
 
 class ModelPair(PredictPair):
-    """The queue pair of a loaded policy, which plays all agents of its side.
-
-    It has its own random numbers. `episode_return` is the return of a single agent, because all
-    agents of a team have the same rewards.
-    """
+    """The queue pair of a loaded policy, which plays all agents of its side. It has its own random
+    numbers. `episode_return` is the return of a single agent, because all agents of a team have the
+    same rewards."""
 
     _n = 1
     """The number of agents."""

@@ -42,14 +42,8 @@ _Container = TypeVar("_Container", list[Any], set[Any], dict[Any, Any])
 
 
 class _Noted:
-    """A recorded call of a function that the pickle names.
-
-    Attributes:
-        module, name: of the function.
-        arguments: the call's arguments.
-        state: the state that the pickle would set on the result.
-        items: the items that the pickle would set on the result.
-    """
+    """A recorded call, with its arguments, of the function that the pickle names (`module`,
+    `name`). The pickle would set `state` and `items` on the result."""
 
     def __init__(self, function: Any, arguments: Any) -> None:
         match function:
@@ -66,12 +60,9 @@ class _Noted:
 
 
 def load_space(pickled: bytes) -> spaces.Space[Any]:
-    """The space in this pickle.
-
-    Raises:
-        UnpicklingError: the pickle is not a gymnasium space, or has parts that such spaces lack.
-        Exception: the pickle is damaged. The kind of exception depends on the damage.
-    """
+    """The space in this pickle. UnpicklingError if the pickle is not a gymnasium space, or has
+    parts that such spaces lack. A damaged pickle raises other exceptions, too, depending on the
+    damage."""
     return _Spaces().space_of(_Machine().run(pickled))
 
 

@@ -101,12 +101,8 @@ class FunctionPair(PolicyPair):
 
 
 class SharedPair(QueuePair):
-    """The pairs of a team's agents, which all play the same policy.
-
-    Args:
-        pairs: one for each agent, because a policy may have its own state or random numbers for
-            each agent.
-    """
+    """The pairs of a team's agents, which all play the same policy. Each agent has its own pair,
+    because a policy may have its own state or random numbers for each."""
 
     def __init__(self, pairs: Sequence[QueuePair]) -> None:
         self._pairs = pairs
@@ -128,10 +124,7 @@ class SharedPair(QueuePair):
 
 def action_of(space: spaces.Space[Any], predicted: Any) -> Any:
     """The action as a task gets it in the pool: in the space's dtype, clipped for a Box.
-
-    Raises:
-        ActionError: the action is outside the space.
-    """
+    ActionError if the action is outside the space."""
     action = predicted
     if isinstance(space, spaces.Box):
         action = np.clip(predicted, space.low, space.high)
@@ -160,13 +153,8 @@ class PlainBot:
 
 @dataclass(frozen=True)
 class BotOpponent:
-    """Plays every episode with a python-sc2 bot.
-
-    Attributes:
-        name: the opponent's name.
-        bot: the bot's class, or an object of it. Only copies of the object play.
-        race: as in `PlainBot`.
-    """
+    """Plays every episode with a python-sc2 bot: a class, or an object, of which only copies play.
+    The `race` is as in `PlainBot`."""
 
     name: str
     bot: type[BotAI] | BotAI
@@ -178,12 +166,8 @@ class BotOpponent:
 
 
 def bot_opponent(opponent: Any) -> BotOpponent | None:
-    """The opponent for a bot of python-sc2; None if `opponent` is not such a bot.
-
-    Raises:
-        ConfigError: the bot is an `RLBotAI`, which has no policy of its own, or python-sc2's player
-            has no bot.
-    """
+    """The opponent for a bot of python-sc2; None if `opponent` is not such a bot. ConfigError if
+    the bot is an `RLBotAI`, which has no policy of its own, or python-sc2's player has no bot."""
     bots, players = (sys.modules.get(f"sc2.{name}") for name in ("bot_ai", "player"))
     if bots is None:
         return None

@@ -185,11 +185,8 @@ class SnapshotOpponent:
     action_space: spaces.Space[Any]
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair]:
-        """The name and the queue pair of a snapshot that the store chooses.
-
-        Raises:
-            ConfigError: the store is empty, or the snapshot has other spaces.
-        """
+        """The name and the queue pair of a snapshot that the store chooses. ConfigError if the
+        store is empty, or the snapshot has other spaces."""
         for _ in range(_TRIES):
             chosen = self.store.choose(episode)
             try:

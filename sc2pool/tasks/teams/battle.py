@@ -45,21 +45,15 @@ WON, DRAWN, LOST = 1, 0, -1
 
 
 class Army:
-    """The units of one side, each with a number from 0.
-
-    Args:
-        units: the units of the first observation, in the order of their numbers.
-        kinds: the scenario's types of this side.
-        kind: the index of each unit's type in `kinds`.
-        turned_on: the size of the map if positions shall be turned by 180° on it. Else None.
+    """The units of one side, each with a number from 0: its place in `units`, those of the first
+    observation. `kind` has the index of each unit's type in `kinds`, the scenario's types of this
+    side. If `turned_on`, the size of the map, is given, positions are turned by 180° on it.
 
     Attributes:
-        tags: the units' tags.
         full_health: the full hit points of each unit.
         full_shield: the full shield of each unit, in this version of the game.
         present: whether each unit was in the newest observation.
         health: the hit points of each unit, 0 for dead ones.
-        shield: the shield of each unit.
         cooldown: game loops until each unit's weapon is ready. For a medivac, its energy.
         positions: (n, 2).
         medivacs: which units are medivacs.
@@ -121,10 +115,7 @@ class Army:
 
 @dataclass
 class Battle:
-    """Both sides of one battle.
-
-    Args:
-        observed: the first observation with all units.
+    """Both sides of one battle. `observed` is the first observation with all units.
 
     Attributes:
         recovery_counts: how `reward_only_positive` rewards a step in which the enemy recovers more
@@ -160,10 +151,8 @@ class Battle:
 
     @classmethod
     def begun(cls, scenario: Scenario, rules: Rules, observed: Observed) -> Battle | None:
-        """The battle of an observation; None if units are still missing.
-
-        Agents are numbered by type and place, enemies in the game's order.
-        """
+        """The battle of an observation; None if units are still missing. Agents are numbered by
+        type and place, enemies in the game's order."""
         own = sorted(units_of(observed, raw_pb2.Self), key=by_type_and_place)
         enemies = units_of(observed, raw_pb2.Enemy)
         if (len(own), len(enemies)) != (scenario.n_agents, scenario.n_enemies):
@@ -222,10 +211,7 @@ def by_type_and_place(unit: raw_pb2.Unit) -> tuple[int, float, float]:
 
 
 def own_kinds(units: Sequence[raw_pb2.Unit]) -> list[int]:
-    """The index of each unit's type among the types of a team.
-
-    The ids of a team's types are consecutive on the map.
-    """
+    """The index of each unit's type among a team's types, whose ids are consecutive on the map."""
     types = [unit.unit_type for unit in units]
     return [unit_type - min(types) for unit_type in types]
 
@@ -242,16 +228,9 @@ def side_of(
     kinds: Sequence[int],
     turned_on: tuple[int, int] | None = None,
 ) -> Army:
-    """The units as a side.
-
-    Args:
-        groups: the scenario's units of this side.
-        kinds: the index of each unit's type in the groups.
-        turned_on: as in `Army`.
-
-    Raises:
-        ConfigError: the units' types are not those of the scenario.
-    """
+    """The units as a side. `groups` are the scenario's units of this side, and `kinds` the index of
+    each unit's type in them; for `turned_on` see `Army`. ConfigError if the units' types are not
+    those of the scenario."""
     counts = [kinds.count(index) for index in range(len(groups))]
     if counts != [count for _, count in groups]:
         expected = ", ".join(f"{count} {kind.name}" for kind, count in groups)
@@ -301,11 +280,7 @@ class Ground:
         return replace(self, walkable=walkable, height=height)
 
     def can_move(self, positions: Floats, length: float) -> Bools:
-        """Whether half a move takes each unit to a walkable cell.
-
-        Returns:
-            (n, 4): north, south, east, west.
-        """
+        """Whether half a move takes a unit to a walkable cell, (n, 4): north, south, east, west."""
         # Truncated as in SMAC: a place less than a cell left of or below the map counts as inside.
         ahead = (positions[:, None, :] + MOVES * (length / 2)).astype(np.int64)
         return self._inside(ahead) & self.walkable[self._clipped(ahead)]

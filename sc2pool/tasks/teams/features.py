@@ -118,16 +118,9 @@ class Sizes:
 def observations(
     battle: Battle, ground: Ground, masks: Bools, last_actions: Features, elapsed: float
 ) -> Features:
-    """The observation of each agent.
-
-    Args:
-        masks: the available actions of each agent.
-        last_actions: the last action of each agent, one-hot. Zeros at the start.
-        elapsed: the elapsed share of the time limit, from 0 to 1.
-
-    Returns:
-        (agents, numbers) float32. For dead agents zeros, except the elapsed share.
-    """
+    """The observation of each agent, (agents, numbers) float32. For dead agents zeros, except the
+    elapsed share. `masks` are the agents' available actions, `last_actions` their last ones,
+    one-hot (zeros at the start). `elapsed` is the elapsed share of the time limit, from 0 to 1."""
     rules, allies, enemies = battle.rules, battle.allies, battle.enemies
     n = len(allies.tags)
     moves: list[Bools | Floats] = [masks[:, FIRST_MOVE:FIRST_TARGET]]
@@ -158,12 +151,9 @@ def observations(
 def state(
     battle: Battle, ground: Ground, last_actions: Features, elapsed: float, seen: Features
 ) -> Features:
-    """The state: the whole battle as one float32 vector.
-
-    Args:
-        last_actions, elapsed: as in `observations`.
-        seen: the agents' observations, which are the state with `obs_instead_of_state`.
-    """
+    """The state: the whole battle as one float32 vector. `last_actions` and `elapsed` are as in
+    `observations`. `seen` are the agents' observations, which are the state with
+    `obs_instead_of_state`."""
     rules, allies, enemies = battle.rules, battle.allies, battle.enemies
     if rules.obs_instead_of_state:
         return seen.ravel()
@@ -183,12 +173,8 @@ def state(
 
 
 def _seen(battle: Battle, others: Army, first: Bools | Floats, types: Floats) -> Floats:
-    """Each agent's observation of each unit of a side, (agents, units, numbers).
-
-    Args:
-        first: (agents, units), the first number of each observation.
-        types: the last numbers: the type of each unit.
-    """
+    """Each agent's observation of each unit of a side, (agents, units, numbers). `first` is the
+    first number of each, (agents, units); the last numbers are `types`, the type of each unit."""
     allies, sight = battle.allies, battle.sight[:, None]
     offsets = others.positions[None, :, :] - allies.positions[:, None, :]
     distance = np.hypot(offsets[..., 0], offsets[..., 1])

@@ -95,11 +95,7 @@ def smac_battle(
 
 
 def _rules_of(options: Mapping[str, Any]) -> Rules:
-    """The options given by name, over SMAC's defaults.
-
-    Raises:
-        ConfigError: an unknown option, or a value that it cannot have.
-    """
+    """Options by name, over SMAC's defaults; ConfigError for an unknown option or wrong value."""
     known = [field.name for field in fields(Rules)]
     for name, value in options.items():
         if name in _FIXED and value not in _FIXED[name]:
