@@ -101,15 +101,8 @@ def _read_as(kind: str, what: object) -> Iterator[None]:
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES, *, only_ours: bool = False) -> bytes:
-    """The bytes of a file.
-
-    Args:
-        most: the maximum number of bytes.
-        only_ours: refuse a file that another user can have written.
-
-    Raises:
-        ConfigError: the file cannot be read, is too large, or is refused.
-    """
+    """The bytes of a file. ConfigError if it cannot be read, is larger than `most`, or
+    (`only_ours`) another user can have written it."""
     with _read_as("a file", path), path.open("rb") as file:
         if only_ours and (why := why_not_ours(os.fstat(file.fileno()))):
             raise ConfigError(f"{path} is not used: {why}")
@@ -137,11 +130,8 @@ def read_json(
 
 
 def parse_json(content: bytes) -> Any:
-    """Parse JSON with a limited depth of nested lists and dicts.
-
-    Raises:
-        ValueError, RecursionError: the content is not JSON, or nested too deeply.
-    """
+    """Parse JSON with a limited depth of nested lists and dicts. ValueError or RecursionError if
+    the content is not JSON, or nested too deeply."""
     value = json.loads(content)
     check_levels(value)
     return value

@@ -96,16 +96,10 @@ class WorkerLoop(asyncio.SelectorEventLoop):
 
 
 class BlockingWait:
-    """Waits for one descriptor in a loop that may be blocked.
-
-    Args:
-        descriptor: the descriptor to wait for. It is watched for changes (edge-triggered). Data
-            that arrived before the wait may not end the wait, so read first, then wait.
-
-    Attributes:
-        loop: the running loop, or None if it may never be blocked.
-        epoll: the epoll's descriptor, or -1 before the first wait.
-    """
+    """Waits for one descriptor in a loop that may be blocked. The descriptor is watched for changes
+    (edge-triggered). Data that arrived before the wait may not end the wait, so read first, then
+    wait. `loop` is the running loop, or None if it may never be blocked. `epoll` is the epoll's
+    descriptor, or -1 before the first wait."""
 
     def __init__(self, descriptor: int) -> None:
         loop = asyncio.get_running_loop()
@@ -123,15 +117,9 @@ class BlockingWait:
         return loop is not None and loop.tasks <= loop.own_tasks
 
     def wait(self, timeout_s: float = -1) -> bool:
-        """Block until there is something to read, if that is `possible`.
-
-        Args:
-            timeout_s: the limit in seconds; negative for no limit.
-
-        Returns:
-            True if the descriptor alone is ready. False if another descriptor of the loop is
-            ready, if the time is over, or if the loop may not be blocked.
-        """
+        """Block until there is something to read, if that is `possible`, for at most `timeout_s`
+        (negative: without limit). True if the descriptor alone is ready. False if another
+        descriptor of the loop is ready, if the time is over, or if the loop may not be blocked."""
         loop = self.loop
         if not LINUX or loop is None or loop.tasks > loop.own_tasks:
             return False
@@ -150,18 +138,10 @@ class BlockingWait:
 
 
 class Turn:
-    """A reusable event that a task awaits until `go_on`.
-
-    It has the interface that asyncio's tasks expect of a future. After a future is done, its task
-    continues in the loop's next pass. The task of a `Turn` continues inside `go_on`, and a wait
-    needs no new future.
-
-    Args:
-        loop: the loop in which the task runs.
-
-    Attributes:
-        deadline_s: see `Turns.wait`.
-    """
+    """A reusable event that a task awaits until `go_on`. It has the interface that asyncio's tasks
+    expect of a future. After a future is done, its task continues in the loop's next pass. The task
+    of a `Turn` continues inside `go_on`, and a wait needs no new future. For `deadline_s` see
+    `Turns.wait`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -179,11 +159,8 @@ class Turn:
         return self._task is not None
 
     def go_on(self, *, in_time: bool = True) -> None:
-        """Run the waiting task, if any, until its next wait. Tasks must not call this.
-
-        Args:
-            in_time: the result of the `await`.
-        """
+        """Run the waiting task, if any, until its next wait; `in_time` is the result of its
+        `await`. Tasks must not call this."""
         if self._task is not None:
             (call, context), self._task = self._task, None
             self._leave_line()
@@ -233,14 +210,9 @@ class Turn:
 
 
 class Turns:
-    """Waits of several tasks for their descriptors, which asyncio sees as one descriptor.
-
-    While all tasks except the worker's own wait for a turn, they take turns without asyncio. It
-    needs epoll, so it works only on Linux.
-
-    Args:
-        loop: the loop in which the tasks run.
-    """
+    """Waits of several tasks for their descriptors, which asyncio sees as one descriptor. While all
+    tasks except the worker's own wait for a turn, they take turns without asyncio. It needs epoll,
+    so it works only on Linux."""
 
     _epoll: Any
     _both: Any
@@ -307,15 +279,9 @@ class Turns:
             call()
 
     def wait(self, turn: Turn, deadline_s: float) -> Turn:
-        """Wait for `go_on`; the caller awaits the result.
-
-        Args:
-            turn: the turn of the calling task.
-            deadline_s: an instant of `time.monotonic`, checked every `_POLL_INTERVAL_S`.
-
-        Returns:
-            An awaitable, whose result is False if the deadline has passed.
-        """
+        """Wait for `go_on`; the calling task awaits the result, its `turn`. The await gives False
+        if `deadline_s`, an instant of `time.monotonic` that is checked every `_POLL_INTERVAL_S`,
+        has passed."""
         turn.deadline_s = deadline_s
         self._limited.add(turn)
         if self._late is None:
