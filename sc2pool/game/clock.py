@@ -27,23 +27,23 @@ from sc2pool.protocol import LOOPS_PER_S
 
 
 class Tick(NamedTuple):
-    """How late one step in real time was. `gap_s` is the time from the observation to the action,
-    without pauses of the game. Before the action came, `lost_periods` decision periods ended. The
-    grid moved by `skipped_loops`, which is 0 unless the action was late by a whole period, or the
-    game was delayed."""
+    """How late one step in real time was."""
 
     gap_s: float
+    """The time from the observation to the action, without pauses of the game."""
     lost_periods: int
+    """The number of decision periods that ended before the action came."""
     skipped_loops: int
+    """Loops by which the grid moved: 0 unless the action was a period late, or the game delayed."""
 
 
 class ElasticClock:
-    """The grid of decision periods, for one episode after another. `begun_at` is the loop at which
-    the running period began, or at which the next one begins."""
+    """The grid of decision periods, for one episode after another."""
 
     def __init__(self, loops_per_s: float) -> None:
         self._loops_per_s = loops_per_s
         self.begun_at = 0
+        """The loop at which the running period began, or at which the next one begins."""
         self._seen_loop = 0
         """The newest known loop."""
         self._moved_loops = 0
@@ -72,8 +72,7 @@ class ElasticClock:
         self.delay_loops = loops
 
     def act(self, loops: int, now_s: float) -> int:
-        """Note that an action is sent, and return the loop at which its period of `loops` ends. If
-        the whole period is known to have passed already, the action gets a new period."""
+        """Note that an action is sent, and return the loop at which its period of `loops` ends."""
         self._gap_s = max(0.0, now_s - self._observed_s - self._paused_s)
         self._loops = loops
         late = self._seen_loop - self.begun_at
@@ -176,9 +175,11 @@ _DRIFT: Final = 0.0005
 
 
 def loops_passed(before: int, after: int, ran_s: float) -> int:
-    """Game loops that passed while a game in real time was paused. The game was last seen before
-    the pause at loop `before`, first after it at loop `after`, and in between it ran for `ran_s`.
-    The result is 0 if all loops may have passed in `ran_s`: one that was nearly over, and as many
-    as fit into that time."""
+    """Game loops that passed while a game in real time was paused.
+
+    `before` is the last loop seen before the pause, `after` the first one after it; in between the
+    game ran for `ran_s`. The result is 0 if all loops may have passed in `ran_s`: one that was
+    nearly over, and as many as fit into that time.
+    """
     loops = after - before
     return 0 if loops <= 1 + int(ran_s * LOOPS_PER_S) else loops

@@ -8,15 +8,12 @@ Rules:
 - Anything but an expected reply breaks the connection for good: a text frame, an undecodable or
   surplus reply, an end of the connection. A broken connection raises the first cause on every use.
   So a late reply is never taken for the answer to a later request.
-- A faulty game gets no closing handshake: `abort` closes the descriptor immediately.
 - A burst that is answered in time costs one task switch and no timer of its own. If the event loop
   may be blocked (`DirectReader`), it costs not even the switch.
 - On the compiled path, a step with usual replies skips all of this. All other replies take the path
   above.
 
-`GameAPI` joins the connection with the game's process and port. Rules: every reply contains the
-game's status, which is stored. The end of the process ends the connection, and is reported as
-GAME_EXITED, with the exit code. `close` releases everything, in any state of the game.
+`GameAPI` joins the connection with the game's process and port.
 """
 
 from __future__ import annotations
@@ -93,9 +90,10 @@ class Connection(picows.WSListener):
 
     @classmethod
     async def open(cls, port: int, deadline: Deadline, sock: socket.socket) -> Connection:
-        """Opens the websocket of the game that listens on `port`. `sock`, a socket connected to the
-        port, belongs to the connection from now on. NotReadyError if the port does not answer as a
-        websocket yet; GameFault DEADLINE if there was no answer at all."""
+        """Opens the websocket of the game on `port`, over `sock`, which the connection then owns.
+
+        Raises NotReadyError if no websocket answers yet, GameFault DEADLINE if nothing answers.
+        """
         connection = cls(sock)
         timeout_s = deadline.remaining_s()
         try:
@@ -133,13 +131,11 @@ class Connection(picows.WSListener):
         extend: Extend | None = None,
         sparse: bool = False,
     ) -> list[Any]:
-        """Sends the requests in one write, each with an id, and returns their replies in the same
-        order: a `sc2api_pb2.Response`, a `SparseReply` or a `_fast.Plain` for each. Each has been
-        checked to be the answer to its request (`replies.check`). The caller checks for refusals.
+        """Sends the requests in one write, each with an id; returns their replies in this order.
 
-        The deadline is for the last reply; when it has passed, `extend` is called for a later one.
-        If `sparse`, observations are decoded only as `Head`, or read by the compiled path.
-        GameFault if the connection is broken; it stays broken.
+        Each reply, a `sc2api_pb2.Response`, a `SparseReply` or a `_fast.Plain`, has passed
+        `replies.check`; the caller checks for refusals. The deadline is for the last reply. If
+        `sparse`, observations are decoded only as `Head`, or read by the compiled path.
         """
         reader = self._reader
         direct = reader is not None and reader.take_over()
@@ -167,8 +163,7 @@ class Connection(picows.WSListener):
         deadline: Deadline,
         extend: Extend | None = None,
     ) -> Plain | list[Any]:
-        """Sends `requests.step_burst`, like `burst` with `sparse`. Returns a `_fast.Plain` if all
-        replies were usual; otherwise a list as from `burst`."""
+        """A sparse `burst` of `requests.step_burst`; returns a `Plain` if all replies are usual."""
         reader = self._reader
         if reader is None or self._fault is not None or not reader.has_compiled:
             return await self.burst(step_burst(actions, loops), deadline, extend, sparse=True)
@@ -410,10 +405,7 @@ _POLL_S: Final = 0.005
 
 
 class GameAPI:
-    """The process, its port and its connection; used by one asyncio task at a time. `pid` is the
-    pid of the process that listens on the port: the game itself, which a script may have started.
-    If the system does not reveal the listener, `listener_proven` is False, and `pid` is the pid of
-    the started process. `status` is the status in the newest reply."""
+    """The process, its port and its connection; used by one asyncio task at a time."""
 
     def __init__(
         self,
@@ -424,9 +416,12 @@ class GameAPI:
     ) -> None:
         self.process = process
         self.pid = process.pid if listener_pid is None else listener_pid
+        """The pid of the listener, which a script may have started; else of the started process."""
         self.port = lease.port
         self.listener_proven = listener_pid is not None
+        """False if the system does not reveal the listener."""
         self.status = Status.UNKNOWN
+        """The status in the newest reply; every reply has one."""
         self._lease = lease
         self.connection = connection
         self._closed = False
@@ -434,8 +429,7 @@ class GameAPI:
     async def ask(
         self, request: sc_pb.Request, deadline: Deadline, extend: Extend | None = None
     ) -> sc_pb.Response:
-        """Sends one request that must succeed. GameFault if the game failed or refused; ConfigError
-        if it refused because of the request's values, such as a map or player."""
+        """Sends one request that must succeed; raises as `burst` and `replies.require` do."""
         reply: sc_pb.Response
         (reply,) = await self.burst([request], deadline, extend)
         replies.require(reply, replies.expected_kind(request))

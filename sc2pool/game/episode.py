@@ -1,12 +1,5 @@
 """Decides how a game's episodes begin, counts their loops, and finds ends that are not reported.
 
-    ResetLadder         how the next episode begins: by a restart if allowed and proven, or else
-                        by a creation
-    LoopCount           the current loop, the possible loops of the next observation, the loops
-                        played
-    LoopCost            CPU time per loop, in the newest episodes and in the first ones
-    EndSigns            signs that an episode has ended
-
     begin ─► may_restart? ── yes ─► restart_game ─► first observation as after create_game? ─ no ┐
                   │ no                                      │ yes                                │
                   └────────► create_game, join_game ◄───────┼────────────────────────────────────┘
@@ -14,8 +7,7 @@
 
 A restart costs a fraction of create_game. But in the real game it does not restore everything:
 exhausted mineral fields stay away. And known clients do not restart games with a computer or a
-Random race. So the first observation after a restart is compared with the one after create_game. If
-they differ, restarts stop on this map.
+Random race. So the first observation after a restart is compared with the one after create_game.
 
 At the end of an episode, the status usually is `ended`, or an observation holds the player's
 result. Reports about the real game describe other ends: refused observations, observations without
@@ -86,8 +78,7 @@ class Beginning:
         )
 
     def difference(self, later: Beginning, area: common_pb2.RectangleI | None) -> str:
-        """The difference of a later beginning, in words; empty if both are equal. If the map's
-        playable `area` is None (unknown), enemies are not compared, as under fog."""
+        """The difference, or ''; enemies count only if all of `area` (None: unknown) is visible."""
         counted = [(self.units, later.units)]
         if area is not None and all(_all_visible(one.visibility, area) for one in (self, later)):
             counted.append((self.enemies, later.enemies))
@@ -142,9 +133,7 @@ class ResetLadder:
     def difference(
         self, beginning: Beginning, area: common_pb2.RectangleI | None, *, restarted: bool
     ) -> str:
-        """Check an episode's first observation. Return the difference that a restart has left, in
-        words; empty if the restart is faithful, or the game was created. After a difference,
-        restarts stop in this world."""
+        """The difference that a restart has left, or ''; after one, restarts in this world stop."""
         if not restarted or self._created is None:
             self._created = beginning
             return ""
@@ -171,12 +160,13 @@ _LAST_EPISODE_LOOPS: Final = 1 << 17
 
 
 class LoopCount:
-    """The loops of one game. `now` is the newest known loop, or None if unknown; `nothing_seen` is
-    True before the episode's first observation."""
+    """The loops of one game."""
 
     def __init__(self) -> None:
         self.now: int | None = None
+        """The newest known loop; None if unknown."""
         self.nothing_seen = False
+        """True before the episode's first observation."""
         self._played = 0
         """Loops since create_game; a restart does not reset them."""
         self._before_create = 0
@@ -208,9 +198,7 @@ class LoopCount:
         self.nothing_seen = True
 
     def expected(self, loops: int, *, ended: bool, free: bool) -> tuple[int, int]:
-        """The first and the last loop that an observation may show, `loops` after the newest one. A
-        game that ends within a step (`ended`: the observation says that it is over) stops early. A
-        `free` game runs by itself."""
+        """The first and last possible loop; `ended` games stop early, `free` ones never wait."""
         if self.now is None or free:
             return self.now or 0, replies.LAST_LOOP
         target = self.now + loops
@@ -264,13 +252,14 @@ much as a short step."""
 
 
 class LoopCost:
-    """Compares a game's CPU time per loop with the time in its first episodes. According to
-    reports, processes of the real game become slower over hours. CPU time is compared and not wall
-    time, because a busy machine does not make a game older. `growth` is the newest cost divided by
-    the first one, the smaller of the two newest comparisons; None before two comparisons."""
+    """Compares a game's CPU time per loop with the time in its first episodes.
+
+    Reports say that the real game slows down over hours; wall time would also show a busy machine.
+    """
 
     def __init__(self) -> None:
         self.growth: float | None = None
+        """Newest cost divided by first cost, the smaller of the two newest results; or None."""
         self._ratio: float | None = None
         self._first: _Use | None = None
         self._recent = _NOTHING
@@ -322,8 +311,7 @@ _CANNOT_CONTROL: Final = int(error_pb2.YouCantControlThatUnit)
 
 
 class EndSigns:
-    """Looks for signs that a game in real time is over although it does not report its end. The
-    game loop has stood still for `stood_s`, counting at most `LONGEST_LOOK_S` per look."""
+    """Looks for signs that a game in real time is over although it does not report its end."""
 
     def begin(self, *, has_opponent: bool) -> None:
         """Begin an episode. If there is an opponent, a player without units has lost."""
@@ -331,6 +319,7 @@ class EndSigns:
         self._loop = -1
         self._seen_s = self._still_since_s = 0.0
         self.stood_s = 0.0
+        """How long the game loop has stood still."""
         self._had_units = False
         self._gone_since: int | None = None
         self._obeyed = False
@@ -350,10 +339,11 @@ class EndSigns:
             self._disobeyed_since = loop
 
     def look(self, observed: Observed, now_s: float, others_answered_s: float = math.inf) -> str:
-        """The sign that the game is over; empty without a sign. `observed` is the newest
-        observation, which came at `now_s`. The other game of a match answered last at
-        `others_answered_s`: if it has stopped, this game also stands still, which is a fault and
-        not the end."""
+        """The sign that the game is over, in an observation at `now_s`; empty without a sign.
+
+        If the other game of a match has stopped since its last answer, at `others_answered_s`, this
+        game stands still too. That is a fault, not the end.
+        """
         loop = observed.game_loop
         if loop != self._loop:
             self._loop, self.stood_s, self._still_since_s = loop, 0.0, now_s
@@ -381,8 +371,7 @@ def _lasts(since: int | None, loop: int) -> bool:
 
 
 def shown_again(last: Observed, told: sc_pb.ResponseObservation | None = None) -> Observed:
-    """A copy of `last`, the newest observation that holds a state, without its events, which have
-    already been delivered. The events of `told`, a later reply without a state, are added to it."""
+    """A copy of `last` without its events (already delivered), with those of `told` (a stub)."""
     response = sc_pb.ResponseObservation()
     response.CopyFrom(last.response)
     for field in ("actions", "action_errors", "chat", "player_result"):

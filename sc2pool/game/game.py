@@ -7,10 +7,7 @@
 Rules:
 - One step is one burst: action, step, observation. All replies are checked before any is used.
 - In real time the game steps by itself. Actions are sent immediately, and the state is requested
-  when the due loop has come (see `clock`). No request waits in the game for a later loop, and no
-  request is in flight when the step is over.
-- An event that the game reports once is delivered once, with the next observation that is used
-  (see `PendingEvents`).
+  when the due loop has come (see `clock`). No request is in flight when the step is over.
 - Any `GameFault` is final: the game is not repaired; the caller closes it and starts a new one.
 - The end of the game, in any form, is data and not an error (see `episode`).
 """
@@ -93,13 +90,13 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The place where a game runs: `directory` is for its temporary files (None: the system's
-    folder), and `settled` are the findings of `sc2pool doctor` about the installation. `warn` is
-    called with a sentence that the user should read once."""
+    """The place where a game runs."""
 
     directory: Path | None = None
+    """For the game's temporary files; None for the system's folder."""
     settled: Settled = NOTHING_SETTLED
     warn: Callable[[str], None] = lambda _: None
+    """Called with a sentence that the user should read once."""
 
 
 NOWHERE: Final = Surroundings()
@@ -109,6 +106,8 @@ NOWHERE: Final = Surroundings()
 class Game:
     """A running game; used by one asyncio task at a time.
 
+    Every coroutine raises `GameFault` if the game fails, or refuses a request that must succeed.
+
     Attributes:
         pid, listener_proven: see `GameAPI`.
         player_id: the own player's id in the running episode.
@@ -117,10 +116,8 @@ class Game:
         tick: in real time, how late the newest step was. Else, and before the first step, None.
         realtime: True if the running episode's game steps by itself.
         events: the events of observations that were not used.
-        asked_s: when the state that it showed last was requested.
-        answered_s: when the game last showed its state.
-        serves_a_task: True if the user's code calls `request`, which then refuses requests that
-            only the pool may send.
+        asked_s, answered_s: when the game's newest state was requested, and when it came.
+        serves_a_task: True if `request`, called by the user's code, refuses the pool's requests.
     """
 
     def __init__(
@@ -179,9 +176,7 @@ class Game:
         deadline: Deadline,
         surroundings: Surroundings = NOWHERE,
     ) -> Game:
-        """Starts a game and waits until it answers; `limits` are for each later request.
-        ConfigError if the executable cannot be started at all; GameFault if the game ended, hung,
-        or found no free port."""
+        """Starts a game that answers; `limits` apply to later requests. See `program.launch`."""
         api = await launch(
             installation,
             deadline,
@@ -247,9 +242,7 @@ class Game:
     # ---- episodes ---------------------------------------------------------------------------
 
     async def start_episode(self, setup: GameSetup, map_path: Path, seed: int | None) -> ResetKind:
-        """Begins an episode in the cheapest proven way; `observe` gives its first state. Without
-        `seed` the game chooses one. GameFault if the game failed, or refuses the map or the
-        players."""
+        """Begins an episode in the cheapest proven way; `observe` gives its first state."""
         world = (setup, map_path)
         if self._ladder.may_restart(world, seed) and await self._restart(setup):
             lacks = await self._lacks(restarted=True)
@@ -334,16 +327,14 @@ class Game:
         self.tick = None
 
     def begin_phase(self, limit_s: float, map_path: Path) -> None:
-        """Begin the common time limit of the requests that begin an episode. A game that works gets
-        more time."""
+        """Begin the common time limit of an episode's first requests; a working game gets more."""
         self._first_map = None if self._began else map_path
         self._detector.begin(limit_s)
 
     async def create(
         self, setup: GameSetup, map_path: Path, seed: int | None, map_data: bytes = b""
     ) -> None:
-        """Creates a game; in a match the host does it. See `requests.create_game`. GameFault if the
-        game failed, or refuses the map or the players."""
+        """Creates a game, in a match as its host; see `requests.create_game`."""
         self._n_created += 1
         await self._ask(requests.create_game(setup, map_path, seed, map_data))
 
@@ -359,26 +350,23 @@ class Game:
         self._loops.created()
 
     async def join_match(self, setup: GameSetup, ports: MatchPorts, player_name: str) -> None:
-        """Begins an episode of a match; returns when the other player has joined too. GameFault if
-        the game failed, or the other player did not come."""
+        """Begins an episode of a match; GameFault if the other player does not join as well."""
         self._ladder.match_created()
         await self._join(requests.join_game(setup, ports, player_name))
         self._begin(setup)
 
     async def leave(self) -> None:
-        """Leaves the running or ended game, if there is one. GameFault if the game failed."""
+        """Leaves the running or ended game, if there is one."""
         if self.status in (Status.IN_GAME, Status.ENDED):
             # Ignore a refusal, which means that no game is left. create_game will tell.
             await self._burst([requests.leave_game()])
 
     async def save_map(self, name: str, content: bytes) -> None:
-        """Stores a map's content in the game, so that create_game can use it by this name.
-        GameFault if the game failed, or does not accept the content as a map."""
+        """Stores a map's content in the game, so that create_game can use it by this name."""
         await self._ask(requests.save_map(name, content))
 
     def content_to_send(self, map_path: Path) -> bytes:
-        """The content of a map outside the game's map folder, so that the game need not open the
-        file; else empty."""
+        """The content of a map outside the map folder, so the game need not open it; else empty."""
         if self._maps is None or map_path.resolve().is_relative_to(self._maps.resolve()):
             return b""
         try:
@@ -389,7 +377,7 @@ class Game:
     # ---- stepping ---------------------------------------------------------------------------
 
     async def observe(self) -> Observed:
-        """The current state; GameFault if the game failed."""
+        """The current state."""
         observed, self._unused = self._unused, None
         if observed is None:
             first = self._loops.nothing_seen
@@ -397,8 +385,7 @@ class Game:
         return self.events.deliver(observed)
 
     async def current_loop(self) -> int:
-        """The current game loop. Events seen with it are delivered with the next observation.
-        GameFault if the game failed."""
+        """The current game loop. Events seen with it are delivered with the next observation."""
         observed = await self._see()
         self.events.keep(observed)
         self.clock.note_loop(observed.game_loop)
@@ -414,8 +401,8 @@ class Game:
 
         In real time it waits until the end of the decision period. If the game is already past the
         due loop, it observes immediately, and `tick` says how late the step was. A failed action is
-        data (`action_results`), not an error. GameFault if the game failed; UserCodeError if
-        `loops`, the task's `step_mul`, is not a whole number of at least 1.
+        data (`action_results`), not an error. Raises UserCodeError if `loops`, the task's
+        `step_mul`, is not a whole number of at least 1.
         """
         if (type(loops) is not int and not isinstance(loops, Integral)) or loops < 1:
             raise UserCodeError(f"step_mul must be a whole number of at least 1, got {loops!r}")
@@ -462,8 +449,7 @@ class Game:
         return await self._stepped(newest, action_results, ended=ended)
 
     async def _see_at(self, due: int) -> tuple[Observed, bool]:
-        """The state at the due loop or a later one; at an earlier one if the game has ended. Also
-        returns whether the game has ended with this observation."""
+        """The state at or after the due loop, or the last one; and whether the game has ended."""
         longest_wait_s = math.inf
         while True:
             wait_s = min(self._timer.due_s(due) - time.monotonic(), longest_wait_s)
@@ -529,17 +515,18 @@ class Game:
         return (await self._api.ask(requests.data(), *self._time_limit())).data
 
     async def replay(self, deadline: Deadline) -> bytes:
-        """The content of a replay file of the game so far; empty if the game refuses. GameFault if
-        the game failed, or did not answer in time."""
+        """The content of a replay file of the game so far; empty if the game refuses."""
         (reply,) = await self._api.burst([requests.save_replay()], deadline)
         data: bytes = reply.save_replay.data
         return data
 
     async def request(self, request: sc_pb.Request) -> sc_pb.Response:
-        """Sends any request that has a reply: queries, debug commands, saving a replay. A refusal
-        is not raised: `reply.error` contains it, and is empty after success. Events of an
-        observation are also delivered with the next step. GameFault if the game failed;
-        UserCodeError if a task sent a request that would end its game, or not be answered."""
+        """Sends any request that has a reply: queries, debug commands, saving a replay.
+
+        A refusal is not raised: `reply.error` contains it, and is empty after success. Events of an
+        observation are also delivered with the next step. Raises UserCodeError if a task sent a
+        request that would end its game, or not be answered.
+        """
         if self.serves_a_task:
             self._check_of_task(request)
         reply: sc_pb.Response
@@ -625,8 +612,7 @@ class Game:
     async def _accept_or_look_again(
         self, reply: SparseReply | Plain, loops: int
     ) -> tuple[Observed, bool]:
-        """Like `_accept`, but a game that refuses because it is over is asked once more: it may
-        still show its last state."""
+        """Like `_accept`, but a game that is over may show its last state when asked again."""
         if not _is_over(reply):
             return self._accept(reply, loops)
         (reply,) = await self._burst([requests.observation()], *self._time_limit(), sparse=True)
@@ -635,8 +621,7 @@ class Game:
         return self._accept(reply, loops)
 
     def _accept(self, reply: SparseReply | Plain, loops: int) -> tuple[Observed, bool]:
-        """Check a sparse observation `loops` after the last one, and store its game loop. Returns
-        the observation, and whether the game has ended with it."""
+        """Check an observation `loops` after the last; return it, and whether the game is over."""
         payload = reply.payload
         if not isinstance(reply, SparseReply):  # the compiled path has checked all but the loop
             first, last = self._loops.expected(loops, ended=False, free=self.realtime)

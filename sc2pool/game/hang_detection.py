@@ -16,8 +16,6 @@ game hangs, both seem to hang. The system's view of both processes identifies th
     one has answered            the other is to blame
     neither has answered        the only one with the gravest sign is to blame: it has ended, is
                                 stopped, does not read its requests, computes, stands still
-
-Rules: `judge` is pure. If no sign distinguishes the two, it names both.
 """
 
 from __future__ import annotations
@@ -95,8 +93,10 @@ def _waited_share(then: Activity, now: Activity, lasted_s: float) -> float:
 
 
 def unless_stalled(deadline: Deadline, grace_s: float) -> Deadline:
-    """The same deadline, or a later one if the deadline passed while this process did not run: the
-    awaited process may have been stopped as well, or may have got its request only now."""
+    """The same deadline, or a later one if the deadline passed while this process did not run.
+
+    The awaited process may have been stopped as well, or may have got its request only now.
+    """
     if time.monotonic() - deadline.instant_s > STALL_S:
         return Deadline.after(grace_s)
     return deadline
@@ -105,10 +105,11 @@ def unless_stalled(deadline: Deadline, grace_s: float) -> Deadline:
 class HangDetector:
     """The deadlines for one answer after another: a first one, and extensions when it passes.
 
-    `activity` reads the activity of each game whose work an answer needs. `is_asleep` is True if
-    the game has read all requests and no signal has stopped it. It is called only to distinguish
-    silence from a hang. `warn` is called with a sentence about the machine, if the game is starved.
-    `silent` is True if the newest wait ended because the game has ended without a report.
+    Args:
+        activity: reads the activity of each game whose work an answer needs.
+        is_asleep: True if the game has read all requests and no signal has stopped it; called
+            only to distinguish silence from a hang.
+        warn: called with a sentence about the machine, if the game is starved.
     """
 
     def __init__(
@@ -126,11 +127,13 @@ class HangDetector:
         """The waits after the first deadline. Nearly every answer needs only the first."""
         self.deadline = Deadline(math.inf)
         self.silent = False
+        """True if the newest wait ended because the game has ended without a report."""
 
     def begin(self, limit_s: float, *, may_fall_silent: bool = False) -> Deadline:
         """The first deadline for the next answer, for which an idle game has `limit_s`.
-        `may_fall_silent` is True for the request of a state in real time, which a game answers
-        immediately unless it has ended."""
+
+        `may_fall_silent` is for a state in real time: only an ended game does not answer at once.
+        """
         self.silent = False
         self._limit_s = limit_s
         self._may_fall_silent = may_fall_silent and limit_s / 2 > SILENCE_S
@@ -226,7 +229,7 @@ _SIGNS: Sequence[tuple[str, Callable[[SideEvidence], bool]]] = (
 
 
 def judge(evidence: Mapping[MatchSide, SideEvidence]) -> HangVerdict:
-    """Decide who is to blame for a missing reply."""
+    """Decide who is to blame for a missing reply; a pure function."""
     owing = tuple(side for side, seen in evidence.items() if not seen.answered)
     if len(owing) == 1:
         return HangVerdict(owing, "the other side has answered")

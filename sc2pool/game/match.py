@@ -11,13 +11,11 @@ Rules:
   missing, `judge` finds the side that owes it.
 - A game that has ended on one side has ended on both, and the results are opposite. Results that
   contradict each other are undecided, and counted.
-- The games are started one after the other, as in python-sc2 on Linux: games that started at the
-  same moment were seen to fail.
+- The games are started one after the other (see `launch`), as in python-sc2 on Linux.
 - An episode of two always begins with create_game: a game of two players cannot be restarted.
 - In real time the game continues when both processes have reached a loop by their own clocks.
-- Each game has an API port. In addition, the protocol needs four ports by which two games find each
-  other: two of the host and two of the guest. They are leased like API ports, and held until the
-  match is closed, because all its episodes use them.
+- Besides their API ports, two games need four ports to find each other: two of the host and two of
+  the guest. They are held until the match is closed, because all its episodes use them.
 """
 
 from __future__ import annotations
@@ -66,19 +64,19 @@ class MatchStep(NamedTuple):
 
 
 class Match:
-    """One or two running games; used by one asyncio task at a time. A match of two needs `leases`.
-    If the results that the sides have reported contradict each other, `contradiction` tells them;
-    else it is empty."""
+    """One or two running games; used by one asyncio task at a time. Errors are as from `Game`."""
 
     def __init__(
         self, games: Sequence[Game], limits: Limits, leases: MatchLeases | None = None
     ) -> None:
         self.games = tuple(games)
         self.contradiction = ""
+        """The results that the sides have reported, if they contradict each other; else empty."""
         self._over = False
         """Whether the running episode's game has ended, on either side."""
         self._limits = limits
         self._leases = leases
+        """None for one game."""
         if leases is not None:
             host, guest = self.games
             host.plays_with(guest)
@@ -94,8 +92,7 @@ class Match:
         deadline: Deadline,
         surroundings: Surroundings = NOWHERE,
     ) -> Match:
-        """Starts one game for each of the `players` (1 or 2), and waits until all answer. See
-        `Game.launch`, also for the errors."""
+        """Starts one game for each of the `players` (1 or 2), and waits until all answer."""
         games: list[Game] = []
         leases = None
         with ExitStack() as undo:
@@ -155,9 +152,7 @@ class Match:
         seed: int | None,
         races: Sequence[int] | None = None,
     ) -> ResetKind:
-        """Begins an episode; `observe` gives its first state. Without `seed` the game chooses one,
-        and without `races` all sides play the setup's race. GameFault if a game failed, or refuses
-        the map or the players."""
+        """Begins an episode, as `Game` does; without `races` all sides play the setup's race."""
         if self._leases is None:
             return await self.host.start_episode(setup, map_path, seed)
         self._over, self.contradiction = False, ""
@@ -210,11 +205,11 @@ class Match:
         return Path(name)
 
     async def observe(self) -> tuple[Observed, ...]:
-        """Each side's observation of the current state; GameFault if a game failed."""
+        """Each side's observation of the current state."""
         return await self._both(*(game.observe() for game in self.games))
 
     async def step(self, actions: Sequence[Sequence[sc_pb.Action]], loops: int) -> MatchStep:
-        """Gives all sides' commands, advances the game, and observes; errors: see `Game.step`."""
+        """Gives all sides' commands, advances the game, and observes; see `Game.step`."""
         if self.host.realtime and self._leases is not None:
             self._align()
         sides = zip(self.games, actions, strict=True)
@@ -225,17 +220,17 @@ class Match:
         return MatchStep(steps, ended)
 
     def _align(self) -> None:
-        """Let the next periods of both sides begin at the same loop, the later of the two. They
-        drift apart if only one side overruns a period. The earlier side would then be late in every
-        step, because both act together."""
+        """Let the next periods of both sides begin at the same loop, the later of the two.
+
+        Else one side's overrun would make the other late in every step, because both act together.
+        """
         clocks = [game.clock for game in self.games]
         loop = max(clock.next_begin for clock in clocks)
         for clock in clocks:
             clock.delay(loop - clock.begun_at)
 
     async def step_one(self, index: int, actions: Sequence[sc_pb.Action], loops: int) -> Step:
-        """Gives the commands of one side (0 is the host) in real time, and observes at the end of
-        its period. The match's other side may step at the same time. Errors as from `Game.step`."""
+        """Steps one side (0 is the host) in real time, maybe beside the other; see `Game.step`."""
         side = list(MatchSide)[index]
         try:
             step = await self.games[index].step(actions, loops)
@@ -278,9 +273,7 @@ class Match:
         return _NAMELESS if self._leases is None else _NAMING[index]
 
     async def _both(self, *asked: Coroutine[Any, Any, T]) -> tuple[T, ...]:
-        """Run the host's coroutine and the guest's concurrently; without a guest, the host's.
-        ConfigError if a game was asked for something impossible. GameFault, which names the side to
-        blame, if one failed."""
+        """Run the sides' coroutines concurrently; a fault of one names the side to blame."""
         if self._leases is None:
             (of_host,) = asked
             return (await of_host,)
@@ -296,9 +289,7 @@ class Match:
     async def _blamed(
         self, side: MatchSide, fault: GameFault, answered: Sequence[bool]
     ) -> GameFault:
-        """The fault of a side as a fault of the match. The other side may be to blame. `answered`
-        tells for each side whether it has replied, because one may wait for the other side's
-        reply."""
+        """A side's fault as the match's: a side that has not `answered` may wait for the other."""
         if fault.kind is FaultKind.GAME_EXITED:
             return _named(side, fault)
         evidence = await self._evidence(answered)
@@ -329,8 +320,7 @@ class Match:
 
 
 async def _failures(tasks: Sequence[asyncio.Future[Any]]) -> list[BaseException | None]:
-    """Wait for all tasks. A failure, or cancellation of the wait, cancels the other tasks. Return
-    the exception of each task; None without one, or if the task was cancelled."""
+    """Wait for each task's exception, or None; a failure, or a cancelled wait, cancels the rest."""
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
@@ -365,8 +355,7 @@ _NAMELESS: Final = nullcontext()
 
 
 class MatchLeases:
-    """The leases of the match's four ports, held until `release`. GameFault PORT_TAKEN if fewer
-    than four ports are free; ConfigError if the folder of the lock files is not safe to use."""
+    """The leases of the match's four ports, held until `release`; raises as `PortLease.acquire`."""
 
     def __init__(self, lease_port: Callable[[], PortLease] = PortLease.acquire) -> None:
         leased = []

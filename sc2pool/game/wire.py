@@ -4,9 +4,8 @@
     direct               socket ─────────► parser ─► frames
     compiled             socket ─► the replies of a step         (unusual bytes ─► parser)
 
-The first two use picows' parser, an `asyncio.BufferedProtocol`. They differ only in the reader of
-the socket. The compiled way is a form of the direct one for usual replies. Rules: at any time
-exactly one of the three reads. The compiled way begins only between two messages.
+The first two use picows' parser, an `asyncio.BufferedProtocol`. Rules: at any time exactly one of
+the three reads. The compiled way begins only between two messages.
 """
 
 from __future__ import annotations
@@ -67,9 +66,10 @@ def _port_of(address: str) -> int:
 
 
 def frames(requests: Iterable[sc_pb.Request]) -> bytes:
-    """Requests as binary websocket messages of the client, joined for one write. Every client must
-    use a mask; here it is zero. The mask protects proxies from hostile scripts, and there are
-    neither between two processes on one machine."""
+    """Requests as binary websocket messages of the client, joined for one write.
+
+    The required mask is zero: on one machine there are no proxies to protect from hostile scripts.
+    """
     framed = []
     for request in requests:
         payload = request.SerializeToString()
@@ -84,9 +84,7 @@ def frames(requests: Iterable[sc_pb.Request]) -> bytes:
 
 
 class DirectReader:
-    """Reads one connection's answers without the event loop, while the loop may be blocked. It does
-    not close `sock`; `transport` is asyncio's transport of the same socket. The listener sets
-    `between_messages` with each message: whether the bytes read so far end with a whole one."""
+    """Reads a connection's answers in place of the event loop; does not close `sock`."""
 
     def __init__(self, sock: socket.socket, transport: asyncio.Transport) -> None:
         protocol = transport.get_protocol()
@@ -97,6 +95,7 @@ class DirectReader:
         self._wait = BlockingWait(sock.fileno())
         self._reading = False
         self.between_messages = False
+        """Whether the bytes read so far end with a whole message; the listener sets this."""
         loop = asyncio.get_running_loop()
         self._turns = loop.turns if isinstance(loop, WorkerLoop) else None
         self._turn: Turn | None = None  # set while this task takes turns with other tasks
@@ -150,8 +149,7 @@ class DirectReader:
     async def step(
         self, first_id: int, actions: list[bytes], loops: int, deadline_s: float
     ) -> Plain | Unusual:
-        """Send the requests of a step, and wait for usual replies; see `_fast.Wire.step`. It blocks
-        the event loop if the loop may be blocked."""
+        """Send a step and await usual replies, without the loop if possible (`_fast.Wire.step`)."""
         wire, turns = self._compiled, self._turns
         assert wire is not None and turns is not None
         if self._wait.possible:

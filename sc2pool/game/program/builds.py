@@ -1,11 +1,8 @@
 """What is known about a build of the game: causes of its end, and the findings of the doctor.
 
-    diagnose      log, exit code, build  →  one line of advice, empty without a known cause
-    known_faults  build                  →  the build's known faults, empty without one
-
-Rules: both functions are pure. The log is searched first, because it is the most exact. A build's
-faults count only if they fit the way in which the game ended. Patterns are texts that games were
-seen to print. So this file may give no advice, but should not give wrong advice.
+Rules: `diagnose` and `known_faults` are pure. The log is searched first, because it is the most
+exact. A build's faults count only if they fit the way in which the game ended. Patterns are texts
+that games were seen to print. So this file may give no advice, but should not give wrong advice.
 
 `sc2pool doctor --full` settles facts that the documentation leaves open. They are stored for later
 pools on the same build:
@@ -18,7 +15,7 @@ because a script with other options starts another game. For a large executable,
 modification time are hashed.
 
 Rules: `settled_on` never raises. It trusts only a regular file that belongs to this user and is not
-writable by others. Unknown facts are None.
+writable by others.
 """
 
 from __future__ import annotations
@@ -133,9 +130,10 @@ _BUILDS: Final = (
 
 
 def diagnose(log: str, exit_code: int | None, base_build: int | None = None) -> str:
-    """One line of advice about a failed game; empty if the failure is unknown. `log` is the end of
-    the game's output, followed by the API's error texts, if any. `exit_code` is negative for a
-    signal, and None if the game still runs."""
+    """One line of advice about a failed game; empty if the failure is unknown.
+
+    `log` may end with the API's error texts; `exit_code` is as from `GameProcess.exit_code`.
+    """
     for pattern, advice in _PATTERNS:
         if re.search(pattern, log):
             return advice
@@ -191,8 +189,7 @@ NOTHING_SETTLED: Final = Settled()
 
 
 def settled_on(installation: Installation) -> Settled:
-    """The stored facts about this installation. All are unknown if the file is missing, unreadable,
-    not this user's own, or writable by others."""
+    """The stored facts about this installation; `NOTHING_SETTLED` without a trusted file."""
     try:
         path = _path(installation)
         content = _own_content(path)
@@ -209,9 +206,7 @@ def settled_on(installation: Installation) -> Settled:
 
 
 def settle(installation: Installation, settled: Settled) -> Path:
-    """Store these facts in place of all earlier ones; returns their private file. ConfigError if
-    this user has no cache folder; OSError if the executable cannot be read, or the file cannot be
-    written."""
+    """Replace the stored facts; return their file. Raises OSError, or as `cache_folder` does."""
     path = _path(installation)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with replacing(path) as unfinished:

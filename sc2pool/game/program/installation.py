@@ -163,8 +163,7 @@ def usual_places(system: Platform) -> list[Path]:
 
 
 def read_installation(root: Path, why: str) -> Installation:
-    """Checks that `root` holds a game, and returns its paths and build. ConfigError names a missing
-    folder or file, and begins with `why`, the way in which `root` was found."""
+    """The game in `root`; else ConfigError tells `why` (how it was found), and what is missing."""
     system = _this_platform()
     root = Path(os.path.abspath(root))  # noqa: PTH100  # links in the path keep their names
     _require_utf8(root)
@@ -194,7 +193,6 @@ def find_map(installation: Installation, name: str) -> Path:
     """The file of a map, searched for in the installation's map folder and its subfolders.
 
     Args:
-        installation: the installation to search.
         name: a file name or a path within the map folder, with or without `.SC2Map`, or the
             absolute path of a map file. Upper and lower case matter only if both exist.
 
@@ -226,11 +224,12 @@ def find_map(installation: Installation, name: str) -> Path:
 
 
 def made_with(map_path: Path) -> str:
-    """The version of the editor that saved a map, as `4.7.0 (build 70154)`. It is empty if the file
-    cannot be read or is not an archive, or if mpyq, a dependency of python-sc2, is not installed.
-    The version is in the archive's `DocumentHeader`: the letters H2CS, two words, one byte, three
-    bytes with the version's numbers, and the build as a little-endian word. This format was derived
-    from maps of known versions."""
+    """The version of the editor that saved a map, as `4.7.0 (build 70154)`; empty if unknown.
+
+    The archive's `DocumentHeader` holds the letters H2CS, two words, one byte, three bytes with the
+    version's numbers, and the build as a little-endian word. This format was derived from maps of
+    known versions. mpyq, a dependency of python-sc2, reads it.
+    """
     try:
         import mpyq  # type: ignore[import-untyped]  # noqa: PLC0415 - only a map that cannot be played is looked into
 
@@ -308,8 +307,7 @@ def _is_noexec(path: Path) -> bool:
 
 
 def write_stand_in() -> Path:
-    """Writes the stand-in's installation in the user's cache, each time, so that it is never
-    stale.
+    """Writes the stand-in in the user's cache, each time, so that it is never stale.
 
     Returns:
         The installation's folder.

@@ -8,7 +8,6 @@ Rules:
 - The wait ends as soon as the process ends, and otherwise at its deadline.
 - A taken port costs one try. An executable that is missing, not executable or being written may be
   in the middle of an update, and is tried again until the deadline. All other failures are final.
-- Two games never start at the same moment.
 - After any failure, process, port, descriptors and files are released.
 """
 
@@ -67,12 +66,11 @@ async def launch(
 ) -> GameAPI:
     """Starts a game and connects to it, all before the deadline.
 
-    `directory` is for the game's temporary files (None: the system's folder). `warn` is called with
-    the game's error texts in the reply to a request that succeeded. If `in_turn`, the launch keeps
-    a distance in time to the start of every other game. ConfigError if the executable cannot be
-    started at all, or not before the deadline. GameFault LAUNCH_FAILED (the game ended, or the
-    system refused a resource), GAME_EXITED (the game was killed), PORT_TAKEN (in all tries) or
-    DEADLINE.
+    `directory` is for the game's temporary files (None: the system's folder). For `warn` see
+    `Connection`. If `in_turn`, the launch keeps a distance in time to the start of every other
+    game. Raises ConfigError if the executable cannot be started at all, or not before the deadline;
+    GameFault LAUNCH_FAILED (the game ended, or the system refused a resource), GAME_EXITED (the
+    game was killed), PORT_TAKEN (in all tries) or DEADLINE.
     """
     spawn = partial(
         GameProcess.spawn, installation, directory=directory, core_file_bytes=core_file_bytes
@@ -142,10 +140,12 @@ async def _spawn(
 
 
 class _Turn:
-    """The exclusive right to start a game: no other game of this user starts within `_APART_S`,
-    because games that started at the same moment were seen to fail on Linux. The right is a lock
-    that all pools of this user take; it ends with the process that holds it. If the lock cannot be
-    made, or a process keeps it, games start without it."""
+    """The exclusive right to start a game: no other game of this user starts within `_APART_S`.
+
+    Games that started at the same moment were seen to fail on Linux. The right is a lock that all
+    pools of this user take; it ends with the process that holds it. If the lock cannot be made, or
+    a process keeps it, games start without it.
+    """
 
     def __init__(self) -> None:
         self._held: tuple[int, Path] | None = None
@@ -209,8 +209,7 @@ async def _when_ready(
 
 
 def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> int | None:
-    """The pid of our game's process that listens on `port`; None if unknown. GameFault PORT_TAKEN
-    if another process listens; NotReadyError if now no process listens on the port."""
+    """The listener's pid, if known; raises PORT_TAKEN if it is not ours, NotReadyError if none."""
     try:
         pid = find_listener(process.family(), port)
     except (psutil.Error, OSError):
@@ -227,9 +226,11 @@ def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> int
 async def _take_seat(
     process: GameProcess, port: int, sock: socket.socket, connects: _Connects
 ) -> Connection:
-    """Open the game's websocket over a socket that is connected to its port. NotReadyError if the
-    game does not answer yet, or has ended. GameFault PORT_TAKEN if another program has the seat, or
-    our peer is not the game."""
+    """Open the game's websocket over a socket that is connected to its port.
+
+    Raises NotReadyError if the game does not answer yet, or has ended; GameFault PORT_TAKEN if
+    another program has the seat, or our peer is not the game.
+    """
     own_port: int = sock.getsockname()[1]
     opening = asyncio.ensure_future(connects(sock))
     try:
@@ -279,8 +280,7 @@ def _clients(process: GameProcess, port: int) -> set[int] | None:
 
 
 def find_listener(processes: list[psutil.Process], port: int) -> int | None:
-    """The pid of the process that listens on the port; None if none of `processes` does.
-    psutil.Error or OSError if the system does not reveal the listener."""
+    """The listener among `processes`, or None; psutil.Error or OSError if it is not revealed."""
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             connections = process.net_connections(kind="tcp")

@@ -7,8 +7,7 @@ named after the port:
 
 Rules: the kernel never assigns a port outside its ephemeral range by itself. The game inherits the
 lock, so the lease lasts as long as the worker or the game lives. Each user has one folder of lock
-files, independent of the environment, so all trainers of a user see each other. The file of a
-killed worker stays until the next lease deletes it.
+files, independent of the environment, so all trainers of a user see each other.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ _EPHEMERAL_ELSEWHERE: Final = (49_152, 65_535)
 
 
 def candidate_ports(ephemeral: tuple[int, int]) -> range:
-    """The larger span of ports outside `ephemeral` (first, last); ConfigError if no port is
-    left."""
+    """The larger span of ports outside `ephemeral` (first, last); ConfigError if there is none."""
     first, last = ephemeral
     below = range(_FIRST_PORT, min(first, _PORTS_END))
     above = range(max(last + 1, _FIRST_PORT), _PORTS_END)
@@ -59,10 +57,12 @@ def ephemeral_range() -> tuple[int, int]:
 
 
 def lease_directory() -> Path:
-    """The user's own directory of lock files; created if missing. Another user may have created a
-    directory under the first name. Then the next place is used. All trainers of this user use the
-    same place as long as that directory exists. ConfigError if each possible directory belongs to
-    another user or is writable by others, or it cannot be created."""
+    """The user's own directory of lock files; created if missing.
+
+    If another user has created a directory under the first name, the next place is used, as long
+    as that directory exists. Raises ConfigError if each place belongs to another user, is writable
+    by others, or cannot be created.
+    """
     if WINDOWS:
         local = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
         directory = Path(local) / "sc2pool" / "ports"
@@ -78,8 +78,7 @@ def lease_directory() -> Path:
 
 
 def _places(uid: int) -> list[Path]:
-    """The possible places of the directory, the usual one first. They do not depend on the
-    environment: TMPDIR may differ between two trainers that must not collide."""
+    """Possible directories, the usual one first; not TMPDIR, which may differ among trainers."""
     if WINDOWS:
         return []  # Windows has no uids and no `pwd`
     import pwd  # noqa: PLC0415
@@ -122,9 +121,10 @@ class PortLease:
 
     @classmethod
     def acquire(cls, directory: Path | None = None) -> PortLease:
-        """Leases a port that is free right now. `directory` is the folder of the lock files; None
-        means the user's own. GameFault PORT_TAKEN if every port is leased or in use. ConfigError if
-        the folder is not safe to use; OSError if the system refuses a descriptor or a file."""
+        """Leases a port that is free now; its lock is in `directory` (None: `lease_directory`).
+
+        Raises PORT_TAKEN if no port is free, ConfigError if no directory is safe, or OSError.
+        """
         directory = directory or lease_directory()
         _delete_unlocked(directory)
         ports = candidate_ports(ephemeral_range())

@@ -6,19 +6,17 @@ Rules:
 - The game dies with the program that started it (`die_with_parent`, or `end_with_this_process`). A
   worker starts it in its own process group. Any other program starts it in a new group, from a
   thread that keeps running.
-- Only the end of its output is kept, in a file of fixed size. It explains a failure,
-  even to a trainer whose worker has died (`log_left_in`).
 - `kill` does not need the game's cooperation: SIGKILL also ends a stopped process. The process is
   then reaped.
 
-The end of the output is kept in a ring, and in a file:
+Only the end of the output is kept, in a ring and in a file:
 
     child ── pipe ──► thread ──► ring of 64 KiB, and its copy in a file ──► `tail`; `read_tail`
 
 Why a pipe and a ring: a file that the child writes itself grows as fast as the disk allows (800 MB
 in 8 s). Truncating it does not help. A limit of the system (RLIMIT_FSIZE) would also apply to the
 child's other files, and kill the child. Why a thread: the event loop of a worker may be blocked.
-Why a file: it survives if this process is killed, and can still explain the end. The file is not
+Why a file: it tells the cause even to a trainer whose worker has died (`log_left_in`). It is not
 memory-mapped: if another process truncated it, writing into it would kill this process.
 
 Rules:
@@ -153,11 +151,13 @@ class GameProcess:
         *,
         core_file_bytes: int = 0,
     ) -> GameProcess:
-        """Starts the game on the leased port; does not wait for it to be ready. `directory` is the
-        parent of the game's own temporary folder (None: the system's). `core_file_bytes` limits the
-        core file that the game may write in a crash; the real game's is as large as its memory, 0.8
-        to 2.7 GB. ConfigError if the executable is missing, not executable, or not for this system.
-        OSError if the system refuses a process, a thread, a descriptor or a folder."""
+        """Starts the game on the leased port; does not wait for it to be ready.
+
+        `directory` is the parent of the game's own temporary folder (None: the system's).
+        `core_file_bytes` limits the core file of a crash; the real game's is as large as its
+        memory, 0.8 to 2.7 GB. Raises ConfigError if the executable is missing, not executable, or
+        not for this system; OSError if the system refuses a process, thread, descriptor or folder.
+        """
         with ExitStack() as undo:
             temp_dir = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=directory))  # 0700
             undo.callback(_remove, temp_dir)
@@ -279,8 +279,7 @@ class GameProcess:
 
 
 def log_left_in(directory: Path) -> str:
-    """The last log lines of each game that a killed worker left in its folder for temporary files;
-    empty without such a game."""
+    """The last log lines of the games of this folder's killed worker; empty without such a game."""
     tails = []
     with suppress(OSError):
         for path in sorted(directory.glob(f"{_FOLDER_PREFIX}*/{_LOG}")):
@@ -377,8 +376,7 @@ process holds the pipe."""
 
 
 class Output:
-    """The output of one child, which gets `writing_end` as its stdout and stderr. OSError if the
-    system refuses descriptors or a thread."""
+    """The output of a child, which gets `writing_end` as stdout and stderr; OSError if refused."""
 
     def __init__(self, path: Path) -> None:
         self._total = 0
