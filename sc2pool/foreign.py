@@ -1,10 +1,5 @@
 """Reads files that another user may have written, and shows texts of files and games safely.
 
-    read_json, read_yaml, read_table   the content of a file, or a ConfigError with the reason
-    Archive                            a ZIP file whose parts are read within limits
-    shown, printable                   a value or a text, for a message or a terminal
-    why_not_ours                       whether another user can have written a file
-
 Rules: a limit is for the decoded content, not for the bytes of the file, and is checked during the
 reading. A file that is damaged, too large or of another format is a ConfigError of one line,
 whatever the parser raises. A message shows foreign values through `shown` and foreign texts through
@@ -101,8 +96,7 @@ def _read_as(kind: str, what: object) -> Iterator[None]:
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES, *, only_ours: bool = False) -> bytes:
-    """The bytes of a file. ConfigError if it cannot be read, is larger than `most`, or
-    (`only_ours`) another user can have written it."""
+    """A file's bytes; ConfigError if unreadable, larger than `most`, or (`only_ours`) not ours."""
     with _read_as("a file", path), path.open("rb") as file:
         if only_ours and (why := why_not_ours(os.fstat(file.fileno()))):
             raise ConfigError(f"{path} is not used: {why}")
@@ -130,8 +124,7 @@ def read_json(
 
 
 def parse_json(content: bytes) -> Any:
-    """Parse JSON with a limited depth of nested lists and dicts. ValueError or RecursionError if
-    the content is not JSON, or nested too deeply."""
+    """Parse JSON; ValueError or RecursionError if the content is not JSON, or nested too deeply."""
     value = json.loads(content)
     check_levels(value)
     return value

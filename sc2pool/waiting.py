@@ -1,13 +1,10 @@
 """Waiting for a descriptor more cheaply than asyncio does it, in two ways.
 
-    one env in the worker       `BlockingWait`    the task blocks the thread
-    several envs                `Turns`           asyncio sees one descriptor for all of them
-
 A worker with one env does one thing at a time: it waits for an action, or for the game's answer.
 For each wait, asyncio needs a future, a callback and a pass over its queues, which cost several
-times as much as the system call. In a `WorkerLoop` the waiting task may block the thread instead.
-With several envs, the tasks take turns: one wait for all of them blocks the thread, and the ready
-tasks continue one after the other (`Turn`).
+times as much as the system call. In a `WorkerLoop` the waiting task may block the thread instead
+(`BlockingWait`). With several envs, the tasks take turns (`Turns`): one wait for all of them blocks
+the thread, and the ready tasks continue one after the other.
 
 Rules: everything that the loop watches also ends the wait, because an epoll descriptor can itself
 be watched; the caller then waits through asyncio. A loop with tasks besides the worker's own, such
@@ -96,15 +93,14 @@ class WorkerLoop(asyncio.SelectorEventLoop):
 
 
 class BlockingWait:
-    """Waits for one descriptor in a loop that may be blocked. The descriptor is watched for changes
-    (edge-triggered). Data that arrived before the wait may not end the wait, so read first, then
-    wait. `loop` is the running loop, or None if it may never be blocked. `epoll` is the epoll's
-    descriptor, or -1 before the first wait."""
+    """Waits for one descriptor; it may miss earlier data (edge-triggered), so read first."""
 
     def __init__(self, descriptor: int) -> None:
         loop = asyncio.get_running_loop()
         self.loop: WorkerLoop | None = None
+        """The running loop; None if it may never be blocked."""
         self.epoll = -1
+        """The epoll's descriptor; -1 before the first wait."""
         self._descriptor = descriptor
         self._epoll: Any = None  # made at the first wait, because an epoll costs time
         if LINUX and isinstance(loop, WorkerLoop):
@@ -117,9 +113,10 @@ class BlockingWait:
         return loop is not None and loop.tasks <= loop.own_tasks
 
     def wait(self, timeout_s: float = -1) -> bool:
-        """Block until there is something to read, if that is `possible`, for at most `timeout_s`
-        (negative: without limit). True if the descriptor alone is ready. False if another
-        descriptor of the loop is ready, if the time is over, or if the loop may not be blocked."""
+        """Block, if `possible`, at most `timeout_s` (negative: no limit), until there are data.
+
+        True if the descriptor alone is ready; False if another of the loop is, or the time is over.
+        """
         loop = self.loop
         if not LINUX or loop is None or loop.tasks > loop.own_tasks:
             return False
@@ -138,10 +135,7 @@ class BlockingWait:
 
 
 class Turn:
-    """A reusable event that a task awaits until `go_on`. It has the interface that asyncio's tasks
-    expect of a future. After a future is done, its task continues in the loop's next pass. The task
-    of a `Turn` continues inside `go_on`, and a wait needs no new future. For `deadline_s` see
-    `Turns.wait`."""
+    """A reusable future, for asyncio's tasks; a task continues in `go_on`, not in the next pass."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -159,8 +153,7 @@ class Turn:
         return self._task is not None
 
     def go_on(self, *, in_time: bool = True) -> None:
-        """Run the waiting task, if any, until its next wait; `in_time` is the result of its
-        `await`. Tasks must not call this."""
+        """Run the waiting task until its next wait; its `await` gives `in_time`. Not for tasks."""
         if self._task is not None:
             (call, context), self._task = self._task, None
             self._leave_line()
@@ -210,9 +203,10 @@ class Turn:
 
 
 class Turns:
-    """Waits of several tasks for their descriptors, which asyncio sees as one descriptor. While all
-    tasks except the worker's own wait for a turn, they take turns without asyncio. It needs epoll,
-    so it works only on Linux."""
+    """Waits of several tasks for their descriptors, which asyncio sees as one; Linux only (epoll).
+
+    While all tasks except the worker's own wait for a turn, they take turns without asyncio.
+    """
 
     _epoll: Any
     _both: Any
@@ -279,9 +273,7 @@ class Turns:
             call()
 
     def wait(self, turn: Turn, deadline_s: float) -> Turn:
-        """Wait for `go_on`; the calling task awaits the result, its `turn`. The await gives False
-        if `deadline_s`, an instant of `time.monotonic` that is checked every `_POLL_INTERVAL_S`,
-        has passed."""
+        """Return `turn`, for the calling task to await; the result is False after `deadline_s`."""
         turn.deadline_s = deadline_s
         self._limited.add(turn)
         if self._late is None:

@@ -32,10 +32,11 @@ else:
 
 
 def try_lock(path: Path, mode: int = 0o600) -> int | None:
-    """Lock `path`, and create it if it is missing, with the permissions `mode` reduced by the
-    umask. Return the descriptor that holds the lock, or None if another process holds it. OSError
-    if the file cannot be opened (ELOOP if it is a symbolic link), or its file system has no
-    locks."""
+    """Lock `path`; return the descriptor that holds the lock, or None if another process holds it.
+
+    A missing file is created with the permissions `mode`, reduced by the umask. Raises OSError if
+    the file cannot be opened (ELOOP if it is a symbolic link), or its file system has no locks.
+    """
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), mode)
         try:

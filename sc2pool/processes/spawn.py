@@ -8,21 +8,15 @@ or empty entries of PYTHONPATH are dropped. A worker receives the trainer's `sys
 
 A descriptor becomes readable when a child has ended. Linux has such a descriptor for every process
 (a *pidfd*). Elsewhere a thread waits for the child and then closes its end of a socket pair, which
-makes the other end readable.
-
-Rule: the descriptor never becomes readable while the child is alive.
-
-A start may fail because a resource of the system has run out (`is_shortage`); the next try may
-succeed.
+makes the other end readable. Rule: the descriptor is never readable while the child is alive.
 
 `uninterrupted` and `submit` do work that must not stop half-way, in a thread that no interrupt
 reaches. Python runs signal handlers in the main thread. So Ctrl-C raises KeyboardInterrupt there,
 between any two instructions: new descriptors would be lost, and a new process would have no owner.
 Work in this thread always completes, and an interrupt ends only the wait for it.
 
-All children of a pool are started in this thread for a second reason. The parent-death signal of a
-worker follows the *thread* that spawned it (prctl(2)). A worker spawned from a short-lived thread
-would be killed at the end of that thread, not at the end of the trainer.
+All children of a pool are started in this thread for a second reason, the parent-death signal (see
+`with_parent`): the end of a short-lived thread would kill the children that it has started.
 
 Rules: pieces of work are done one after the other, in the order of their submission. So the end of
 a resource may be submitted while the resource is still being made. While the interpreter exits (in
@@ -116,8 +110,9 @@ def start_with_socket(
     stdout: int | None = None,
 ) -> Child:
     """Start `python -m module`, which gets a socket from `given_socket`; this process keeps it too.
-    The child inherits the socket. On Windows it reads a description from its standard input and
-    makes a copy, so the socket must stay open here until then."""
+
+    On Windows, keep the socket open until the child has read its standard input and made a copy.
+    """
     child = start_python(
         module,
         *arguments,
@@ -153,8 +148,9 @@ def leave_interrupts_to_parent() -> None:
 
 def _or_nowhere(given: int | None, inherited: TextIO | None) -> int | None:
     """A child's output stream: DEVNULL if this program has no stream to inherit, as in pythonw.
-    Otherwise `subprocess` would give the child a pipe without a reader, and its first `print` would
-    fail."""
+
+    Otherwise the child would get a pipe without a reader, and its first `print` would fail.
+    """
     return subprocess.DEVNULL if given is None and inherited is None else given
 
 
@@ -183,8 +179,7 @@ def run_python(module: str, *arguments: str, timeout_s: float) -> subprocess.Com
 
 
 def watch_exit(child: subprocess.Popen[bytes]) -> FileIO | socket.socket:
-    """An object with a descriptor that is readable after the child has ended; it closes it too.
-    OSError if the system refuses a descriptor or a thread."""
+    """The owner of a descriptor that is readable after the child's end; OSError if refused."""
     if LINUX:
         return FileIO(os.pidfd_open(child.pid))
     return watch_in_thread(child)
@@ -208,16 +203,16 @@ def watch_in_thread(child: subprocess.Popen[bytes]) -> socket.socket:
 
 
 def notice_children() -> None:
-    """Make the exit status of this process's children available, even if SIGCHLD was ignored: a
-    program that ignores SIGCHLD passes that on to the processes that it starts."""
+    """Keep the exit status of children, even if the parent of this process ignores SIGCHLD."""
     if not WINDOWS:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def notices_children() -> bool:
-    """True if only this package takes the exit status of the processes that it starts. If the
-    program ignores SIGCHLD, the system discards the status of each child. If the program has a
-    handler for SIGCHLD, the handler may take the status first."""
+    """True if only this package takes the exit status of the processes that it starts.
+
+    If the program ignores SIGCHLD, the system discards each status; a handler may take it first.
+    """
     return WINDOWS or signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL
 
 
@@ -242,14 +237,12 @@ _SHORTAGES: Final = frozenset(
 
 
 def is_shortage(error: OSError) -> bool:
-    """True if processes, threads, descriptors, buffers or memory have run out."""
+    """True if processes, threads, descriptors, buffers or memory have run out, perhaps for now."""
     return error.errno in _SHORTAGES
 
 
 def start_thread(target: Callable[..., Any], name: str, *arguments: Any) -> threading.Thread:
-    """Start a thread that does not keep the process alive. If the system refuses a thread, Python
-    raises RuntimeError, as for many other errors. This function raises OSError (EAGAIN) instead, as
-    Python does for a refused process."""
+    """Start a daemon thread; raises OSError EAGAIN if the system refuses it, as for a process."""
     thread = threading.Thread(target=target, args=arguments, name=name, daemon=True)
     try:
         thread.start()
@@ -298,8 +291,7 @@ _thread: _Thread | None = None
 
 
 def submit(work: Callable[[], _T]) -> Future[_T]:
-    """Do `work` in the thread, without waiting; in the thread itself, do it immediately. OSError if
-    the system refuses the thread."""
+    """Let the thread do `work`, at once if it calls this itself; OSError if no thread starts."""
     if sys.is_finalizing():
         done: Future[_T] = Future()
         _do(work, done)

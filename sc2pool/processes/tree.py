@@ -11,8 +11,7 @@ affect it. Elsewhere it is wall clock time.
 Rules:
 - A process whose pid or creation time differs is never touched. If the system cannot be queried (no
   free descriptor), the process counts as alive, and is not touched either.
-- `stop` returns when the system reports every process as stopped. Otherwise it resumes all of them
-  and raises.
+- `stop` returns when the system reports every process as stopped.
 - A process gets one stop and one continue, because these calls nest on Windows and not elsewhere.
 - A process that another program has stopped before stays stopped.
 - A process that has left its parent (a daemon) is not in the tree.
@@ -93,8 +92,7 @@ _KERNEL_LISTS_CHILDREN: Final = Path(f"/proc/self/task/{os.getpid()}/children").
 
 
 def kill_tree(root: psutil.Process) -> None:
-    """Send SIGKILL to a process and all below it; no effect if the process has ended. If no
-    descriptor is free, processes that cannot be listed survive."""
+    """Send SIGKILL to a process, unless it has ended, and to all below it that can be listed."""
     with suppress(*UNREADABLE):
         root.suspend()  # otherwise the process might start a child after the listing
     tree = [root]
@@ -106,8 +104,7 @@ def kill_tree(root: psutil.Process) -> None:
 
 
 class ProcessTree:
-    """One or several process trees, given by their roots' pids, that are paused together. The roots
-    are stopped too if `with_root`. PauseError if a root does not exist."""
+    """Trees paused together, with or without their roots; PauseError if a root does not exist."""
 
     def __init__(self, *pids: int, with_root: bool = True) -> None:
         self._roots = []
@@ -122,8 +119,7 @@ class ProcessTree:
         """The processes that this object has stopped."""
 
     def stop(self, deadline: Deadline) -> None:
-        """Stop all processes; those that are stopped already stay stopped. PauseError if not all
-        could be stopped before the deadline; then all are resumed."""
+        """Stop all processes before the deadline; else resume all of them and raise PauseError."""
         try:
             self._stop(deadline)
         except OSError as error:
@@ -375,7 +371,7 @@ def process_table(root_pid: int) -> PsutilTable:
 def waited_s(pid: int) -> float:
     """The total time for which a process's threads were ready to run and waited for a CPU.
 
-    The system counts a wait when it ends, so one that goes on is missing. 0 if the process has
+    The system counts a wait when it ends, so unfinished waits are missing. 0 if the process has
     ended, or if the system does not report it. This reads a file per thread, so call it for a
     process whose answer is late, not in each sample.
     """
@@ -389,9 +385,7 @@ def waited_s(pid: int) -> float:
 
 
 def is_ready(pid: int) -> bool:
-    """True if one of a process's threads runs on a CPU, or waits for one, at this instant. False if
-    the process has ended, or if the system does not report it. It reads as many files as
-    `waited_s`."""
+    """True if a thread of the process runs, or waits for a CPU, now; limits as of `waited_s`."""
     if LINUX:
         with suppress(OSError):
             for thread in Path(f"/proc/{pid}/task").iterdir():

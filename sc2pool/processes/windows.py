@@ -93,9 +93,7 @@ if WINDOWS:
         )
 
     class Job:
-        """A child and all processes that it starts, which end when this process ends. The child was
-        just started: processes that it has started before are not members. OSError if the system
-        refuses the job."""
+        """A child and what it starts from now on, to end with this process; OSError if refused."""
 
         def __init__(self, child: subprocess.Popen[bytes]) -> None:
             self._handle = _kernel32.CreateJobObjectW(None, None)
@@ -133,10 +131,11 @@ if WINDOWS:
     @contextmanager
     def ending_with_us() -> Iterator[None]:
         """Make children that are started in the block end with this process from their start on.
-        Without this block a child would stay, suspended, if this process is killed before
-        `CreateProcess` returns, because it has no job yet. If this process ends inside the block,
-        all processes that the user's program has started since the first block end too. Blocks must
-        not overlap."""
+
+        A child has no job before `CreateProcess` returns: without this block it would stay,
+        suspended, if this process is killed until then. If this process ends in the block, all that
+        the user's program has started since the first block ends too. Blocks must not overlap.
+        """
         job = _own_job()
         if job is None:
             yield
@@ -148,8 +147,7 @@ if WINDOWS:
             _limit(job, _MAY_LEAVE)
 
     def creation_flags() -> int:
-        """Flags for a child that does not get the console's Ctrl-C. If this process has no console
-        (a service, pythonw), the flags keep the child from opening a console window."""
+        """Flags for a child that gets no Ctrl-C and, if this process has no console, opens none."""
         if _kernel32.GetConsoleWindow():
             return subprocess.CREATE_NEW_PROCESS_GROUP
         return subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW

@@ -14,8 +14,7 @@ Linux can send a signal to a process when its parent ends (`PR_SET_PDEATHSIG`). 
 cannot. There the lifeline's thread ends workers, and a guard ends games. On Windows, Job Objects
 (`windows`) replace all of this.
 
-A follower ends with this process, together with all that the follower has started. It also gets
-descriptors:
+A follower also gets descriptors:
 
     start_follower ── descriptors ──► become_follower, the child's first call
 
@@ -26,8 +25,8 @@ are in the job.
 
 Rules:
 - libc is loaded before any fork, because nothing may be imported between fork and exec.
-- The parent-death signal follows the *thread* that forks. So games are started from a worker's main
-  thread, and workers from a thread that does not end (see `uninterrupted`).
+- The parent-death signal follows the *thread* that forks (prctl(2)). So games are started from a
+  worker's main thread, and workers from a thread that does not end (see `uninterrupted`).
 - `die_with_parent` makes `subprocess` fork, which is slow in a large process and unsafe with other
   threads. Only the lean, single-threaded worker uses it.
 """
@@ -69,8 +68,10 @@ def die_with_parent() -> Callable[[], None] | None:
 
 
 def end_with_this_process(child: subprocess.Popen[bytes]) -> Callable[[], None]:
-    """Make a child that was just started end with this process, if `die_with_parent` cannot. Return
-    a function to call after the child's end. OSError if the system refuses a job or a guard."""
+    """Make a child that was just started end with this process, if `die_with_parent` cannot.
+
+    Returns a function to call after the child's end; OSError if the system refuses a job or guard.
+    """
     if WINDOWS:
         return windows.Job(child).close
     if LINUX:
@@ -87,8 +88,7 @@ def end_with_this_process(child: subprocess.Popen[bytes]) -> Callable[[], None]:
 
 
 def follow_parent(parent_pid: int, number: int = _SIGKILL) -> None:
-    """Get this signal when the parent ends. If `parent_pid` is not the current parent's pid, the
-    parent has ended already: exit now."""
+    """Get this signal at the parent's end; exit now if `parent_pid` is not the parent any more."""
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
         if os.getppid() != parent_pid:
@@ -96,10 +96,12 @@ def follow_parent(parent_pid: int, number: int = _SIGKILL) -> None:
 
 
 def kill_group_at_end_of(lifeline: int, leader_pid: int) -> None:
-    """Make the kernel kill a child's group when the writing end of its lifeline closes. `lifeline`
-    is the reading end, which the child has inherited; the child leads the process group. The parent
-    calls this right after the start. So it works while the child is still starting, is stopped, or
-    hangs with the interpreter's lock. Linux only (`F_SETSIG`, fcntl(2))."""
+    """Make the kernel kill a child's group when the writing end of its lifeline closes.
+
+    The parent calls this right after the start, with the reading end that the child has inherited.
+    So it works while the child is still starting, is stopped, or hangs with the interpreter's lock.
+    Linux only (`F_SETSIG`, fcntl(2)).
+    """
     if LINUX:
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -leader_pid)
         fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
@@ -110,14 +112,12 @@ def end_group_with(parent_pid: int, lifeline: int) -> None:
     """Make this process's group be killed when the parent ends.
 
     The whole group is killed, because an env of the user may have started processes that only this
-    process knows. `lifeline` is the reading end of a pipe whose writing end the parent holds. If
-    `parent_pid` is not the current parent's pid, the parent has ended.
+    process knows. `lifeline` is the reading end of a pipe whose writing end the parent holds.
 
     On Linux the kernel sends the signal (`kill_group_at_end_of`). It sends no signal if this
     process, the pipe's reader, has ended before. So the parent-death signal of this process is
     SIGCONT, not SIGKILL: it only resumes a stopped process, so that the thread below runs. The
-    thread kills the group on other systems, and if a forked child of the parent still holds the
-    pipe.
+    thread kills the group on other systems, and if a forked child still holds the pipe.
     """
     if WINDOWS:
         raise NotImplementedError("on Windows a job ends the group")
@@ -138,11 +138,12 @@ def end_group_with(parent_pid: int, lifeline: int) -> None:
 
 
 class Follower:
-    """The parent's handle of a child, `process`, which leads a process group. `lifeline` is a
-    context manager that ends the child and all that it has started. On Linux the kernel kills them
-    when this file closes. The end of a `with` block closes it in a single step of the interpreter,
-    which no interrupt can cut short. The end of this object closes it too. On Windows it does
-    nothing."""
+    """The parent's handle of a child, which leads a process group.
+
+    On Linux the kernel kills the child and all that it has started when `lifeline` closes: at the
+    end of its `with` block, in a single step of the interpreter, which no interrupt can cut short,
+    or at the end of this object. On Windows `lifeline` does nothing.
+    """
 
     lifeline: AbstractContextManager[object]
 
@@ -197,11 +198,12 @@ def start_follower(
     file: int | None = None,
     own_session: bool = False,
 ) -> Follower:
-    """Start `python -m module`, which calls `become_follower`, with `environment` added to this
-    process's. Call this in the thread of `uninterrupted`. The child gets `sockets`, descriptors of
-    sockets, and the descriptor `file`; this process keeps them too. For `own_session` see
-    `start_python`. OSError if the system refuses a process or descriptors; everything is cleaned
-    up."""
+    """Start `python -m module`, which calls `become_follower`; in the thread of `uninterrupted`.
+
+    The child gets the descriptors `sockets` and `file`, which this process keeps too. The other
+    arguments are those of `start_python`. Raises OSError if the system refuses a process or
+    descriptors; then everything is cleaned up.
+    """
     if WINDOWS:
         return _start_in_job(module, sockets, environment, file)
     descriptors = [*sockets] if file is None else [*sockets, file]

@@ -103,9 +103,10 @@ def _bad(detail: str) -> GameFault:
 
 
 def check(reply: sc_pb.Response, request_id: int, kind: str) -> None:
-    """Raises GameFault BAD_REPLY unless `reply` is an answer to the request of this id and kind
-    (the name of the request's field, and of the reply's). The detail names the received and the
-    expected value. A refusal (a reply with only `error`) is an answer. Old games omit the id."""
+    """Raises BAD_REPLY unless `reply` is an answer to the request of this id and kind.
+
+    A refusal (a reply with only `error`) is an answer. Old games omit the id.
+    """
     if reply.id != request_id and reply.HasField("id"):
         raise _bad(f"the reply to {kind} has id {reply.id}, expected {request_id}")
     if not reply.HasField("status"):
@@ -121,9 +122,7 @@ def check(reply: sc_pb.Response, request_id: int, kind: str) -> None:
 
 
 def require(reply: sc_pb.Response, kind: str) -> None:
-    """Raises unless `reply`, which passed `check`, confirms that the request succeeded. ConfigError
-    if it cannot succeed: a replay's file or options are wrong. GameFault BAD_REPLY if it was
-    refused or failed, or SETUP_FAILED if the game cannot be created or joined."""
+    """Raises by the rules above unless `reply`, which passed `check`, confirms a success."""
     if is_refusal(reply):
         status = _status(reply)
         words = printable("; ".join(reply.error), _WORDS)
@@ -161,8 +160,7 @@ def is_stub(answer: sc_pb.ResponseObservation) -> bool:
 def check_observation(
     answer: sc_pb.ResponseObservation, *, first_loop: int, last_loop: int
 ) -> None:
-    """Raises GameFault BAD_REPLY if the observation is empty or lacks a part, or unless its game
-    loop is in `first_loop` … `last_loop`."""
+    """Raises BAD_REPLY unless the state is complete and of a loop in `first_loop` … `last_loop`."""
     if not answer.HasField("observation"):
         raise _bad("the observation reply holds no observation")
     observation = answer.observation
@@ -187,8 +185,7 @@ def result_of(answer: sc_pb.ResponseObservation, player_id: int) -> int | None:
 
 
 def expected_kind(request: sc_pb.Request) -> str:
-    """The name of the field that is set in `request`. Its reply must have the same field.
-    ValueError if no field is set, or the request has no known reply."""
+    """The field of `request` and its reply; ValueError if it is not set, or no reply is known."""
     kind = request.WhichOneof("request")
     if kind is None:
         raise ValueError("cannot send a request without content")

@@ -32,9 +32,13 @@ def ping() -> sc_pb.Request:
 def create_game(
     setup: GameSetup, map_path: Path, seed: int | None, map_data: bytes = b""
 ) -> sc_pb.Request:
-    """A new game on `map_path` for the setup's API players and computers. The path is sent
-    unchanged: a game looks up a relative path in its own map folder. Without `seed` the game
-    chooses one. With `map_data`, the map file's content, the game does not open the file."""
+    """A new game for the setup's API players and computers.
+
+    Args:
+        map_path: sent unchanged; a game looks up a relative path in its own map folder.
+        seed: None to let the game choose one.
+        map_data: the map file's content; with it the game does not open the file.
+    """
     request = sc_pb.RequestCreateGame(
         local_map=sc_pb.LocalMap(map_path=str(map_path), map_data=map_data or None),
         realtime=setup.realtime,
@@ -57,8 +61,7 @@ def create_game(
 def join_game(
     setup: GameSetup, ports: MatchPorts | None = None, player_name: str = ""
 ) -> sc_pb.Request:
-    """Joins the created game, with the raw and score interfaces. `ports` are those of a game of two
-    API players; None for a single one. Two players must have different names."""
+    """Joins the created game; in a match with its `ports`, and with a name that the other lacks."""
     options = sc_pb.InterfaceOptions(
         raw=True,
         score=True,
@@ -96,8 +99,7 @@ def leave_game() -> sc_pb.Request:
 
 
 def observation(game_loop: int | None = None, disable_fog: bool = False) -> sc_pb.Request:
-    """Asks for the player's view of the state, or (`disable_fog`) of the whole map. In real time,
-    `game_loop` is the loop to wait for; otherwise the game ignores it."""
+    """Asks for the player's view; in real time (only), the game waits for `game_loop`."""
     request = sc_pb.RequestObservation(disable_fog=disable_fog)
     if game_loop is not None:
         request.game_loop = game_loop
