@@ -135,7 +135,11 @@ class BlockingWait:
 
 
 class Turn:
-    """A reusable future, for asyncio's tasks; a task continues in `go_on`, not in the next pass."""
+    """A reusable event that a task awaits until `go_on`.
+
+    It has the interface that asyncio's tasks expect of a future. The task continues inside `go_on`,
+    not in the loop's next pass, and a wait needs no new future.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -273,7 +277,11 @@ class Turns:
             call()
 
     def wait(self, turn: Turn, deadline_s: float) -> Turn:
-        """Return `turn`, for the calling task to await; the result is False after `deadline_s`."""
+        """Wait for `go_on`; the calling task awaits the result, its `turn`.
+
+        The await gives False if `deadline_s`, an instant of `time.monotonic` that is checked every
+        `_POLL_INTERVAL_S`, has passed.
+        """
         turn.deadline_s = deadline_s
         self._limited.add(turn)
         if self._late is None:

@@ -72,7 +72,10 @@ class ElasticClock:
         self.delay_loops = loops
 
     def act(self, loops: int, now_s: float) -> int:
-        """Note that an action is sent, and return the loop at which its period of `loops` ends."""
+        """Note that an action is sent, and return the loop at which its period of `loops` ends.
+
+        If the whole period is known to have passed already, the action gets a new period.
+        """
         self._gap_s = max(0.0, now_s - self._observed_s - self._paused_s)
         self._loops = loops
         late = self._seen_loop - self.begun_at

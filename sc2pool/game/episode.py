@@ -78,7 +78,10 @@ class Beginning:
         )
 
     def difference(self, later: Beginning, area: common_pb2.RectangleI | None) -> str:
-        """The difference, or ''; enemies count only if all of `area` (None: unknown) is visible."""
+        """The difference of a later beginning, in words; empty if both are equal.
+
+        If the map's playable `area` is None (unknown), enemies are not compared, as under fog.
+        """
         counted = [(self.units, later.units)]
         if area is not None and all(_all_visible(one.visibility, area) for one in (self, later)):
             counted.append((self.enemies, later.enemies))
@@ -198,7 +201,11 @@ class LoopCount:
         self.nothing_seen = True
 
     def expected(self, loops: int, *, ended: bool, free: bool) -> tuple[int, int]:
-        """The first and last possible loop; `ended` games stop early, `free` ones never wait."""
+        """The first and the last loop that an observation may show, `loops` after the newest one.
+
+        A game that ends within a step (`ended`: the observation says so) stops early. A `free` game
+        runs by itself.
+        """
         if self.now is None or free:
             return self.now or 0, replies.LAST_LOOP
         target = self.now + loops
@@ -319,7 +326,7 @@ class EndSigns:
         self._loop = -1
         self._seen_s = self._still_since_s = 0.0
         self.stood_s = 0.0
-        """How long the game loop has stood still."""
+        """How long the game loop has stood still, with at most `LONGEST_LOOK_S` for each look."""
         self._had_units = False
         self._gone_since: int | None = None
         self._obeyed = False

@@ -7,7 +7,10 @@
 Rules:
 - One step is one burst: action, step, observation. All replies are checked before any is used.
 - In real time the game steps by itself. Actions are sent immediately, and the state is requested
-  when the due loop has come (see `clock`). No request is in flight when the step is over.
+  when the due loop has come (see `clock`). No request waits in the game for a later loop, and no
+  request is in flight when the step is over.
+- An event that the game reports once is delivered once, with the next observation that is used
+  (see `PendingEvents`).
 - Any `GameFault` is final: the game is not repaired; the caller closes it and starts a new one.
 - The end of the game, in any form, is data and not an error (see `episode`).
 """

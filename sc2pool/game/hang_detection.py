@@ -16,6 +16,8 @@ game hangs, both seem to hang. The system's view of both processes identifies th
     one has answered            the other is to blame
     neither has answered        the only one with the gravest sign is to blame: it has ended, is
                                 stopped, does not read its requests, computes, stands still
+
+If no sign distinguishes the two, it names both.
 """
 
 from __future__ import annotations

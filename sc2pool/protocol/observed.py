@@ -13,8 +13,17 @@ occurrences are *merged*, which concatenates their repeated fields. So units tha
 another can be read as one unit whose fields are lists. See "Last One Wins" in
 https://protobuf.dev/programming-guides/encoding/.
 
-Rules for an `Observed`, a task's observation, of which each part is decoded on first use:
-- A part is decoded once. Undecodable bytes raise `GameFault` then, as they would on arrival.
+A task's observation is an `Observed`, of which each part is decoded on first use:
+
+    Observed ── game_loop, score       decoded on arrival
+             ── plain                  the compiled path's reading, if it has read the reply
+             ── columns                a column per field that every unit has
+             ── messages(rows)         the complete messages of a few units
+             ── response               the whole `sc2api_pb2.ResponseObservation`
+
+Rules:
+- A part is decoded once. Undecodable bytes raise `GameFault` at that time, as they would on
+  arrival.
 - Numbers that are not finite raise `GameFault`, too, as the protocol's types do not exclude them.
   Otherwise a NaN would reach the task's hooks, and its effects would count as the user's errors.
 - One sum checks many numbers, because a sum is finite only if all its terms are. (The terms have 32
@@ -295,7 +304,8 @@ number and the beginning of the next may match, too."""
 
 
 def _require_places(columns: Any) -> None:
-    """Check the places of a `RawColumns`' units; GameFault BAD_REPLY if one is NaN or infinite."""
+    """Check the places in a `RawColumns`' `units`; GameFault BAD_REPLY if one is NaN or
+    infinite."""
     place = columns.pos
     if not isfinite(sum(place.x) + sum(place.y)):
         _complain_of_columns(columns)
@@ -316,7 +326,8 @@ def _require_units(columns: Any) -> None:
 
 
 def _require_score(details: bytes) -> None:
-    """Check the serialized details of the score, a whole number; errors as from `_require_unit`."""
+    """Check the details of the score, a serialized message. The score itself is a whole number.
+    GameFault BAD_REPLY if a number is NaN or infinite."""
     if _ENDS_LIKE_NAN.search(details):
         decoded = score_pb2.ScoreDetails.FromString(details)
         _complain("the score", _DETAILS, attrgetter(*_DETAILS)(decoded))

@@ -122,7 +122,11 @@ def check(reply: sc_pb.Response, request_id: int, kind: str) -> None:
 
 
 def require(reply: sc_pb.Response, kind: str) -> None:
-    """Raises by the rules above unless `reply`, which passed `check`, confirms a success."""
+    """Raises unless `reply`, which passed `check`, confirms that the request succeeded.
+
+    ConfigError if it cannot succeed: a replay's file or options are wrong. GameFault BAD_REPLY if
+    it was refused or failed, or SETUP_FAILED if the game cannot be created or joined.
+    """
     if is_refusal(reply):
         status = _status(reply)
         words = printable("; ".join(reply.error), _WORDS)

@@ -61,7 +61,10 @@ def create_game(
 def join_game(
     setup: GameSetup, ports: MatchPorts | None = None, player_name: str = ""
 ) -> sc_pb.Request:
-    """Joins the created game; in a match with its `ports`, and with a name that the other lacks."""
+    """Joins the created game, with the raw and score interfaces.
+
+    `ports` are those of a game of two API players, who must have different names.
+    """
     options = sc_pb.InterfaceOptions(
         raw=True,
         score=True,
@@ -99,7 +102,10 @@ def leave_game() -> sc_pb.Request:
 
 
 def observation(game_loop: int | None = None, disable_fog: bool = False) -> sc_pb.Request:
-    """Asks for the player's view; in real time (only), the game waits for `game_loop`."""
+    """Asks for the player's view of the state, or (`disable_fog`) of the whole map.
+
+    In real time, `game_loop` is the loop to wait for; otherwise the game ignores it.
+    """
     request = sc_pb.RequestObservation(disable_fog=disable_fog)
     if game_loop is not None:
         request.game_loop = game_loop
