@@ -173,8 +173,7 @@ def _in_structure(actions: Any) -> Any:
 
 
 def over_leaves(function: Callable[..., Any], *structures: Any) -> Any:
-    """Apply a function to the arrays at each place of equal structures, and return the structure
-    of its results."""
+    """The structure of a function's results for the arrays at each place of equal structures."""
     first = structures[0]
     if isinstance(first, dict):
         return {key: over_leaves(function, *(one[key] for one in structures)) for key in first}

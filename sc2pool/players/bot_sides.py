@@ -33,8 +33,7 @@ from sc2pool.tasks.task import TaskDefinition
 
 
 class TurnPair(QueuePair):
-    """The pair of an `RLBotAI` in a match: `get_action` waits until `decide` is called. `asked` is
-    a future that is done while the bot waits for an action."""
+    """The pair of an `RLBotAI` in a match; `asked` is done while `get_action` awaits `decide`."""
 
     def __init__(self) -> None:
         self.asked = _future()
@@ -65,8 +64,7 @@ def _future() -> asyncio.Future[Any]:
 
 
 class LoneBotSide(TaskSide):
-    """The only side of a game, played by an `RLBotAI` with the learner's queue pair. The pair's
-    last transition is put by `end`, with the result."""
+    """An `RLBotAI` alone in its game; `end` gives the learner's pair the last transition."""
 
     task: RLBotAI
 

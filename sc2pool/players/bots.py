@@ -91,8 +91,7 @@ def no_transition(bot: RLBotAI, hook: str) -> UserCodeError:
 
 
 def unreadable(what: str, error: Exception) -> GameFault:
-    """The fault of a game whose message python-sc2 cannot read. For instance, a field is missing, a
-    grid's size differs from the map's, or a unit's type is unknown."""
+    """The fault if a message lacks a field, or has a wrong grid size or unknown unit type, say."""
     detail = f"python-sc2 cannot read {what}: {type(error).__name__}: {error}"
     return GameFault(FaultKind.BAD_REPLY, detail)
 
@@ -104,8 +103,9 @@ def prepare_step(
     game_info: sc_pb.ResponseGameInfo | None = None,
 ) -> None:
     """Call `BotAI._prepare_step`, but compute the distances between all units only on first use.
-    `sorter` sorts the units of `state`, the newest one, into the bot's groups. `game_info` is the
-    map's current description; None if the first one is still valid."""
+
+    `game_info` is None if the map's first description is still valid.
+    """
     method, grid = bot.distance_calculation_method, bot.game_info.pathing_grid
     if method in _LAZY_METHODS:
         bot.distance_calculation_method = 0  # set only while the units are prepared
@@ -136,8 +136,7 @@ _NO_MAP = sc_pb.ResponseGameInfo()
 
 
 class SharedData:
-    """Data that python-sc2 reads or derives slowly, kept for all episodes. `sorter` sorts the bots'
-    units; set once the data are known."""
+    """Data that python-sc2 reads or derives slowly, kept for all episodes; `of` sets `sorter`."""
 
     sorter: UnitSorter
 
@@ -145,8 +144,7 @@ class SharedData:
         self._data: GameData | None = None
 
     async def of(self, game: Game) -> GameData:
-        """Names, costs and attributes of the game's units; requested from `game` the first time.
-        GameFault if the game failed, or python-sc2 cannot read the data."""
+        """Names, costs and attributes of units, requested once; GameFault if that fails."""
         if self._data is None:
             data = await game.data()
             try:
@@ -220,11 +218,12 @@ class DrivenBot:
         observed: Observed | None = None,
         game_info: sc_pb.ResponseGameInfo | None = None,
     ) -> Iterator[None]:
-        """Decide who is to blame for errors of a block in which python-sc2 reads a message for a
-        bot. The error calls the message `what`. `observed` is the message if it is an observation,
-        and `game_info` the map's current description if it differs from the first one. GameFault if
-        python-sc2 cannot read the message even for a bot that does nothing. Otherwise only the
-        user's bot has raised the exception, and a note says so."""
+        """Decide who is to blame if python-sc2 fails to read the message `what` in this block.
+
+        GameFault if python-sc2 cannot read it even for a bot that does nothing. Otherwise only the
+        user's bot has raised the exception, and a note says so. `observed` is the message if it
+        is an observation, `game_info` the map's description if it differs from the first one.
+        """
         try:
             yield
         except Exception as error:
@@ -254,8 +253,7 @@ class DrivenBot:
         return self._client.take_orders()
 
     async def see(self, step: Step) -> None:
-        """Show the bot the observation after a step. The bot gets the events with its next turn,
-        or, after the last step, now."""
+        """Show a step's observation; its events come with the bot's next turn, the last now."""
         game_info = await self._game.game_info() if self._fresh_map and not step.ended else None
         seen = step.observed.response
         with self._showing("the observation", step.observed, game_info):
@@ -276,8 +274,7 @@ class DrivenBot:
         await self._bot.on_end(Result(result or Result.Undecided.value))
 
     async def cut(self) -> None:
-        """Tell the bot that the task has ended the episode, unless the bot knows of the end. For
-        the bot that is a tie, like python-sc2's own time limit."""
+        """Tell the bot that the task ended the episode: a tie, as at python-sc2's time limit."""
         if not self._has_ended:
             await self.end(self._game.result or sc_pb.Tie)
 
@@ -287,8 +284,7 @@ logger.disable("sc2")
 
 
 class GameClient(Client):
-    """The client of a bot. `has_left` is True once the bot has surrendered by `leave`, as under
-    `run_game`."""
+    """The client of a bot; `has_left` once the bot surrendered by `leave`, as under `run_game`."""
 
     def __init__(self, game: Game) -> None:
         super().__init__(game)  # type: ignore[arg-type]  # only `_execute` would use it
@@ -362,9 +358,14 @@ Kind = tuple[Any, ...]
 
 @dataclass(eq=False)  # compared by identity, because it is hashed often
 class Place:
-    """The groups to which the units of a kind belong. `groups` names the bot's `Units` that contain
-    them, and `tags` the bot's sets that contain their tags. `type_data` are the data of the unit's
-    type, if python-sc2 looks them up; `with_gas` is the place of units with gas, if it differs."""
+    """The groups to which the units of a kind belong.
+
+    Attributes:
+        groups: the names of the bot's `Units` that contain them.
+        tags: the names of the bot's sets that contain their tags.
+        type_data: the data of the unit's type, if python-sc2 looks them up.
+        with_gas: the place of units with gas, if it differs.
+    """
 
     groups: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()

@@ -34,8 +34,7 @@ class GymSpec:
     """The index of the function in `env_fns`."""
 
     def player(self) -> Player:
-        """The env's player. ConfigError if the function has not returned an env, or the env has no
-        observation space."""
+        """The env's player; ConfigError if `env_fn` returns no env with an observation space."""
         env = self.env_fn()
         if not hasattr(env, "observation_space"):
             raise ConfigError(
@@ -134,8 +133,7 @@ def _wrong(method: str, returned: Any, expected: str) -> ObservationError:
 
 
 def as_number(reward: Any) -> float:
-    """A reward as a float. As in AsyncVectorEnv, it may be an array or a list of one element.
-    TypeError or ValueError if the reward is not one number."""
+    """A reward as a float; as in AsyncVectorEnv, an array or list of one element counts, too."""
     try:
         return float(reward if isinstance(reward, float) else np.asarray(reward).item())
     except (TypeError, ValueError) as error:

@@ -56,11 +56,11 @@ from sc2pool.tasks.task import Task, TaskDefinition, TeamTask, agents_of
 
 
 class PlayedSide(ABC):
-    """The interface of a game's sides. `newest` is the side's newest transition. It is None for a
-    side that no task plays, or whose bot puts its transitions itself until the last one."""
+    """The interface of a game's sides."""
 
     game: Game
     newest: Transition | None = None
+    """None if no task plays the side, or its bot puts all transitions but the last itself."""
 
     @property
     def result(self) -> int | None:
@@ -78,8 +78,7 @@ class PlayedSide(ABC):
 
     @abstractmethod
     async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:
-        """The orders of this turn. `actions` are the actions of its rows; empty if this side is not
-        the learner's."""
+        """This turn's orders; `actions`, one per row, is empty if no learner plays this side."""
 
     @abstractmethod
     async def see(self, step: Step) -> None:
@@ -123,8 +122,7 @@ class ProtoSide(TaskSide):
         self.newest = await self._driven.see(step, self.game.tick)
 
     async def play_alone(self, pair: QueuePair) -> None:
-        """Play to the episode's last transition, which is left to the caller. This is
-        `MatchEpisode`'s loop for a game without a second side, which is most of all steps."""
+        """The loop of a side alone, so of most steps; the caller puts the last transition."""
         task, driven, game = self.task, self._driven, self.game
         is_team = isinstance(task, TeamTask)
         take = pair.get_actions if is_team else pair.get_action
@@ -188,9 +186,11 @@ class OpponentSide(PlayedSide):
 
 @contextmanager
 def blamed_on_opponent(name: str | None = None, *, has_game: bool = False) -> Iterator[None]:
-    """Note in an exception of the block that the opponent raised it. `name` is None before it is
-    known. Without `has_game` the opponent itself uses no game of the match: its `GameFault` does
-    not belong to the match, and becomes an exception of the user's code."""
+    """Note in an exception of the block that the opponent raised it.
+
+    Without `has_game` the opponent uses no game of the match, so its `GameFault` is an error of the
+    user's code.
+    """
     who = "the opponent" if name is None else f"the opponent {name!r}"
     try:
         yield
@@ -204,8 +204,7 @@ def blamed_on_opponent(name: str | None = None, *, has_game: bool = False) -> It
 
 
 class RunningSide:
-    """Runs the side of this index (0 is the host) through an episode of the match. `loops` returns
-    the game loops of an env step, for a side without its own pace."""
+    """Runs side `index` (0: host) in real time; `loops` is for a side without its own pace."""
 
     def __init__(
         self,
@@ -272,9 +271,7 @@ class RunningSide:
 async def rows_of(
     task: TaskDefinition, transition: Transition, *, with_state: bool
 ) -> list[Transition]:
-    """Split a task's transition into one for each agent. Each observation contains the state only
-    if `with_state` and the task shares it. ObservationError if the number of observations or masks
-    is not the number of agents."""
+    """Split a transition by agent; ObservationError for a wrong number of observations or masks."""
     if not isinstance(task, TeamTask):
         return [transition]
     n = len(task.agents)
@@ -310,10 +307,14 @@ def _one_each(hook: str, returned: Any, n: int) -> Sequence[Any]:
 
 
 class MatchEpisode:
-    """Plays one episode of a match whose episode has begun. `sides` are the host's and, in a match,
-    the guest's. `tasks` are the task objects whose rows this loop serves, by the side's index, in
-    the order of the rows; empty if a bot alone asks the learner itself. `opponent` is the name of
-    the computer, policy or bot that plays against the learner, or None without one."""
+    """Plays one episode of a match, which has begun in the games.
+
+    Args:
+        sides: the host's and, in a match, the guest's.
+        tasks: the task objects whose rows this loop serves, by the side's index, in the order of
+            the rows. Empty if a bot alone asks the learner itself.
+        opponent: the name of the computer, policy or bot that plays against the learner, or None.
+    """
 
     def __init__(
         self,
@@ -338,8 +339,7 @@ class MatchEpisode:
         game_infos: Sequence[sc_pb.ResponseGameInfo],
         pair: QueuePair,
     ) -> None:
-        """Play the episode to its end. `observed` and `game_infos` are each side's first
-        observation and description of the map; `pair` is the learner's."""
+        """Play the episode, from each side's first observation and map, with the learner's pair."""
         try:
             for i, side in enumerate(self._sides):
                 with self._match.naming(i):
@@ -425,8 +425,7 @@ class MatchEpisode:
         return {i: list(islice(actions, agents_of(type(one)))) for i, one in self._tasks.items()}
 
     async def _step(self, actions: Mapping[int, Sequence[Any]]) -> None:
-        """Play one env step: until the learner's next turn, or the end of the game. `actions` are
-        the learner's, by its sides."""
+        """Play an env step, to the learner's next turn or the game's end; `actions` by side."""
         match, sides, waits = self._match, self._sides, self._waits
         results: list[list[int]] = [[] for _ in sides]
         while True:
@@ -502,10 +501,15 @@ def as_one_episode(
     untold_end: str,
     contradiction: str,
 ) -> list[Transition | None]:
-    """The last transitions of both sides, with the same end flags, and with the results in infos.
-    At least one of the given newest transitions (None for a side without any) ends the episode. A
-    result is None if the game continued, or did not report it. `opponent` is None against a
-    learner, or without an opponent. For the last two arguments see `Game` and `Match`."""
+    """Both sides' last transitions, with the same end flags, and with the results in infos.
+
+    Args:
+        transitions: each side's newest, None for a side without any; at least one ends the episode.
+        results: each side's; None if the game continued, or did not report it.
+        opponent: its name; None against a learner, or without an opponent.
+        untold_end: see `Game`.
+        contradiction: see `Match`.
+    """
     present = [one for one in transitions if one is not None]
     terminated = any(one.terminated for one in present)
     truncated = any(one.truncated for one in present)

@@ -38,9 +38,7 @@ class PlayedReplay:
 
 
 class LastHeld(QueuePair):
-    """Passes on every transition except the episode's last. `last` has the last transition of each
-    row, and is empty before these are put. `episode_return` is the sum of the first row's rewards
-    so far."""
+    """Holds back each row's last transition, in `last`; sums up the first row's rewards."""
 
     def __init__(self, pair: QueuePair) -> None:
         self._pair = pair

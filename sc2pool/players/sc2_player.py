@@ -180,8 +180,7 @@ class SC2Player(Player):
     def _new_sides(
         self, episode: Episode, who: QueuePair | PlainBot | None, name: str, pair: QueuePair
     ) -> tuple[list[PlayedSide], dict[int, TaskDefinition]]:
-        """New objects for an episode: the side of each game, and the task of each of the learner's
-        sides."""
+        """An episode's new objects: each game's side, and the task of each learner's side."""
         sides: list[PlayedSide] = []
         tasks = {}
         for i, game in enumerate(self.match.games):
@@ -224,8 +223,7 @@ class SC2Player(Player):
     def prepare(
         self, task: TaskDefinition, episode: Episode, attributes: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Set the attributes of an episode's new task object, before its first hook is called.
-        `attributes` are the values that `set_attr` has set, for each row of the object."""
+        """Set a task's attributes before its first hook; `attributes` are `set_attr`'s, by row."""
         task.episode = episode
         task.options = episode.options
         task.game_version = self.game.version
@@ -317,8 +315,7 @@ class SC2Player(Player):
             self._playing.go_on()
 
     async def _newest_loop(self) -> int:
-        """The newest game loop of the games in real time. In a match one game may wait for the
-        other, mainly after a pause. So a game that is behind is read again."""
+        """The newest loop in real time; a game behind, mainly after a pause, is read again."""
         loops = [await game.current_loop() for game in self.match.games]
         for _ in range(_MOST_READS):
             behind = [i for i, loop in enumerate(loops) if loop < max(loops) - 1]
@@ -341,9 +338,11 @@ class SC2Player(Player):
 
 
 class Unstarted:
-    """Stands for the task before its first episode: its attributes can be read, but its methods
-    cannot be called. Setting an attribute here has no effect, because the trainer keeps the value
-    and sets it on every task object."""
+    """Stands for the task before its first episode; its methods raise `ResetNeeded`.
+
+    Setting an attribute has no effect, because the trainer keeps the value and sets it on every
+    task object.
+    """
 
     def __init__(self, player: SC2Player) -> None:
         object.__setattr__(self, "_definition", player.spec.task)

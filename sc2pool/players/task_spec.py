@@ -20,9 +20,11 @@ from sc2pool.tasks.task import TaskDefinition, agents_of, check_loops
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """A task, its installation and map, and the pool's options for it. ConfigError if `step_mul`,
-    `max_loops` or `max_episode_steps` is given and is not a whole number of at least 1.
-    MissingPackageError if frames are requested, but Pillow is not installed."""
+    """A task, its installation and map, and the pool's options for it.
+
+    Raises ConfigError for a number of loops or steps that is not a whole number of at least 1, and
+    MissingPackageError if frames need Pillow, which is not installed.
+    """
 
     task: type[TaskDefinition]
     installation: Installation

@@ -38,10 +38,11 @@ _BY_TYPE = {BEACON: _KIND["beacon"], MINERAL_SHARD: _KIND["minerals"]}
 
 
 def view_of(observation: sc_pb.Observation) -> dict[str, Any]:
-    """The view of an observation: `loop`, `score`, `minerals`, `vespene`, `food_used`, `food_cap`
-    and `units`. Each unit is a list: [kind (an index of `KINDS`), unit type, x, y, radius, health].
-    Health is from 0 to 1, including shields, or None for a unit without health. For a moving unit,
-    the target's x and y follow."""
+    """The view of an observation: the player's figures, and a list for each of the `units`.
+
+    A unit is [index of `KINDS`, unit type, x, y, radius, health]. Health is from 0 to 1, including
+    shields, or None for a unit without health. For a moving unit, the target's x and y follow.
+    """
     common = observation.player_common
     return {
         "loop": observation.game_loop,
@@ -88,8 +89,7 @@ def _neutral_kind(unit: raw_pb2.Unit) -> int:
 
 
 def map_of(game_info: sc_pb.ResponseGameInfo) -> dict[str, Any]:
-    """The game's map: `name`, `width`, `height`, `area` (the playable area: x0, y0, x1, y1), `key`
-    (a checksum of name and grids), and the grids `pathing` and `terrain` (see `_grid`)."""
+    """The map: `area` is x0, y0, x1, y1 (playable), `key` a checksum; for the grids see `_grid`."""
     start = game_info.start_raw
     area = start.playable_area
     grids = start.pathing_grid.data + start.terrain_height.data

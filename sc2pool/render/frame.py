@@ -239,8 +239,7 @@ class Shape(NamedTuple):
 
 
 def draw_units(draw: ImageDraw.ImageDraw, raw: raw_pb2.ObservationRaw, view: View) -> None:
-    """Draw everything in the raw observation except the ground. The context's mode is RGBA, for
-    transparent colours."""
+    """Draw everything except the ground; `draw` has the mode RGBA, for transparent colours."""
     shapes = sorted((shape_of(unit, view) for unit in raw.units), key=_height)
     places = {shape.unit.tag: (shape.x, shape.y) for shape in shapes}
     _draw_effects(draw, raw, view)

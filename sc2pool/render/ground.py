@@ -166,8 +166,7 @@ class View(NamedTuple):
         return self.side_px / self.side
 
     def point(self, x: float, y: float) -> tuple[float, float]:
-        """The position of a map point, in pixels from the upper left corner. Far points and NaN are
-        moved near the picture, because lines to them take time per pixel."""
+        """A place in pixels from the upper left; far ones and NaN move near, to draw lines fast."""
         size, scale = self.side_px, self.scale
         right, down = (x - self.left) * scale, size - (y - self.bottom) * scale
         return min(max(-size, right), 2 * size), min(max(-size, down), 2 * size)
@@ -217,8 +216,7 @@ def cells_of(grid: common_pb2.ImageData) -> Cells:
 
 
 def spread(cells: Cells, view: View, *, beyond: int) -> Image.Image:
-    """The visible part of a grid, uint8 (height, width) with row 0 at the bottom, as a picture of
-    the view's size, interpolated between cells. `beyond` is the value outside the grid."""
+    """The visible part of a grid (row 0: bottom) as a picture; `beyond` is the value outside it."""
     height, width = cells.shape
     left, bottom = math.floor(view.left), math.floor(view.bottom)
     right, top = math.ceil(view.left + view.side), math.ceil(view.bottom + view.side)

@@ -44,9 +44,7 @@ from sc2pool.tasks.task import Task, TaskDefinition
 
 
 class EpisodeRules:
-    """Turns the observations of one episode into transitions. The episode's task object must have
-    the newest observation before `transition`. `begun` is True once the first transition has been
-    made, `over` once the last one has been made."""
+    """Turns its task's newest observations into transitions; `over` once the last one is made."""
 
     def __init__(self, task: TaskDefinition) -> None:
         self._task = task
@@ -56,13 +54,13 @@ class EpisodeRules:
 
     @property
     def begun(self) -> bool:
+        """True once the first transition has been made."""
         return self._score is not None
 
     async def transition(
         self, game_loop: int, score: int, *, game_ended: bool = False
     ) -> Transition:
-        """The transition of the newest observation. ObservationError, which names the hook, if a
-        hook returned a wrong value."""
+        """The newest transition; ObservationError names the hook that returned a wrong value."""
         task, before = self._task, self._score
         self._score = score
         task.score_change = 0.0 if before is None else float(score - before)
@@ -107,8 +105,7 @@ class DrivenTask:
         self.rules = EpisodeRules(task)
 
     async def begin(self, game: Any, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
-        """Give the task its game, the map and the first observation, and call `on_start`. The
-        task's `game` has a method `request` and an attribute `result`."""
+        """Set the `game` (with `request` and `result`), map and observation; call `on_start`."""
         task = self._task
         task.lazy_observation = observed
         task.game = game
@@ -118,8 +115,7 @@ class DrivenTask:
     async def transition(
         self, observed: Observed | None = None, *, game_ended: bool = False
     ) -> Transition:
-        """The transition of an observation; if `game_ended`, the game has ended with it. None
-        stands for the task's newest observation: `on_start` may have stepped the game."""
+        """The transition of an observation, or the task's newest, as `on_start` may step."""
         if observed is None:
             observed = self._task.lazy_observation
         self._task.lazy_observation = observed
@@ -154,9 +150,7 @@ def note_delay(task: TaskDefinition, tick: Tick | None) -> None:
 def how_it_ends(
     game_loop: int, max_loops: int | None, *, game_ended: bool, task_ends: bool
 ) -> tuple[bool, bool]:
-    """Two flags: whether an observation terminates the episode, and whether it truncates it.
-    Mini-games end by themselves at their time limit. If the task has the same limit, the episode is
-    truncated, not terminated. `task_ends` is the value of the task's `terminated`."""
+    """Two flags, terminated and truncated; a mini-game's own end at `max_loops` only truncates."""
     truncated = max_loops is not None and game_loop >= max_loops
     return task_ends or (game_ended and not truncated), truncated
 
@@ -186,8 +180,7 @@ def as_reward(task: object, value: Any) -> float:
 
 
 def as_flag(task: object, value: Any) -> bool:
-    """The value that `terminated` returned, as a bool; ObservationError if it is neither true nor
-    false, such as an array."""
+    """The value of `terminated` as a bool; ObservationError if it has none, such as an array."""
     try:
         return bool(value)
     except (TypeError, ValueError):
@@ -204,8 +197,7 @@ def as_info(task: object, value: Any) -> Mapping[str, Any]:
 
 
 def as_result(task: object, value: Any) -> int | None:
-    """The value that `result` returned; None means undecided. ObservationError if it is not a
-    `sc2api_pb2.Result`."""
+    """The value of `result`, None if undecided; ObservationError if not a `sc2api_pb2.Result`."""
     if value is None or (isinstance(value, int) and value in sc_pb.Result.values()):
         return value
     raise wrong(task, "result", value, "None or a sc2api_pb2.Result, such as sc2api_pb2.Victory")
@@ -218,8 +210,7 @@ def wrong(task: object, hook: str, value: object, expected: str) -> ObservationE
 
 
 def place_of(task: object, hook: str) -> str:
-    """The hook's name and place: `Walk.reward() (my_tasks.py, line 12)`. The name alone if the hook
-    is not written in Python."""
+    """The hook, as `Walk.reward() (my_tasks.py, line 12)`; only its name if it is not Python."""
     function = getattr(type(task), hook, None)
     code = getattr(function, "__code__", None)
     place = f" ({code.co_filename}, line {code.co_firstlineno})" if code else ""

@@ -215,10 +215,10 @@ class MarineDuel(Task):
     def _describe(
         self, rows: NDArray[np.float32], units: Units, centre: Floats, to_others: Floats
     ) -> None:
-        """Write the values of one side's marines, in the order of their tags, into `rows`: one for
-        each marine that a side has at first. Rows without a marine stay 0. `centre` is the centre
-        of the learner's marines; `to_others` are the distances from each unit to each marine of the
-        other side."""
+        """Write the values of one side's marines into the first `rows`, in the order of their tags.
+
+        `centre` is the learner's; `to_others` are the distances to each marine of the other side.
+        """
         shown = rows[: len(units)]
         n = len(shown)
         shown[:, :2] = self._relative(units.positions - centre)[:n]

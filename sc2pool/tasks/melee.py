@@ -210,8 +210,7 @@ LOST_GROUND, UNKNOWN = 1, 0
 
 
 class Front:
-    """The learner's marines and the enemies of one observation: `enemies` and `enemy_structures`
-    are the enemy units and structures that are seen or remembered."""
+    """The learner's marines, and the enemy units and structures that are seen or remembered."""
 
     def __init__(self, game_info: sc_pb.ResponseGameInfo) -> None:
         start = game_info.start_raw

@@ -52,16 +52,17 @@ RECYCLE_CAUSES = ("", "game-loops", "silence", "games-created")
 
 @dataclass(frozen=True)
 class GameFacts:
-    """The facts that the trainer records about a launched game: `pid` is the process that listens,
-    and `root_pid` the one that was started, which may be a script that starts the game. If
-    `listener_proven`, the system has confirmed that this game listens on the port."""
+    """The facts that the trainer records about a launched game."""
 
     pid: int
+    """The process that listens."""
     root_pid: int
+    """The process that was started, which may be a script that starts the game."""
     port: int
     version: str
     base_build: int
     listener_proven: bool = True
+    """Whether the system has confirmed that this game listens on the port."""
 
 
 class Player(ABC):
@@ -108,8 +109,7 @@ class Player(ABC):
 
     @abstractmethod
     async def play(self, episode: Episode, pair: QueuePair) -> None:
-        """Play one episode. It is cancelled at `get_action` if the trainer resets before the
-        end."""
+        """Play one episode; cancelled at `get_action` if the trainer resets before the end."""
 
     @abstractmethod
     def target(self, row: int = 0) -> Any:
@@ -125,13 +125,11 @@ class Player(ABC):
         return ""
 
     def loop_cost_growth(self) -> float:
-        """The CPU time of a game loop now, as a multiple of that in the game's first episodes; 0 if
-        unknown. Called when an episode is over."""
+        """After an episode, a loop's CPU time as a multiple of that at first; 0 if unknown."""
         return 0.0
 
     def latest_view(self) -> tuple[Any, Any] | None:
-        """The game's newest observation and the map's description, the messages themselves. None
-        without a game, or before the first observation."""
+        """The newest observation and map as messages; None without a game or observation."""
         return None
 
     async def replay(self) -> bytes:
@@ -146,8 +144,7 @@ class Player(ABC):
         """In real time, make the next decision period this many game loops longer."""
 
     async def pause(self) -> None:
-        """Stop its processes; called while the player waits for an action. PauseError if a process
-        could not be stopped; then all run again."""
+        """Stop its processes between actions; PauseError if one does not stop: then all run."""
         self.hold()
 
     def hold(self) -> None:
@@ -167,8 +164,7 @@ class Player(ABC):
         return (os.getpid(),), False
 
     async def resume(self) -> int | None:
-        """Let every stopped process continue. Returns how many game loops passed while the
-        processes were stopped; None if unknown."""
+        """Let stopped processes continue; returns the game loops in between, None if unknown."""
         self.resume_now()
         return None
 

@@ -89,9 +89,7 @@ def shards_vector(marines: Floats, shards: Floats, area: PlayableArea) -> NDArra
 
 
 def preferences(marines: Floats, shards: Floats) -> NDArray[np.intp]:
-    """For each marine the indices of all shards, the best first, (len(marines), len(shards)).
-    Shards to which no other marine is nearer come first, then the others. Each group is sorted by
-    distance."""
+    """For each marine all shards' indices by distance, with those nearer to another marine last."""
     to_shards = distances(marines, shards)
     nearest = to_shards.min(axis=0, initial=np.inf)
     another_is_nearer = to_shards > nearest

@@ -50,8 +50,7 @@ class PlayableArea:
 
     @cached_property
     def longer_side(self) -> float:
-        """Length of the longer side, at least one cell. It is the unit of distances in
-        observations."""
+        """Length of the longer side, at least one cell; the unit of observed distances."""
         return max(self.right - self.left, self.top - self.bottom, 1.0)
 
     @cached_property
@@ -71,8 +70,7 @@ class PlayableArea:
 
 
 def walk_target(x: float, y: float, direction: int, area: PlayableArea) -> tuple[float, float]:
-    """The target for a unit at (x, y) that walks in one of the eight directions, inside the area.
-    Each coordinate is clamped separately, so a unit that walks against the edge slides along it."""
+    """The target of a walk in a direction, clamped by axis, so a unit slides along the edge."""
     step_x, step_y = DIRECTIONS[direction]
     return area.clamp(x + WALK_LENGTH * step_x, y + WALK_LENGTH * step_y)
 
@@ -131,9 +129,7 @@ def bearing_of(
 
 
 def bearings(x: float, y: float, targets: Floats, longest_distance: float) -> NDArray[np.float32]:
-    """The direction and distance of each target, (n, 2), from the point (x, y): (n, 3) float32, the
-    unit vector (x, y) towards the target, zero at the target, and the distance in [0, 1].
-    `longest_distance` and larger distances become 1."""
+    """(n, 3): the unit vector to each target, 0 at it, and the distance / `longest_distance`."""
     offsets = targets - (x, y)
     lengths = np.hypot(offsets[:, 0], offsets[:, 1])
     result = np.empty((len(targets), 3), dtype=np.float32)
@@ -147,8 +143,7 @@ def _clip(value: float) -> float:
 
 
 def bits_of(grid: common_pb2.ImageData) -> NDArray[np.bool_]:
-    """A grid of bools, as (y, x). Newer versions of the game send a bit for each cell. Older ones
-    send a byte, from the top row down."""
+    """A grid of bools, as (y, x); older versions of the game send bytes from the top row down."""
     if grid.bits_per_pixel == 8:
         return np.flipud(bytes_of(grid)).astype(np.bool_)
     return _shaped(np.unpackbits(np.frombuffer(grid.data, dtype=np.uint8)), grid).astype(np.bool_)

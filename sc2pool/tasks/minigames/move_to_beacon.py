@@ -126,8 +126,7 @@ class MoveToBeaconImage(MoveToBeacon):
 
 
 def draw_beacon(plane: NDArray[np.uint8], x: float, y: float, pixels_per_unit: float) -> None:
-    """Set the pixels of a beacon at x, y, relative to the image's middle in map units, to 255.
-    `plane`, (64, 64), is changed in place. Parts of the beacon outside it are not drawn."""
+    """Set a beacon's pixels in `plane` to 255; x and y are map units from the image's middle."""
     squared_distance = (PIXEL_X - x * pixels_per_unit) ** 2 + (PIXEL_Y - y * pixels_per_unit) ** 2
     radius = max(BEACON_RADIUS * pixels_per_unit, SMALLEST_RADIUS_PX)
     plane[squared_distance <= radius**2] = 255

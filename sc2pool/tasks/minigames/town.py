@@ -187,9 +187,11 @@ class Town:
         return [commands.command(ability_id, [emptiest.tag])]
 
     def gather_minerals(self) -> Commands:
-        """Send each idle worker to a mineral field: among the fields with fewer than two workers,
-        the one nearest to a command centre. If all fields have two, it is chosen among those with
-        fewer than four, and so on. A worker that brings minerals home still counts at its field."""
+        """Send each idle worker to the field with fewer than two workers that is nearest to a home.
+
+        If all fields have two, the limit is four, and so on. A worker that brings minerals home
+        still counts at its field.
+        """
         fields = self.all(MINERAL_FIELD)
         if not fields:
             return []
@@ -242,8 +244,7 @@ class Town:
         return None
 
     def gather_gas(self) -> Commands:
-        """Send a worker to a refinery that needs one: the nearest that is idle or mines
-        minerals."""
+        """Send the nearest worker that is idle or mines minerals to a refinery in need of one."""
         refinery = self.needs_gas_worker()
         if refinery is None:
             return []

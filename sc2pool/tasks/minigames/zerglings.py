@@ -221,8 +221,7 @@ class SearchMemory:
         return np.clip((self._loop - self._seen_at) / FORGOTTEN_LOOPS, 0.0, 1.0)
 
     def nearest_forgotten(self, x: float, y: float) -> NDArray[np.float64]:
-        """The middle of the block to visit next, (2,): the nearest forgotten one, else the
-        oldest."""
+        """The middle, (2,), of the block to visit: the nearest forgotten, else the oldest."""
         offsets = self.middles - (x, y)
         ages = self.ages()
         # An age outweighs every distance unless both blocks are forgotten.
@@ -444,9 +443,7 @@ class DefeatZerglingsAndBanelingsImage(DefeatZerglingsAndBanelings):
 def draw_units(
     plane: NDArray[np.uint8], units: Units, full_health: float, middle: Floats, area: PlayableArea
 ) -> None:
-    """Draw a disc for each unit, as bright as its share of hit points; the brightest is on top.
-    `plane`, (64, 64), is changed in place. Parts of discs outside it are not drawn. `full_health`
-    is drawn as 255, and `middle`, (2,), is the map point in the middle of the image."""
+    """Draw units as discs, the brightest on top; 255 is `full_health`, `middle` the image's."""
     if not len(units):
         return
     brightness = np.clip(health(units) / full_health * 255, 1, 255).astype(np.uint8)

@@ -208,8 +208,7 @@ def check_spaces(
     observation_space: spaces.Space[Any],
     action_space: spaces.Space[Any],
 ) -> None:
-    """Check that a policy's spaces (`observed`, `acted`) are the task's; those that are None are
-    not checked. ConfigError, which names the policy by `what` and both spaces, if two differ."""
+    """Raise ConfigError, which names `what`, unless a policy's given spaces are the task's."""
     for kind, space, wanted in (
         ("observes", observed, observation_space),
         ("acts in", acted, action_space),
@@ -232,8 +231,7 @@ def _fits(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool:
 
 
 def _may_be_stacked(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool:
-    """True if exactly one axis differs and is a multiple of the wanted one, as in stacked
-    frames."""
+    """True if exactly one axis differs and is a multiple of `wanted`'s, as in stacked frames."""
     shape, of_task = space.shape or (), wanted.shape or ()
     if len(shape) != len(of_task):
         return False
@@ -242,8 +240,7 @@ def _may_be_stacked(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool
 
 
 def channels_first(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
-    """The space of an image (height, width, channels) as SB3's networks get it: channels first.
-    None for another space."""
+    """The space of an image (height, width, channels) as SB3's networks get it, else None."""
     if not isinstance(space, spaces.Box) or len(space.shape) != 3:
         return None
     low, high = (np.moveaxis(bound, -1, 0) for bound in (space.low, space.high))
@@ -251,9 +248,7 @@ def channels_first(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
 
 
 class ModelPair(PredictPair):
-    """The queue pair of a loaded policy, which plays all agents of its side. It has its own random
-    numbers. `episode_return` is the return of a single agent, because all agents of a team have the
-    same rewards."""
+    """A loaded policy for all agents of a side; `episode_return` is that of one agent."""
 
     _n = 1
     """The number of agents."""

@@ -42,8 +42,7 @@ _Container = TypeVar("_Container", list[Any], set[Any], dict[Any, Any])
 
 
 class _Noted:
-    """A recorded call, with its arguments, of the function that the pickle names (`module`,
-    `name`). The pickle would set `state` and `items` on the result."""
+    """A recorded call of `module.name`; the pickle would set `state` and `items` on the result."""
 
     def __init__(self, function: Any, arguments: Any) -> None:
         match function:
@@ -60,9 +59,7 @@ class _Noted:
 
 
 def load_space(pickled: bytes) -> spaces.Space[Any]:
-    """The space in this pickle. UnpicklingError if the pickle is not a gymnasium space, or has
-    parts that such spaces lack. A damaged pickle raises other exceptions, too, depending on the
-    damage."""
+    """The space in a pickle; UnpicklingError for another object, any exception if it is damaged."""
     return _Spaces().space_of(_Machine().run(pickled))
 
 

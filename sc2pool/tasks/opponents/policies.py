@@ -101,8 +101,7 @@ class FunctionPair(PolicyPair):
 
 
 class SharedPair(QueuePair):
-    """The pairs of a team's agents, which all play the same policy. Each agent has its own pair,
-    because a policy may have its own state or random numbers for each."""
+    """A team's pairs for one policy, which may have a state or random numbers for each agent."""
 
     def __init__(self, pairs: Sequence[QueuePair]) -> None:
         self._pairs = pairs
@@ -123,8 +122,7 @@ class SharedPair(QueuePair):
 
 
 def action_of(space: spaces.Space[Any], predicted: Any) -> Any:
-    """The action as a task gets it in the pool: in the space's dtype, clipped for a Box.
-    ActionError if the action is outside the space."""
+    """An action as in the pool: in the space's dtype, clipped for a Box; ActionError if outside."""
     action = predicted
     if isinstance(space, spaces.Box):
         action = np.clip(predicted, space.low, space.high)
@@ -153,8 +151,7 @@ class PlainBot:
 
 @dataclass(frozen=True)
 class BotOpponent:
-    """Plays every episode with a python-sc2 bot: a class, or an object, of which only copies play.
-    The `race` is as in `PlainBot`."""
+    """Plays with a python-sc2 bot: a class, or copies of an object; for `race` see `PlainBot`."""
 
     name: str
     bot: type[BotAI] | BotAI
@@ -166,8 +163,7 @@ class BotOpponent:
 
 
 def bot_opponent(opponent: Any) -> BotOpponent | None:
-    """The opponent for a bot of python-sc2; None if `opponent` is not such a bot. ConfigError if
-    the bot is an `RLBotAI`, which has no policy of its own, or python-sc2's player has no bot."""
+    """The opponent for a python-sc2 bot, else None; ConfigError for an `RLBotAI` or empty `Bot`."""
     bots, players = (sys.modules.get(f"sc2.{name}") for name in ("bot_ai", "player"))
     if bots is None:
         return None

@@ -110,9 +110,11 @@ def yardsticks(store: SnapshotStore, task: type[TaskDefinition]) -> dict[str, Op
 
 
 def resolve(opponent: Any, task: type[TaskDefinition]) -> Opponent | Computer | None:
-    """The opponent that a user has given for a task. ConfigError if the opponent is of another
-    kind, or its file does not exist or is not a model. Also if the model is for other spaces, the
-    task has one player, or a computer shall play against a team."""
+    """The opponent that a user has given for a task.
+
+    Raises ConfigError if it is of another kind, its file is missing or not a model, or the model is
+    for other spaces. Also if the task has one player, or a computer shall play against a team.
+    """
     if opponent is None:
         return None
     if task.players != 2:

@@ -111,8 +111,7 @@ class WinRates:
 
 
 def read_scores(path: Path) -> dict[str, Score]:
-    """The scores in a file, by the opponent's name; empty if the file does not exist. ConfigError
-    if the file cannot be read, or does not contain scores."""
+    """The scores by opponent, empty if the file is missing; ConfigError if it cannot be read."""
     if not path.exists():
         return {}
     kind = "a file of win rates"

@@ -110,8 +110,7 @@ class SnapshotStore:
         return snapshot
 
     def drop_later(self, steps: int) -> None:
-        """Remove the snapshots of more than `steps` env steps, before a run continues from
-        there."""
+        """Remove the snapshots after `steps` env steps, before a run continues there."""
         for snapshot in self.snapshots():
             if steps_of(snapshot) > steps:
                 _remove(snapshot)
@@ -185,8 +184,7 @@ class SnapshotOpponent:
     action_space: spaces.Space[Any]
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair]:
-        """The name and the queue pair of a snapshot that the store chooses. ConfigError if the
-        store is empty, or the snapshot has other spaces."""
+        """Name and pair of a snapshot; ConfigError without one, or if it has other spaces."""
         for _ in range(_TRIES):
             chosen = self.store.choose(episode)
             try:

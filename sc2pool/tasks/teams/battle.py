@@ -45,13 +45,13 @@ WON, DRAWN, LOST = 1, 0, -1
 
 
 class Army:
-    """The units of one side, each with a number from 0: its place in `units`, those of the first
-    observation. `kind` has the index of each unit's type in `kinds`, the scenario's types of this
-    side. If `turned_on`, the size of the map, is given, positions are turned by 180° on it.
+    """The units of one side, each with a number from 0: its place in `units`.
 
     Attributes:
+        kind: the index of each unit's type in `kinds`, the scenario's types of this side.
         full_health: the full hit points of each unit.
         full_shield: the full shield of each unit, in this version of the game.
+        turned_on: the size of the map if positions are turned by 180° on it, else None.
         present: whether each unit was in the newest observation.
         health: the hit points of each unit, 0 for dead ones.
         cooldown: game loops until each unit's weapon is ready. For a medivac, its energy.
@@ -151,8 +151,7 @@ class Battle:
 
     @classmethod
     def begun(cls, scenario: Scenario, rules: Rules, observed: Observed) -> Battle | None:
-        """The battle of an observation; None if units are still missing. Agents are numbered by
-        type and place, enemies in the game's order."""
+        """The battle: agents by type and place, enemies in the game's order; None if incomplete."""
         own = sorted(units_of(observed, raw_pb2.Self), key=by_type_and_place)
         enemies = units_of(observed, raw_pb2.Enemy)
         if (len(own), len(enemies)) != (scenario.n_agents, scenario.n_enemies):
@@ -228,9 +227,7 @@ def side_of(
     kinds: Sequence[int],
     turned_on: tuple[int, int] | None = None,
 ) -> Army:
-    """The units as a side. `groups` are the scenario's units of this side, and `kinds` the index of
-    each unit's type in them; for `turned_on` see `Army`. ConfigError if the units' types are not
-    those of the scenario."""
+    """The units as a side (see `Army`); ConfigError if their types are not those of `groups`."""
     counts = [kinds.count(index) for index in range(len(groups))]
     if counts != [count for _, count in groups]:
         expected = ", ".join(f"{count} {kind.name}" for kind, count in groups)

@@ -242,9 +242,11 @@ Made = TypeVar("Made", bound=BattleTask)
 def made_task(
     base: type[Made], name: str, scenario: Contest, rules: Rules | None, doc: str
 ) -> type[Made]:
-    """The class for a scenario; the same object for the same arguments. The module that defines
-    `base` finds the class by its name, too. Without `rules` it has those of the base; `doc` is its
-    docstring. ConfigError if the rules have another type."""
+    """The class for a scenario; the same object for the same arguments.
+
+    The module that defines `base` also finds it by its name. Without `rules` it has the base's.
+    ConfigError if these have another type.
+    """
     if rules is not None:
         check_rules(rules)
     return _made(base, name, scenario, rules, doc)  # type: ignore[return-value]
@@ -347,8 +349,7 @@ def is_beaten(side: Army) -> bool:
 def begun(
     scenario: Scenario, rules: Rules, observed: Observed, turned_on: tuple[int, int] | None
 ) -> Battle | None:
-    """The battle of one player's observation; None if units are missing. `turned_on` is the size of
-    the map for the second player, None for the first."""
+    """One player's battle, None if units lack; `turned_on`: the map size for the second player."""
     own, enemies = (units_of(observed, whose) for whose in (raw_pb2.Self, raw_pb2.Enemy))
     if (len(own), len(enemies)) != (scenario.n_agents, scenario.n_enemies):
         return None

@@ -118,9 +118,10 @@ class Sizes:
 def observations(
     battle: Battle, ground: Ground, masks: Bools, last_actions: Features, elapsed: float
 ) -> Features:
-    """The observation of each agent, (agents, numbers) float32. For dead agents zeros, except the
-    elapsed share. `masks` are the agents' available actions, `last_actions` their last ones,
-    one-hot (zeros at the start). `elapsed` is the elapsed share of the time limit, from 0 to 1."""
+    """The observation of each agent, (agents, numbers) float32; of dead ones only the time.
+
+    `last_actions` are one-hot, zeros at the start. `elapsed` is a share of the time limit.
+    """
     rules, allies, enemies = battle.rules, battle.allies, battle.enemies
     n = len(allies.tags)
     moves: list[Bools | Floats] = [masks[:, FIRST_MOVE:FIRST_TARGET]]
@@ -151,9 +152,7 @@ def observations(
 def state(
     battle: Battle, ground: Ground, last_actions: Features, elapsed: float, seen: Features
 ) -> Features:
-    """The state: the whole battle as one float32 vector. `last_actions` and `elapsed` are as in
-    `observations`. `seen` are the agents' observations, which are the state with
-    `obs_instead_of_state`."""
+    """The whole battle as one vector; `seen` are the `observations`, for `obs_instead_of_state`."""
     rules, allies, enemies = battle.rules, battle.allies, battle.enemies
     if rules.obs_instead_of_state:
         return seen.ravel()
@@ -173,8 +172,7 @@ def state(
 
 
 def _seen(battle: Battle, others: Army, first: Bools | Floats, types: Floats) -> Floats:
-    """Each agent's observation of each unit of a side, (agents, units, numbers). `first` is the
-    first number of each, (agents, units); the last numbers are `types`, the type of each unit."""
+    """What each agent sees of each unit, (agents, units, numbers): first `first`, last `types`."""
     allies, sight = battle.allies, battle.sight[:, None]
     offsets = others.positions[None, :, :] - allies.positions[:, None, :]
     distance = np.hypot(offsets[..., 0], offsets[..., 1])
@@ -198,8 +196,7 @@ def _seen(battle: Battle, others: Army, first: Bools | Floats, types: Floats) ->
 
 
 def _shares(side: Army) -> Floats:
-    """The health of each unit, and its shield if its race has shields, as shares of the largest
-    value."""
+    """Each unit's health, and its race's shield if any, as shares of the largest value."""
     columns = [side.health / side.full_health]
     if side.kinds[0].max_shield > 0:
         columns.append(side.shield / side.max_shield)

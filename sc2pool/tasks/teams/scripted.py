@@ -37,9 +37,7 @@ class Heuristic:
         self._targets: list[int | None] = [None] * len(battle.allies.tags)
 
     def actions(self, masks: Bools, *, only_available: bool) -> list[int]:
-        """One action per agent, which may be outside `masks`, the available ones. If its target is
-        out of range, an agent walks towards it if `only_available`, and else gets the unavailable
-        action."""
+        """One action per agent, maybe unavailable; if `only_available`, it first gets in range."""
         allies, enemies = self._battle.allies, self._battle.enemies
         hurt = allies.alive & (allies.health < allies.full_health) & ~allies.medivacs
         chosen = []
@@ -81,8 +79,7 @@ _DISTANCE, _OFFSET, _HEALTH = 1, slice(2, 4), 4
 
 
 def choose(observation: Vector, sizes: Sizes, ahead: int) -> int:
-    """An action for one agent's observation, which is available unless a cliff blocks it. `ahead`
-    is the move towards the enemy's end."""
+    """An action, available unless a cliff blocks it; `ahead` is a move to the enemy's end."""
     if not observation.any():
         return NOTHING  # the agent is dead
     scenario, rules = sizes.scenario, sizes.rules

@@ -122,8 +122,7 @@ Placing = Literal["surrounded_and_reflect", "reflect_position", "surrounded"]
 
 @dataclass(frozen=True)
 class Drawn:
-    """The draw for a battle: the type of each of the team's units (`allies`) and of the enemy's
-    (`enemies`), and the units' first places, (n, 2)."""
+    """The types of the team's and the enemy's units, and their first places, (n, 2)."""
 
     allies: tuple[UnitType, ...]
     enemies: tuple[UnitType, ...]
@@ -211,8 +210,7 @@ async def copy_ids(game: Game) -> dict[UnitType, int]:
 
 
 async def create(game: Game, drawn: Drawn, copies: dict[UnitType, int]) -> None:
-    """Let the game create both sides with its next loop. ConfigError if the game refuses, because
-    the map lacks the types or places."""
+    """Create both sides in the next loop; ConfigError if the map lacks their types or places."""
     own = [copies[kind] for kind in drawn.allies]
     others = [kind.id for kind in drawn.enemies]
     units = [
@@ -300,8 +298,7 @@ def example_config(map_name: str, n_units: int, n_enemies: int) -> dict[str, Any
 
 
 def random_teams(name: str, map_name: str, config: Mapping[str, Any]) -> RandomTeams:
-    """The random teams of a capability config, on a map such as "10gen_terran"; ConfigError if a
-    value is wrong, missing, unknown, or impossible here."""
+    """The teams of a config, on a map such as "10gen_terran"; ConfigError for a wrong value."""
     kinds = _kinds_of(map_name)
     whole = _Part("capability_config", config)
     n_units, n_enemies = (whole.count(key) for key in _COUNTS)
