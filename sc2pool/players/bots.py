@@ -8,8 +8,8 @@
 It follows `sc2.main._play_game_ai`, in the same order; the player steps the game. It differs from
 python-sc2's own loop in four ways:
 - Actions, step and observation are sent as one burst, in place of four round trips.
-- For an `RLBotAI` the map's description is fetched again only if the bot sees other structures than
-  before, not in every step.
+- For an `RLBotAI` the map's description, whose pathing grid shows the places of structures, is
+  fetched again only if the bot sees other structures than before: that takes a round trip.
 - `UnitSorter` sorts the units of an observation into the bot's groups, because that is faster.
 - The bot sees the episode's final state.
 
@@ -156,12 +156,7 @@ class SharedData:
 
 
 class DrivenBot:
-    """Drives one bot through one episode, which has begun in its game.
-
-    If `fresh_map`, the map's description is fetched before each turn, as in python-sc2: its pathing
-    grid shows the places of structures. That takes a round trip. So for an `RLBotAI` it is fetched
-    only if the bot sees other structures than before.
-    """
+    """Drives a bot through an episode, which has begun; `fresh_map` fetches the map each turn."""
 
     def __init__(
         self,

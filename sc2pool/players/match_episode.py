@@ -15,12 +15,10 @@ Rules of the episode:
 - An env step has `step_mul` game loops, which must be the same for both rows. A bot that plays by
   itself may have turns in between. Then both games are stepped to the next turn. So no request
   waits for the other side while code of the user runs.
-- An `RLBotAI` without a second side asks the learner itself, in its turn.
 
 Rules of a side: a game has one side, or two in a match. A side gets its own player's observations,
 and its object lives for one episode. Sides differ only in the source of their decisions: a row of
-the learner, an opponent's policy, or a bot. A side alone decides about its own transition
-(`newest`). An env has one row for each agent of a team task, else a single one.
+the learner, an opponent's policy, or a bot. A side alone decides about its `newest` transition.
 
 In real time a side that decides by itself follows its game, not the learner (`RunningSide`):
 
@@ -504,9 +502,9 @@ def as_one_episode(
     """Both sides' last transitions, with the same end flags, and with the results in infos.
 
     Args:
-        transitions: each side's newest, None for a side without any; at least one ends the episode.
+        transitions: each side's newest, None for a side without any. At least one ends the episode.
         results: each side's; None if the game continued, or did not report it.
-        opponent: its name; None against a learner, or without an opponent.
+        opponent: its name. None against a learner, or without an opponent.
         untold_end: see `Game`.
         contradiction: see `Match`.
     """

@@ -3,7 +3,6 @@
 Rules:
 - A task of two players has two games that play each other, unless the game's own computer plays the
   other side. Every other task has one game.
-- Each side has its own object, a new one per episode, and its own player's observations.
 - Without an opponent the rows are player 1's, then player 2's: one row each, or one row for each
   agent of a team. A team's rows share the game, the task object, the reward, the info and the
   episode's end.

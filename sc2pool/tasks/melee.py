@@ -1,21 +1,15 @@
 """A melee: build a town, build marines, and destroy the opponent's town.
 
-    Melee       the task with a vector
-    MeleeImage  the same with an image of the whole map, for convolutional policies
-    Home        the learner's town on a map with cliffs and several bases
-    Front       the learner's marines, and the known units and structures of the opponent
-    play_melee  a scripted player, which has the same observation as a policy
-
 Rules:
 - Only mineral fields and geysers near the command centre belong to the town. Structures stand on
   cells of the placement grid, with a cell between two of them, so that units can pass.
 - Attacking marines go to the nearest known enemy structure, else to the nearest known enemy unit.
   Without either they go to the opponent's start, then to the nearest ground that was never seen.
 
-In the image the longer side of the playable area fills the image, and the area's middle is the
-image's middle. Row 0 is the farthest up and column 0 the farthest left. Units and structures are
-squares of their size; the more finished they are, the brighter. The last two planes are constant:
-minerals and free supply, which have no place on the map.
+`MeleeImage` is for convolutional policies. The longer side of the playable area fills the image,
+and the area's middle is its middle. Row 0 is the farthest up, column 0 the farthest left. Units and
+structures are squares of their size; the more finished they are, the brighter. The last two planes
+are constant: minerals and free supply, which have no place on the map.
 """
 
 from __future__ import annotations

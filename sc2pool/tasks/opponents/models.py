@@ -248,7 +248,7 @@ def channels_first(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
 
 
 class ModelPair(PredictPair):
-    """A loaded policy for all agents of a side; `episode_return` is that of one agent."""
+    """A loaded policy for all agents of a side; `episode_return` is the return of one of them."""
 
     _n = 1
     """The number of agents."""

@@ -122,14 +122,7 @@ class BattleTask(TeamTask):
         }
 
     async def begin_with_units(self, begun: Callable[[Observed], Battle | None]) -> None:
-        """Begin the battle with the first observation that shows all units.
-
-        Args:
-            begun: returns the battle of an observation, or None if units are missing.
-
-        Raises:
-            GameFault: SETUP_FAILED; units were missing for too long.
-        """
+        """Begin once `begun` returns a battle; GameFault SETUP_FAILED if units lack for long."""
         for _ in range(_LOOPS_FOR_UNITS):
             battle = begun(self.lazy_observation)
             if battle is not None:
