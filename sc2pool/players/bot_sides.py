@@ -33,10 +33,11 @@ from sc2pool.tasks.task import TaskDefinition
 
 
 class TurnPair(QueuePair):
-    """The pair of an `RLBotAI` in a match; `asked` is done while `get_action` awaits `decide`."""
+    """The pair of an `RLBotAI` in a match: `get_action` waits until `decide` is called."""
 
     def __init__(self) -> None:
         self.asked = _future()
+        """Done while the bot waits for an action."""
         self._action = _future()
         self._transition: Transition | None = None
 

@@ -91,7 +91,7 @@ def no_transition(bot: RLBotAI, hook: str) -> UserCodeError:
 
 
 def unreadable(what: str, error: Exception) -> GameFault:
-    """The fault if a message lacks a field, or has a wrong grid size or unknown unit type, say."""
+    """The fault of a game whose message python-sc2 cannot read: it lacks a field, for example."""
     detail = f"python-sc2 cannot read {what}: {type(error).__name__}: {error}"
     return GameFault(FaultKind.BAD_REPLY, detail)
 
@@ -248,7 +248,7 @@ class DrivenBot:
         return self._client.take_orders()
 
     async def see(self, step: Step) -> None:
-        """Show a step's observation; its events come with the bot's next turn, the last now."""
+        """Show the bot the observation after a step; its events come with the next turn, if any."""
         game_info = await self._game.game_info() if self._fresh_map and not step.ended else None
         seen = step.observed.response
         with self._showing("the observation", step.observed, game_info):

@@ -120,7 +120,7 @@ class ProtoSide(TaskSide):
         self.newest = await self._driven.see(step, self.game.tick)
 
     async def play_alone(self, pair: QueuePair) -> None:
-        """The loop of a side alone, so of most steps; the caller puts the last transition."""
+        """Play a side alone, as in most steps, to the last transition, which the caller puts."""
         task, driven, game = self.task, self._driven, self.game
         is_team = isinstance(task, TeamTask)
         take = pair.get_actions if is_team else pair.get_action
@@ -269,7 +269,10 @@ class RunningSide:
 async def rows_of(
     task: TaskDefinition, transition: Transition, *, with_state: bool
 ) -> list[Transition]:
-    """Split a transition by agent; ObservationError for a wrong number of observations or masks."""
+    """Split a task's transition into one for each agent, with the state only if `with_state`.
+
+    ObservationError if the number of observations or masks is not the number of agents.
+    """
     if not isinstance(task, TeamTask):
         return [transition]
     n = len(task.agents)
@@ -423,7 +426,7 @@ class MatchEpisode:
         return {i: list(islice(actions, agents_of(type(one)))) for i, one in self._tasks.items()}
 
     async def _step(self, actions: Mapping[int, Sequence[Any]]) -> None:
-        """Play an env step, to the learner's next turn or the game's end; `actions` by side."""
+        """Play one env step with each side's actions: to the learner's next turn, or the end."""
         match, sides, waits = self._match, self._sides, self._waits
         results: list[list[int]] = [[] for _ in sides]
         while True:

@@ -38,7 +38,7 @@ class PlayedReplay:
 
 
 class LastHeld(QueuePair):
-    """Holds back each row's last transition, in `last`; sums up the first row's rewards."""
+    """Passes on all transitions except each row's `last`, and sums the first row's rewards."""
 
     def __init__(self, pair: QueuePair) -> None:
         self._pair = pair

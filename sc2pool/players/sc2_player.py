@@ -222,7 +222,7 @@ class SC2Player(Player):
     def prepare(
         self, task: TaskDefinition, episode: Episode, attributes: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Set a task's attributes before its first hook; `attributes` are `set_attr`'s, by row."""
+        """Set a new task's attributes before its first hook, with each row's of `set_attr`."""
         task.episode = episode
         task.options = episode.options
         task.game_version = self.game.version
@@ -314,7 +314,11 @@ class SC2Player(Player):
             self._playing.go_on()
 
     async def _newest_loop(self) -> int:
-        """The newest loop in real time; a game behind, mainly after a pause, is read again."""
+        """The newest game loop of the games in real time.
+
+        In a match one game may wait for the other, mainly after a pause, so a game that is behind
+        is read again.
+        """
         loops = [await game.current_loop() for game in self.match.games]
         for _ in range(_MOST_READS):
             behind = [i for i, loop in enumerate(loops) if loop < max(loops) - 1]

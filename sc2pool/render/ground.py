@@ -166,7 +166,10 @@ class View(NamedTuple):
         return self.side_px / self.side
 
     def point(self, x: float, y: float) -> tuple[float, float]:
-        """A place in pixels from the upper left; far ones and NaN move near, to draw lines fast."""
+        """The position of a map point, in pixels from the upper left corner.
+
+        Far points and NaN are moved near the picture, because lines to them take time per pixel.
+        """
         size, scale = self.side_px, self.scale
         right, down = (x - self.left) * scale, size - (y - self.bottom) * scale
         return min(max(-size, right), 2 * size), min(max(-size, down), 2 * size)

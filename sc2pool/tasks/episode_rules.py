@@ -44,7 +44,7 @@ from sc2pool.tasks.task import Task, TaskDefinition
 
 
 class EpisodeRules:
-    """Turns its task's newest observations into transitions; `over` once the last one is made."""
+    """Turns the task's observations into transitions; it is `over` when the last one is made."""
 
     def __init__(self, task: TaskDefinition) -> None:
         self._task = task
@@ -60,7 +60,7 @@ class EpisodeRules:
     async def transition(
         self, game_loop: int, score: int, *, game_ended: bool = False
     ) -> Transition:
-        """The newest transition; ObservationError names the hook that returned a wrong value."""
+        """The transition of the task's newest observation; ObservationError names a wrong hook."""
         task, before = self._task, self._score
         self._score = score
         task.score_change = 0.0 if before is None else float(score - before)
@@ -105,7 +105,7 @@ class DrivenTask:
         self.rules = EpisodeRules(task)
 
     async def begin(self, game: Any, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
-        """Set the `game` (with `request` and `result`), map and observation; call `on_start`."""
+        """Give the task its game, the map and the first observation, and call `on_start`."""
         task = self._task
         task.lazy_observation = observed
         task.game = game
@@ -115,7 +115,7 @@ class DrivenTask:
     async def transition(
         self, observed: Observed | None = None, *, game_ended: bool = False
     ) -> Transition:
-        """The transition of an observation, or the task's newest, as `on_start` may step."""
+        """The transition of an observation; None is the task's newest, as `on_start` may step."""
         if observed is None:
             observed = self._task.lazy_observation
         self._task.lazy_observation = observed
@@ -150,7 +150,11 @@ def note_delay(task: TaskDefinition, tick: Tick | None) -> None:
 def how_it_ends(
     game_loop: int, max_loops: int | None, *, game_ended: bool, task_ends: bool
 ) -> tuple[bool, bool]:
-    """Two flags, terminated and truncated; a mini-game's own end at `max_loops` only truncates."""
+    """Whether an observation terminates the episode, and whether it truncates the episode.
+
+    Mini-games end by themselves at their time limit. If the task has the same limit, the episode is
+    truncated, not terminated.
+    """
     truncated = max_loops is not None and game_loop >= max_loops
     return task_ends or (game_ended and not truncated), truncated
 
@@ -180,7 +184,7 @@ def as_reward(task: object, value: Any) -> float:
 
 
 def as_flag(task: object, value: Any) -> bool:
-    """The value of `terminated` as a bool; ObservationError if it has none, such as an array."""
+    """The value of `terminated` as a bool; ObservationError for another value, such as an array."""
     try:
         return bool(value)
     except (TypeError, ValueError):

@@ -73,7 +73,7 @@ class ActionInFlight(TaskDefinition):
 def in_flight_space(
     observation_space: spaces.Space[Any], action_space: spaces.Space[Any], name: str
 ) -> tuple[spaces.Dict, Any]:
-    """The space of the parts, and the "none yet" action; ConfigError for other action spaces."""
+    """The space of the parts, and the action for "none yet"; ConfigError for other spaces."""
     shown, nothing_done = _shown(action_space, name)
     delay = spaces.Box(0.0, np.inf, (1,), np.float32)
     parts = (observation_space, shown, delay)

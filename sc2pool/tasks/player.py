@@ -125,7 +125,7 @@ class Player(ABC):
         return ""
 
     def loop_cost_growth(self) -> float:
-        """After an episode, a loop's CPU time as a multiple of that at first; 0 if unknown."""
+        """After an episode, the CPU time per loop relative to the first episodes; 0 if unknown."""
         return 0.0
 
     def latest_view(self) -> tuple[Any, Any] | None:
@@ -144,7 +144,7 @@ class Player(ABC):
         """In real time, make the next decision period this many game loops longer."""
 
     async def pause(self) -> None:
-        """Stop its processes between actions; PauseError if one does not stop: then all run."""
+        """Stop its processes between two actions; PauseError if one does not stop (all go on)."""
         self.hold()
 
     def hold(self) -> None:

@@ -129,7 +129,11 @@ def bearing_of(
 
 
 def bearings(x: float, y: float, targets: Floats, longest_distance: float) -> NDArray[np.float32]:
-    """(n, 3): the unit vector to each target, 0 at it, and the distance / `longest_distance`."""
+    """The direction and distance of each target, (n, 2), from the point (x, y), as (n, 3) float32.
+
+    The direction is a unit vector, zero at the target. The distance is in [0, 1];
+    `longest_distance` and larger distances become 1.
+    """
     offsets = targets - (x, y)
     lengths = np.hypot(offsets[:, 0], offsets[:, 1])
     result = np.empty((len(targets), 3), dtype=np.float32)

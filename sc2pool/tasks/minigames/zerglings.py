@@ -443,7 +443,10 @@ class DefeatZerglingsAndBanelingsImage(DefeatZerglingsAndBanelings):
 def draw_units(
     plane: NDArray[np.uint8], units: Units, full_health: float, middle: Floats, area: PlayableArea
 ) -> None:
-    """Draw units as discs, the brightest on top; 255 is `full_health`, `middle` the image's."""
+    """Draw a disc for each unit in `plane`, as bright as its share of `full_health`.
+
+    The brightest is on top. `middle`, (2,), is the map point in the middle of the image.
+    """
     if not len(units):
         return
     brightness = np.clip(health(units) / full_health * 255, 1, 255).astype(np.uint8)

@@ -184,7 +184,7 @@ class SnapshotOpponent:
     action_space: spaces.Space[Any]
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair]:
-        """Name and pair of a snapshot; ConfigError without one, or if it has other spaces."""
+        """The name and the pair of a chosen snapshot; ConfigError if none is there, or fits."""
         for _ in range(_TRIES):
             chosen = self.store.choose(episode)
             try:

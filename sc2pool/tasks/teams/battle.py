@@ -151,7 +151,10 @@ class Battle:
 
     @classmethod
     def begun(cls, scenario: Scenario, rules: Rules, observed: Observed) -> Battle | None:
-        """The battle: agents by type and place, enemies in the game's order; None if incomplete."""
+        """The battle of an observation; None if units are still missing.
+
+        Agents are numbered by type and place, enemies in the game's order.
+        """
         own = sorted(units_of(observed, raw_pb2.Self), key=by_type_and_place)
         enemies = units_of(observed, raw_pb2.Enemy)
         if (len(own), len(enemies)) != (scenario.n_agents, scenario.n_enemies):

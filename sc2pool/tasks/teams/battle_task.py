@@ -122,7 +122,14 @@ class BattleTask(TeamTask):
         }
 
     async def begin_with_units(self, begun: Callable[[Observed], Battle | None]) -> None:
-        """Begin once `begun` returns a battle; GameFault SETUP_FAILED if units lack for long."""
+        """Begin the battle with the first observation that shows all units.
+
+        Args:
+            begun: returns the battle of an observation, or None if units are missing.
+
+        Raises:
+            GameFault: SETUP_FAILED; units were missing for too long.
+        """
         for _ in range(_LOOPS_FOR_UNITS):
             battle = begun(self.lazy_observation)
             if battle is not None:
@@ -342,7 +349,7 @@ def is_beaten(side: Army) -> bool:
 def begun(
     scenario: Scenario, rules: Rules, observed: Observed, turned_on: tuple[int, int] | None
 ) -> Battle | None:
-    """One player's battle, None if units lack; `turned_on`: the map size for the second player."""
+    """One player's battle, or None if units are missing; `turned_on` is a size for player two."""
     own, enemies = (units_of(observed, whose) for whose in (raw_pb2.Self, raw_pb2.Enemy))
     if (len(own), len(enemies)) != (scenario.n_agents, scenario.n_enemies):
         return None

@@ -172,7 +172,10 @@ def state(
 
 
 def _seen(battle: Battle, others: Army, first: Bools | Floats, types: Floats) -> Floats:
-    """What each agent sees of each unit, (agents, units, numbers): first `first`, last `types`."""
+    """Each agent's observation of each unit of a side, (agents, units, numbers).
+
+    `first` is the first number of each, (agents, units); the last numbers are the unit's `types`.
+    """
     allies, sight = battle.allies, battle.sight[:, None]
     offsets = others.positions[None, :, :] - allies.positions[:, None, :]
     distance = np.hypot(offsets[..., 0], offsets[..., 1])

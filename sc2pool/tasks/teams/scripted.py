@@ -37,7 +37,11 @@ class Heuristic:
         self._targets: list[int | None] = [None] * len(battle.allies.tags)
 
     def actions(self, masks: Bools, *, only_available: bool) -> list[int]:
-        """One action per agent, maybe unavailable; if `only_available`, it first gets in range."""
+        """One action per agent, which may be outside `masks`, the available ones.
+
+        An agent whose target is out of range walks towards it if `only_available`, and else gets
+        the unavailable action.
+        """
         allies, enemies = self._battle.allies, self._battle.enemies
         hurt = allies.alive & (allies.health < allies.full_health) & ~allies.medivacs
         chosen = []
