@@ -9,7 +9,6 @@ import asyncio
 import json
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,8 +26,9 @@ from sc2pool.doctor.findings import Finding, Findings, Grade
 from sc2pool.doctor.lab import Lab
 from sc2pool.doctor.machine import probe_installation, probe_maps, tasks_by_map
 from sc2pool.game.program.builds import Settled
+from tests.cli.conftest import COMMAND
 from tests.support.installations import changed
-from tests.support.programs import assert_gone
+from tests.support.programs import assert_gone, start
 
 FAKE_GAME = Path(__file__).parents[1] / "game" / "fake_game.py"
 SHORT = Plan(resets=3, steps=10, watch_s=0.3, timeout_s=90)
@@ -190,12 +190,7 @@ def is_listening(process: psutil.Process) -> bool:
 
 
 def test_sigterm_leaves_nothing(standin_dir: Path, run_temp: Path, wait_for: Any) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "sc2pool", "doctor", "--game", standin_dir],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as doctor:
+    with start(*COMMAND, "doctor", "--game", standin_dir) as doctor:
         process = psutil.Process(doctor.pid)
         wait_for(lambda: any(map(is_listening, process.children())))
         games = process.children()
@@ -478,13 +473,8 @@ def test_a_folder_that_may_not_be_written_to_is_said_first(
 def test_ctrl_c_in_a_measurement_leaves_nothing(
     standin_dir: Path, run_temp: Path, tmp_path: Path, wait_for: Any, own_cache: None
 ) -> None:
-    command = [sys.executable, "-m", "sc2pool", "doctor", "--quick", "--full"]
-    with subprocess.Popen(
-        [*command, "--game", standin_dir, "--out", tmp_path],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as doctor:
+    command = (*COMMAND, "doctor", "--quick", "--full", "--game", standin_dir, "--out", tmp_path)
+    with start(*command) as doctor:
         wait_for(lambda: list(run_temp.glob("sc2pool-doctor-*/sc2pool-game-*")))
         games = psutil.Process(doctor.pid).children()
         doctor.send_signal(signal.SIGINT)

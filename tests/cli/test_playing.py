@@ -6,8 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from contextlib import closing
 from functools import partial
 
@@ -26,7 +24,9 @@ from sc2pool.cli.chosen_player import ChosenPlayer, rows_of
 from sc2pool.cli.play import end_of, play_episodes
 from sc2pool.datasets import EpisodeCollector
 from sc2pool.tasks.registry import resolve_task
+from tests.cli.conftest import COMMAND
 from tests.support.installations import changed
+from tests.support.programs import start
 
 
 @pytest.fixture(scope="module")
@@ -182,13 +182,9 @@ def test_files_that_cannot_be_made_after_the_game(play, tmp_path):
 
 def test_sigterm_leaves_no_file(standin_dir, tmp_path):
     video = tmp_path / "a.mp4"
-    command = [sys.executable, "-m", "sc2pool", "play", "3m", "--video", video, "--game"]
-    process = subprocess.Popen(
-        [*command, standin_dir, "--episodes", "1000"],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    )
+    command = (*COMMAND, "play", "3m", "--video", video, "--game", standin_dir)
+    env = os.environ | {"TMPDIR": str(tmp_path)}
+    process = start(*command, "--episodes", "1000", stderr=None, env=env)
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith("episode"):
@@ -352,13 +348,9 @@ def test_random_agents_of_a_team(record):
 
 
 def test_ctrl_c_saves(standin_dir, tmp_path):
-    program = [sys.executable, "-m", "sc2pool", "record", "random", "--n=1", "--game", standin_dir]
-    process = subprocess.Popen(
-        program,
-        env={**os.environ, "MINARI_DATASETS_PATH": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    command = (*COMMAND, "record", "random", "--n=1", "--game", standin_dir)
+    env = os.environ | {"MINARI_DATASETS_PATH": str(tmp_path)}
+    process = start(*command, stderr=None, env=env)
     assert process.stdout is not None
     for line in process.stdout:
         if "/ 100,000 steps" in line:

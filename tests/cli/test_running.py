@@ -10,8 +10,6 @@ import shlex
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -26,7 +24,8 @@ import pytest
 
 from sc2pool.cli.running.watch import Server, Watch
 from sc2pool.pool.report.pages import listen_for_page
-from tests.support.programs import run
+from tests.cli.conftest import COMMAND
+from tests.support.programs import run, start
 
 
 def test_the_table_once(pool, command):
@@ -108,7 +107,7 @@ def test_the_screen_is_redrawn_for_each_key(pool, screen, wait_for):
 
 def top(pid: int) -> tuple[str, ...]:
     """`sc2pool top` for a terminal, which shows its exit code and waits."""
-    command = shlex.join([sys.executable, "-m", "sc2pool", "top", "--pid", str(pid)])
+    command = shlex.join([*COMMAND, "top", "--pid", str(pid)])
     return "sh", "-c", f"{command}; echo exit code $?; read -r _"
 
 
@@ -161,12 +160,7 @@ class Watching:
     """A running `sc2pool watch`."""
 
     def __init__(self, pid: int, *arguments: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "sc2pool", "watch", "--pid", str(pid), *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self.process = start(*COMMAND, "watch", "--pid", pid, *arguments)
         assert self.process.stdout is not None
         assert f"process {pid}" in self.process.stdout.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+)/ ", self.process.stdout.readline())

@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import socket
-import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable
@@ -25,7 +24,7 @@ from sc2pool.cli.training.evaluation import read_evaluations
 from sc2pool.cli.training.run_folder import read_episodes, reserved
 from sc2pool.cli.training.self_play import read_results
 from sc2pool.protocol.compiled import STEP_PATH
-from tests.support.programs import assert_gone, run
+from tests.support.programs import assert_gone, run, start
 
 TRAIN: list[Any] = [sys.executable, "-m", "sc2pool", "train"]
 
@@ -51,9 +50,7 @@ def test_train_stop_and_go_on(
         port = listener.getsockname()[1]
     command = [*TRAIN, "--n", "2", "--seed", "1", "--game", str(standin_dir), "--out", str(out)]
     command += ["--metrics-port", str(port), "--watch"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as trainer:
+    with start(*command) as trainer:
         assert trainer.stdout is not None
         lines = []
         for line in trainer.stdout:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.on_ray import environment_for_ray
+from tests.support.programs import run
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,14 +19,11 @@ ROOT = Path(__file__).parents[2]
 )
 def test_an_iteration_on_supertux(python_with_ray):
     with environment_for_ray() as environment:
-        done = subprocess.run(
-            [python_with_ray, "-m", "examples.rllib_single_game", "--iterations", "1"],
+        done = run(
+            *(python_with_ray, "-m", "examples.rllib_single_game", "--iterations", "1"),
             cwd=ROOT,
             env=environment | {"PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=500,
-            check=False,
+            timeout_s=500,
         )
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import torch
 from sb3_contrib import MaskablePPO
 
+from tests.support.programs import run
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def test_maskable_ppo_trains(standin_dir, tmp_path):
     options = ["--steps", "512", "--n", "2", "--game", str(standin_dir), "--out", str(tmp_path)]
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / "maskable_ppo.py", *options],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run(sys.executable, EXAMPLES / "maskable_ppo.py", *options)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("2 games of standin")
     assert "over 2 episodes" in done.stdout.splitlines()[-1]
@@ -34,17 +30,13 @@ def test_behaviour_cloning_learns_from_a_dataset(standin_dir, tmp_path):
         "MINARI_DATASETS_PATH": str(tmp_path),
     }
 
-    def run(*command: object) -> str:
-        return subprocess.run(
-            [sys.executable, *map(str, command)],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+    def output_of(*command: object) -> str:
+        done = run(sys.executable, *command, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
-    run("-m", "sc2pool", "record", "scripted", "--steps", 3000, "--n", 2, "--seed", 1)
-    said = run(EXAMPLES / "behaviour_cloning.py", "sc2pool/MoveToBeacon/scripted-v0")
+    output_of("-m", "sc2pool", "record", "scripted", "--steps", 3000, "--n", 2, "--seed", 1)
+    said = output_of(EXAMPLES / "behaviour_cloning.py", "sc2pool/MoveToBeacon/scripted-v0")
     assert said.startswith("14 episodes, 3360 steps\n")
     assert float(said.split()[-1]) > 10, "at random it is 0.6"
 
@@ -56,12 +48,7 @@ def test_ppo_make_vec_learns(standin_dir, tmp_path):
     """
     options = ["--steps", "4900", "--n", "2", "--seed", "6"]
     options += ["--game", str(standin_dir), "--out", str(tmp_path)]
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / "ppo_make_vec.py", *options],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run(sys.executable, EXAMPLES / "ppo_make_vec.py", *options)
     assert done.returncode == 0, done.stderr
     games, *updates = done.stdout.splitlines()
     assert games.startswith("2 games of standin")

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tests.support import programs
 from tests.support.ray_nodes import Nodes, games_of, run_cases, wait
 
 TEMP, REPORT, GAME = sys.argv[1:]
@@ -27,13 +28,7 @@ class Walk(MoveToBeacon):
 
 
 def start(*arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "sc2pool", *map(str, arguments)],
-        cwd=WORK,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return programs.start(sys.executable, "-m", "sc2pool", *arguments, cwd=WORK)
 
 
 def run(*arguments: object) -> dict[str, Any]:

@@ -10,7 +10,6 @@ import json
 import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -32,6 +31,7 @@ from sc2pool.ray.cluster import GAME_RESOURCE, Node
 from sc2pool.ray.vec_env import spread
 from tests.support import vec_pool
 from tests.support.audit.scribble import scribble
+from tests.support.programs import run, start
 from tests.support.ray_nodes import Nodes, actor_of, error_of, games_of, run_cases, wait
 from tests.support.vec_pool import check_vec_pool
 
@@ -230,9 +230,7 @@ def driver_killed() -> dict[str, Any]:
     for name in ("sc2pool", "numpy", "psutil", "picows"):
         (folder / name).mkdir(parents=True)
         (folder / name / "__init__.py").write_text(f"open({str(folder / 'imported')!r}, 'w')")
-    driver = subprocess.Popen(
-        [sys.executable, DRIVER, NODES.address], stdout=subprocess.PIPE, text=True, cwd=folder
-    )
+    driver = start(sys.executable, DRIVER, NODES.address, stderr=None, cwd=folder)
     try:
         assert driver.stdout is not None
         games = set(json.loads(driver.stdout.readline() or "[]"))
@@ -334,9 +332,7 @@ def head_stopped() -> dict[str, Any]:
         head.suspend()
         env.step(np.zeros(2, np.int64))
         connect = f"from sc2pool.ray import connect; connect({NODES.address!r})"
-        asked = subprocess.run(
-            [sys.executable, "-c", connect], capture_output=True, text=True, check=False
-        )
+        asked = run(sys.executable, "-c", connect)
         return {"made": error_of(lambda: make(n=2)), "connected": asked.stderr}
     finally:
         cluster._HEAD_S = before_s
@@ -347,13 +343,8 @@ def head_stopped() -> dict[str, Any]:
 def interpreter_ends() -> dict[str, Any]:
     """The interpreter exits in every way, in the program that tests the other env classes."""
     program = Path(__file__).parents[1] / "faults" / "classes" / "leaving.py"
-    done = subprocess.run(
-        [sys.executable, program, "RaySC2VecEnv"],
-        env=os.environ | {"RAY_ADDRESS": NODES.address},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    done = run(
+        *(sys.executable, program, "RaySC2VecEnv"), env=os.environ | {"RAY_ADDRESS": NODES.address}
     )
     return {"status": done.returncode, "said": done.stdout.splitlines()}
 

@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -28,6 +27,7 @@ from sc2pool.cli.bench.measuring import ROLES, Round, Rounds
 from sc2pool.cli.training.run_folder import EpisodeLog, EpisodeRow
 from sc2pool.pool.machine import sweep
 from sc2pool.tasks.minigames.scores import PUBLISHED
+from tests.support.programs import run, start
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "benchmark.py"
 CASES = ["pool-only", "whole-stack", "game-cost"]
@@ -35,12 +35,15 @@ POOLS = ["SubprocSC2VecEnv", "SubprocVecEnv", "AsyncVectorEnv", "bare shared mem
 STACKS = ["pool, Task", "pool, RLBotAI", "recipe", "bare wire"]
 
 
+def benchmark(*options):
+    return run(sys.executable, SCRIPT, "--quick", *options)
+
+
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     """The result's folder, and the output."""
     out = tmp_path_factory.mktemp("benchmark")
-    command = [sys.executable, SCRIPT, "--quick", "--case", *CASES, "--out", out]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = benchmark("--case", *CASES, "--out", out)
     assert done.returncode == 0, done.stderr
     return out, done.stdout
 
@@ -119,8 +122,7 @@ def test_goals_are_judged_by_their_bounds():
 
 
 def test_recovery_after_deaths_and_slow_resets(tmp_path):
-    command = [sys.executable, SCRIPT, "--quick", "--case", "recovery", "--out", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = benchmark("--case", "recovery", "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     rows = rows_of(tmp_path, "recovery", "ms")
     assert set(rows) == {
@@ -135,8 +137,7 @@ def test_recovery_after_deaths_and_slow_resets(tmp_path):
 
 def test_an_earlier_commit_is_one_more_side(tmp_path):
     options = ["--case", "pool-only", "whole-stack", "--sides", "SubprocSC2VecEnv,Task"]
-    command = [sys.executable, SCRIPT, "--quick", *options, "--against", "HEAD", "--out", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = benchmark(*options, "--against", "HEAD", "--out", tmp_path)
     if "not a git repository" in done.stderr:
         pytest.skip("not a git repository")
     assert done.returncode == 0, done.stderr
@@ -158,8 +159,7 @@ def test_the_earlier_commit_is_the_one_that_is_played(tmp_path):
 
 
 def test_a_commit_that_git_does_not_know():
-    command = [sys.executable, SCRIPT, "--quick", "--against", "nosuch"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = benchmark("--against", "nosuch")
     assert done.returncode == 1
     assert done.stderr.startswith("benchmark: --against nosuch: fatal: ")
     assert "Traceback" not in done.stderr
@@ -176,12 +176,8 @@ def test_noise_is_said_where_there_is_some():
 
 def test_ctrl_c_ends_everything_and_prints_what_was_measured():
     options = ["--case", "whole-stack", "--maps", "Canned", "--n", "1", "--sides", "pool,wire"]
-    with subprocess.Popen(
-        [sys.executable, SCRIPT, *options, "--rounds", "1000", "--seconds", "0.2"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    rounds = ["--rounds", "1000", "--seconds", "0.2"]
+    with start(sys.executable, SCRIPT, *options, *rounds) as process:
         for line in process.stderr:
             if "steps/s" in line:
                 process.send_signal(signal.SIGINT)
@@ -282,14 +278,13 @@ def test_a_copy_is_equal(other: Path) -> None:
 def test_another_reward_is_found(other: Path) -> None:
     adapter = other / "sc2pool/envs/gym.py"
     adapter.write_text(adapter.read_text().replace("reward, terminated", "reward + 1, terminated"))
-    ((run, difference),) = differing(other, [RUN])
-    assert run == RUN
+    ((played, difference),) = differing(other, [RUN])
+    assert played == RUN
     assert difference.startswith("step 1: ")
 
 
 def test_a_run_that_cannot_be_played_is_no_equality(other: Path) -> None:
-    run = ("gym", "3m")
-    ((_, difference),) = differing(other, [run])
+    ((_, difference),) = differing(other, [("gym", "3m")])
     assert difference.startswith("both raise ConfigError: SC2GymEnv has one learner")
 
 
@@ -303,13 +298,8 @@ PACKAGE = Path(sc2pool.__file__).parent
 
 
 def test_a_step_is_followed_in_the_trainer_and_in_a_worker(standin_dir):
-    done = subprocess.run(
-        [sys.executable, WALK],
-        env=os.environ | {"SC2PATH": str(standin_dir), "PYTHONPATH": str(PACKAGE.parent)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    env = os.environ | {"SC2PATH": str(standin_dir), "PYTHONPATH": str(PACKAGE.parent)}
+    done = run(sys.executable, WALK, env=env)
     assert done.returncode == 0, done.stderr
     trainer, worker = done.stdout.strip().split("\n\n")
     for table, first in ((trainer, "envs/sb3.py"), (worker, "tasks/minigames/move_to_beacon.py")):
@@ -326,21 +316,16 @@ LEARNING_CURVES = Path(__file__).parents[2] / "scripts" / "studies" / "learning_
 
 def test_it_draws_seven_runs(tmp_path: Path) -> None:
     for task in PUBLISHED:
-        run = tmp_path / task
-        run.mkdir()
+        folder = tmp_path / task
+        folder.mkdir()
         about = {"options": {"algo": "ppo", "steps": 960}, "game_version": "standin-1"}
-        (run / "config.json").write_text(json.dumps(about))
-        log = EpisodeLog(run / "episodes.csv")
+        (folder / "config.json").write_text(json.dumps(about))
+        log = EpisodeLog(folder / "episodes.csv")
         for number, fault in ((1, ""), (2, "hung"), (3, "")):
             log.add(EpisodeRow(240 * number, float(number), 240, 1.0, fault))
         log.close()
-    done = subprocess.run(
-        [sys.executable, LEARNING_CURVES, tmp_path],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
+    done = run(sys.executable, LEARNING_CURVES, tmp_path)
+    assert done.returncode == 0, done.stderr
     head, _, first, *others = done.stdout.splitlines()
     assert head == "| task | algorithm | env steps | random | last 32 episodes | scripted |"
     assert first == "| MoveToBeacon | ppo | 960 | 0.6 | 2.0 | 25.5 |"
@@ -355,13 +340,8 @@ SCORES = Path(__file__).parents[2] / "scripts" / "studies" / "scores.py"
 @pytest.mark.standin("the bounds in its table are checked against its rules")
 def test_one_row(standin_dir):
     options = ["--game", standin_dir, "--task", "MoveToBeacon", "--episodes", "1"]
-    finished = subprocess.run(
-        [sys.executable, SCORES, *options],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
+    finished = run(sys.executable, SCORES, *options)
+    assert finished.returncode == 0, finished.stderr
     header, separator, row, _, game = finished.stdout.splitlines()
     assert header.count("|") == separator.count("|") == row.count("|")
     assert row.startswith("| MoveToBeacon |")
@@ -379,15 +359,9 @@ def test_a_table_of_learners_on_a_live_game(tmp_path, run_temp):
     """Two rows play for six seconds each. A third row's library is not installed."""
     options = ["--rows", "ppo", "gate", "rtgym", "--minutes", "0.1", "--seeds", "1"]
     root = SCRIPT.parents[1]
-    done = subprocess.run(
-        [sys.executable, "-m", LIVE_GAME_TABLE, *options, "--out", tmp_path / "out"],
-        cwd=root,
-        env=os.environ | {"PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=True,
-    )
+    words = (sys.executable, "-m", LIVE_GAME_TABLE, *options, "--out", tmp_path / "out")
+    done = run(*words, cwd=root, env=os.environ | {"PYTHONPATH": str(root)}, timeout_s=500)
+    assert done.returncode == 0, done.stderr
     sweep(run_temp)  # the rows' processes were killed; the next pool cleans up after them
     results = [json.loads(line) for line in (tmp_path / "out/results.jsonl").open()]
     assert [result["row"] for result in results] == ["ppo", "gate", "rtgym"]

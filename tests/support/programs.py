@@ -32,6 +32,12 @@ def run(
     return subprocess.run([*map(str, words)], check=False, timeout=timeout_s, **(piped | options))
 
 
+def start(*words: object, **options: Any) -> subprocess.Popen[str]:
+    """Start a program whose output is read, with further options of `subprocess.Popen`."""
+    piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([*map(str, words)], **(piped | options))
+
+
 PER_GAME: Final = 1 if LINUX else 2
 """Processes of one game: a system that ends no child with its parent needs a guard beside it."""
 
@@ -51,13 +57,7 @@ class Trainer:
     """
 
     def __init__(self, program: Path, *arguments: object) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, program, *map(str, arguments)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self.process = start(sys.executable, program, *arguments, stdin=subprocess.PIPE)
         self.children: list[psutil.Process] = []
 
     def __enter__(self) -> Trainer:

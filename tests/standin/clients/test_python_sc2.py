@@ -19,6 +19,7 @@ from sc2.main import get_replay_version
 
 from sc2standin.version import BASE_BUILD, DATA_VERSION
 from tests.support.duels import free_ports
+from tests.support.programs import start
 
 TIMEOUT_S = 300
 Program = subprocess.Popen[str]
@@ -28,18 +29,12 @@ Program = subprocess.Popen[str]
 def run(installation: Path) -> Callable[..., Program]:
     """Runs a program of this folder."""
 
-    def start(name: str, *arguments: object) -> Program:
+    def start_one(name: str, *arguments: object) -> Program:
         path = Path(__file__).with_name(f"{name}.py")
         fixed = {"SC2PATH": str(installation), "SC2PF": "Linux", "PYTHONHASHSEED": "1"}
-        return subprocess.Popen(
-            [sys.executable, path, *map(str, arguments)],
-            env=os.environ | fixed,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        return start(sys.executable, path, *arguments, env=os.environ | fixed)
 
-    return start
+    return start_one
 
 
 def said(program: Program, *, quiet: bool = False) -> Any:

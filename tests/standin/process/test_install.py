@@ -13,6 +13,7 @@ from sc2.maps import Map
 from sc2standin.install import MARKER, InstallError, install
 from sc2standin.version import BASE_BUILD
 from tests.standin.process.test_replays import MAPS
+from tests.support.programs import run
 
 
 def _snapshot(directory: Path) -> dict[str, tuple[bytes, int]]:
@@ -103,12 +104,7 @@ def test_a_place_that_cannot_be(name):
 
 def test_command_line_errors_are_short_and_nonzero(tmp_path):
     (tmp_path / "x").touch()
-    done = subprocess.run(
-        [sys.executable, "-m", "sc2standin", "install", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run(sys.executable, "-m", "sc2standin", "install", tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("sc2standin: ")
     assert done.stderr.count("\n") == 1

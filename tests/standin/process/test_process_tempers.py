@@ -6,7 +6,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +27,7 @@ from tests.standin.sessions import (
 from tests.standin.test_tempers import is_silent
 from tests.support.duels import DUEL, RAW, TWO, free_ports, join_request
 from tests.support.fuzz.wire import TIMEOUT_S
+from tests.support.programs import run
 
 PING, OBSERVE, STEP = sc_pb.RequestPing(), sc_pb.RequestObservation(), sc_pb.RequestStep(count=1)
 JOIN = sc_pb.RequestJoinGame(race=1, options=RAW)
@@ -385,14 +385,8 @@ def test_others_of_a_crowd_do_not_hold_up_a_kind_game(launch):
 
 def test_same_instant(launch, executable, installation):
     first = launch("--temper", "same-instant:1000")
-    second = [executable, "-port", str(*free_ports(1)), "-dataDir", installation]
-    done = subprocess.run(
-        [*second, "--temper", "same-instant"],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-    )
+    second = (executable, "-port", *free_ports(1), "-dataDir", installation)
+    done = run(*second, "--temper", "same-instant", timeout_s=TIMEOUT_S)
     assert done.returncode == 1
     assert "in the same instant" in done.stdout
     launch("--temper", "kind")

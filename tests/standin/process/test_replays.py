@@ -21,6 +21,7 @@ from sc2standin.version import BASE_BUILD, GAME_VERSION
 from tests.standin.maps.test_map_files import read_by_mpyq
 from tests.standin.sessions import RAW, against
 from tests.support.fuzz.draw import Draw
+from tests.support.programs import run
 
 OBSERVE = sc_pb.RequestObservation()
 SAVE = sc_pb.RequestSaveReplay()
@@ -410,9 +411,8 @@ def test_what_becomes_of_a_file_is_bounded(offline, tmp_path, part, repeated):
     content = b"[" + more + b"0]" if part.endswith(".json") else named[part] + more
     path.write_bytes(mpq.pack(named | {part: content}))
     assert path.stat().st_size < 200_000
-    done = subprocess.run(
-        [sys.executable, "-c", READ, path], capture_output=True, text=True, check=True, timeout=300
-    )
+    done = run(sys.executable, "-c", READ, path)
+    assert done.returncode == 0, done.stderr
     memory_mib, _, why = done.stdout.partition(" ")
     assert "not a replay of the stand-in" in why
     assert int(memory_mib) < 400
@@ -457,8 +457,7 @@ def test_who_watches_may_have_another_interface(session_for):
 
 
 def show(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sc2pool", "replay", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    return run(sys.executable, "-m", "sc2pool", "replay", *arguments)
 
 
 def test_a_replay_becomes_a_picture(offline, installation, tmp_path):

@@ -15,6 +15,7 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.command import main
+from tests.support.programs import run
 
 TIMEOUT_S = 20
 
@@ -34,13 +35,8 @@ def test_the_process_keeps_the_pid_of_the_script(shared_game):
 
 
 def test_a_taken_port_is_said_and_ends_the_process(shared_game, executable, tmp_path):
-    second = subprocess.run(
-        [executable, "-listen", "127.0.0.1", "-port", str(shared_game.port), "-dataDir", tmp_path],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    where = ("-listen", "127.0.0.1", "-port", shared_game.port, "-dataDir", tmp_path)
+    second = run(executable, *where, timeout_s=TIMEOUT_S)
     assert second.returncode != 0
     assert "Failed to create the socket." in second.stdout
 
