@@ -173,6 +173,12 @@ def units(*named: tuple[Any, ...]) -> list[Spawn]:
     return [(unit_id(one[0]), *one[1:]) for one in named]
 
 
+def put(client: Client, *named: tuple[Any, ...], loops: int = 2) -> None:
+    """Create these units, and play some loops; see `units`."""
+    client.spawn(*units(*named))
+    client.step(loops)
+
+
 def of(client: Client, name: str, owner: int = 1) -> list[Any]:
     """The units of this type and owner in the client's next observation."""
     return [unit for unit in client.units(unit_id(name)) if unit.owner == owner]

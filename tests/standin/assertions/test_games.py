@@ -10,7 +10,7 @@ from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.game.program.installation import find_map
-from tests.standin.assertions.conftest import FIELD, of, units
+from tests.standin.assertions.conftest import FIELD, of, put
 from tests.standin.sessions import place_of
 from tests.support.duels import RAW, TWO
 
@@ -170,8 +170,7 @@ class TestScores:
 def test_s01_an_episode_is_ended_and_restarted_ten_times(begin):
     wire = begin("MoveToBeacon")
     for _ in range(10):
-        wire.spawn(*units(("Marine", 1, 30, 30, 2)))
-        wire.step(2)
+        put(wire, ("Marine", 1, 30, 30, 2))
         assert len(of(wire, "Marine")) == 3
         wire.end_game("DeclareVictory")
         loops = 0

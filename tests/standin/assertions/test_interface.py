@@ -10,7 +10,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from s2clientprotocol import spatial_pb2 as spatial_pb
 
 from sc2pool.units import unit_id
-from tests.standin.assertions.conftest import of, units
+from tests.standin.assertions.conftest import of, put, units
 from tests.standin.sessions import Wire, options
 
 MINIMAP, SCREEN = 64, 84
@@ -133,8 +133,7 @@ def test_s42_a_marine_is_on_the_minimap(begin):
         return int((_layer(layers.player_relative) == OWN).sum())
 
     before = own_pixels()
-    wire.spawn(*units(("Marine", 1, 44, 48)))
-    wire.step(5)
+    put(wire, ("Marine", 1, 44, 48), loops=5)
     assert own_pixels() > before
 
 
@@ -232,8 +231,7 @@ class TestReportedAttacks:
 
     @pytest.fixture
     def attackers(self, on_screen) -> Wire:
-        on_screen.spawn(*units(("Zealot", 1, 44, 44), ("Observer", 1, 44, 48)))
-        on_screen.step(2)
+        put(on_screen, ("Zealot", 1, 44, 44), ("Observer", 1, 44, 48))
         on_screen.observe()
         return on_screen
 

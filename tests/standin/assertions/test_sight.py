@@ -9,7 +9,7 @@ from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.units import unit_id
-from tests.standin.assertions.conftest import of, units
+from tests.standin.assertions.conftest import of, put, units
 from tests.standin.sessions import Wire, options
 from tests.support.duels import Pair
 
@@ -79,8 +79,7 @@ class TestHallucinations:
 
     def test_s13_a_hallucination_is_marked_and_its_sentry_is_not(self, begin):
         wire = begin()
-        wire.spawn(*units(("Sentry", 1, 44, 48)))
-        wire.step(2)
+        put(wire, ("Sentry", 1, 44, 48))
         energize(wire, "Sentry")
         wire.step(2)
         wire.order(of(wire, "Sentry"), HALLUCINATE_PHOENIX)
@@ -123,8 +122,7 @@ class TestCloak:
 
     def test_s11_ten_enemies_are_all_listed(self, begin):
         wire = begin(interface=cloaked_shown())
-        wire.spawn(*units(("Overlord", 1, 48, 50), ("DarkTemplar", 2, 50, 50, 10)))
-        wire.step(2)
+        put(wire, ("Overlord", 1, 48, 50), ("DarkTemplar", 2, 50, 50, 10))
         templars = of(wire, "DarkTemplar", 2)
         assert [one.cloak for one in templars] == [raw_pb.Cloaked] * 10
 
@@ -169,8 +167,7 @@ class TestFog:
 
     def test_s27_a_scan_costs_50_energy_and_shows_what_is_remembered_later(self, begin):
         wire = begin(interface=options())
-        wire.spawn(*units(("OrbitalCommand", 1, 44.5, 40.5), ("Hatchery", 2, 56.5, 70.5)))
-        wire.step(10)
+        put(wire, ("OrbitalCommand", 1, 44.5, 40.5), ("Hatchery", 2, 56.5, 70.5), loops=10)
         (orbital,) = of(wire, "OrbitalCommand")
         assert 50.30 <= orbital.energy <= 50.32
         assert of(wire, "Hatchery", 2) == []

@@ -6,7 +6,7 @@ import pytest
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 
-from tests.standin.assertions.conftest import of, units
+from tests.standin.assertions.conftest import of, put, units
 from tests.standin.sessions import Wire, apart, command, place_of
 from tests.support.duels import Pair
 
@@ -22,8 +22,7 @@ def field(begin) -> Wire:
 
 def test_p13_p14_units_are_created_killed_and_hurt_after_two_loops(field):
     before = len(of(field, "Marine"))
-    field.spawn(*units(("Marine", 1, 44, 48, 5)))
-    field.step(2)
+    put(field, ("Marine", 1, 44, 48, 5))
     marines = of(field, "Marine")
     assert len(marines) == before + 5
     killed, hurt, *_ = marines
@@ -62,8 +61,7 @@ class TestPlaces:
     PLACES = (("Marine", 44, 44), ("Zealot", 40, 50), ("Banshee", 48, 52), ("Observer", 50, 46))
 
     def test_p25_they_are_exactly_there_and_flyers_are_higher(self, field):
-        field.spawn(*units(*((name, 1, x, y) for name, x, y in self.PLACES)))
-        field.step(1)
+        put(field, *((name, 1, x, y) for name, x, y in self.PLACES), loops=1)
         heights = {}
         for name, x, y in self.PLACES:
             (unit,) = of(field, name)
@@ -74,8 +72,7 @@ class TestPlaces:
         )
 
     def test_p25_they_arrive_within_40_loops(self, field):
-        field.spawn(*units(*((name, 1, x, y) for name, x, y in self.PLACES)))
-        field.step(1)
+        put(field, *((name, 1, x, y) for name, x, y in self.PLACES), loops=1)
         for name, x, y in self.PLACES:
             field.order(of(field, name), MOVE, (x + 3, y))
         field.step(40)
@@ -84,8 +81,7 @@ class TestPlaces:
             assert place_of(unit) == pytest.approx((x + 3, y), abs=0.05)
 
     def test_s29_a_hydralisk_walks_5_cells_and_faces_its_way(self, field):
-        field.spawn(*units(("Hydralisk", 1, 48, 48)))
-        field.step(1)
+        put(field, ("Hydralisk", 1, 48, 48), loops=1)
         field.order(of(field, "Hydralisk"), MOVE, (43, 48))
         field.step(100)
         (hydralisk,) = of(field, "Hydralisk")
@@ -93,8 +89,7 @@ class TestPlaces:
         assert 3.093 <= hydralisk.facing <= 3.191
 
     def test_s30_a_patrol_goes_to_the_target_and_back(self, field):
-        field.spawn(*units(("Marine", 1, 44, 48)))
-        field.step(1)
+        put(field, ("Marine", 1, 44, 48), loops=1)
         field.order(of(field, "Marine"), PATROL, (46, 48))
         goals = set()
         for _ in range(80):
@@ -105,8 +100,7 @@ class TestPlaces:
         assert goals == {(46, 48), (44, 48)}
 
     def test_s34_a_unit_that_is_stopped_has_moved_and_has_no_orders(self, field):
-        field.spawn(*units(("Marine", 1, 44, 48)))
-        field.step(1)
+        put(field, ("Marine", 1, 44, 48), loops=1)
         field.order(of(field, "Marine"), MOVE, (54, 48))
         field.step(20)
         field.order(of(field, "Marine"), STOP)
@@ -166,8 +160,7 @@ def test_s08_debug_gives_5000_of_each_resource(field):
 
 
 def test_s12_all_upgrades_twice_are_two_levels(field):
-    field.spawn(*units(("Zealot", 1, 44, 48), ("Marine", 1, 40, 48)))
-    field.step(2)
+    put(field, ("Zealot", 1, 44, 48), ("Marine", 1, 40, 48))
     for _ in range(2):
         field.toggle(debug_pb.upgrade)
         field.step(2)
@@ -183,8 +176,7 @@ def test_s12_all_upgrades_twice_are_two_levels(field):
 
 
 def test_s25_a_medivac_heals_a_marauder(field):
-    field.spawn(*units(("Medivac", 1, 44, 48), ("Marauder", 1, 46, 48)))
-    field.step(2)
+    put(field, ("Medivac", 1, 44, 48), ("Marauder", 1, 46, 48))
     (marauder,), (medivac,) = of(field, "Marauder"), of(field, "Medivac")
     field.set_value(marauder, "Life", 50)
     field.set_value(medivac, "Energy", 200)
@@ -195,8 +187,7 @@ def test_s25_a_medivac_heals_a_marauder(field):
 
 def test_s26_a_stimpack_is_a_buff_and_costs_life(field):
     field.toggle(debug_pb.tech_tree, debug_pb.upgrade)
-    field.spawn(*units(("Marine", 1, 44, 48)))
-    field.step(2)
+    put(field, ("Marine", 1, 44, 48))
     field.order(of(field, "Marine"), STIM)
     field.step(4)
     (marine,) = of(field, "Marine")
@@ -205,8 +196,7 @@ def test_s26_a_stimpack_is_a_buff_and_costs_life(field):
 
 
 def test_s33_a_zealots_shield_is_set_and_recovers(field):
-    field.spawn(*units(("Zealot", 1, 44, 48)))
-    field.step(1)
+    put(field, ("Zealot", 1, 44, 48), loops=1)
     (zealot,) = of(field, "Zealot")
     assert zealot.shield == 50
     field.set_value(zealot, "Shields", 25)
@@ -217,8 +207,7 @@ def test_s33_a_zealots_shield_is_set_and_recovers(field):
 
 def test_s36_a_zergling_becomes_a_baneling(field):
     field.toggle(debug_pb.free, debug_pb.tech_tree, debug_pb.fast_build)
-    field.spawn(*units(("Zergling", 1, 44, 48)))
-    field.step(2)
+    put(field, ("Zergling", 1, 44, 48))
     field.order(of(field, "Zergling"), 80)
     field.step(50)
     assert of(field, "Zergling") == []
@@ -228,8 +217,7 @@ def test_s36_a_zergling_becomes_a_baneling(field):
 def test_p29_what_works_is_active(begin):
     wire = begin()
     wire.toggle(debug_pb.all_resources, debug_pb.tech_tree)
-    wire.spawn(*units(("Nexus", 1, 40.5, 40.5), ("Nexus", 1, 48.5, 54.5)))
-    wire.step(16)
+    put(wire, ("Nexus", 1, 40.5, 40.5), ("Nexus", 1, 48.5, 54.5), loops=16)
     nexuses = of(wire, "Nexus")
     assert [one.is_active for one in nexuses] == [False, False]
     wire.order(nexuses[0], TRAIN_PROBE)
@@ -267,15 +255,13 @@ def fast(rich) -> Wire:
 @pytest.fixture
 def barracks(fast) -> Wire:
     """A town with one barracks in the middle of the map."""
-    fast.spawn(*units(("Barracks", 1, *HERE), ("SupplyDepot", 1, 40, 40)))
-    fast.step(4)
+    put(fast, ("Barracks", 1, *HERE), ("SupplyDepot", 1, 40, 40), loops=4)
     return fast
 
 
 def begin_site(wire: Wire, ability_id: int, name: str) -> None:
     """Let an SCV beside the place build, and wait until the structure makes progress."""
-    wire.spawn(*units(("SCV", 1, HERE[0] - 4, HERE[1])))
-    wire.step(2)
+    put(wire, ("SCV", 1, HERE[0] - 4, HERE[1]))
     builder = min(of(wire, "SCV"), key=lambda one: abs(one.pos.x - HERE[0] + 4))
     before = {unit.tag for unit in of(wire, name)}
     assert wire.order(builder, ability_id, HERE) == error_pb.Success
@@ -312,16 +298,14 @@ def test_s15_s16_s17_a_command_centre_is_halted_resumed_and_cancelled(rich):
 
 
 def test_s19_a_salvaged_bunker_is_gone(rich):
-    rich.spawn(*units(("Bunker", 1, *HERE)))
-    rich.step(2)
+    put(rich, ("Bunker", 1, *HERE))
     assert rich.order(of(rich, "Bunker"), SALVAGE) == error_pb.Success
     rich.step(200)
     assert of(rich, "Bunker") == []
 
 
 def test_s22_a_factory_that_is_cancelled_is_gone(rich):
-    rich.spawn(*units(("Barracks", 1, 36.5, 40.5), ("SupplyDepot", 1, 40, 36)))
-    rich.step(2)
+    put(rich, ("Barracks", 1, 36.5, 40.5), ("SupplyDepot", 1, 40, 36))
     begin_site(rich, BUILD_FACTORY, "Factory")
     rich.order(site_of(rich, "Factory"), CANCEL)
     rich.step(10)
@@ -337,8 +321,7 @@ def test_s20_a_tech_lab_belongs_to_the_structure_beside_it(barracks):
 
 
 def test_s23_a_marine_is_taken_out_of_the_queue(rich):
-    rich.spawn(*units(("Barracks", 1, *HERE)))
-    rich.step(2)
+    put(rich, ("Barracks", 1, *HERE))
     (structure,) = of(rich, "Barracks")
     rich.order(structure, TRAIN_MARINE)
     rich.step(10)
