@@ -265,20 +265,6 @@ def figures(statistics):
     return [statistics.mean.tolist(), statistics.var.tolist(), statistics.count]
 
 
-def test_statistics_change_in_commit_and_like_sb3s():
-    generator = np.random.default_rng(1)
-    theirs = RunningMeanStd(shape=(3,))
-    theirs.update(generator.normal(2.0, 3.0, (20, 3)))
-    ours, before = FrozenStatistics(theirs), figures(theirs)
-    for _ in range(5):
-        batch = generator.normal(size=(4, 3))
-        ours.update(batch)
-        theirs.update(batch)
-    assert figures(ours) == before
-    ours.commit()
-    assert figures(ours) == figures(theirs)
-
-
 @pytest.mark.parametrize("how", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
 def test_a_copy_is_of_sb3s_class_without_uncommitted_samples(how):
     ours = FrozenStatistics(RunningMeanStd(shape=(2,)))
@@ -304,11 +290,6 @@ def test_a_wrapped_env_has_sb3s_statistics_afterwards():
     assert type(env.obs_rms) is type(env.ret_rms) is RunningMeanStd
     assert figures(env.obs_rms) == figures(other.obs_rms)
     assert env.ret_rms.var == other.ret_rms.var
-
-
-def test_without_normalisation_there_is_nothing_to_do():
-    with frozen_statistics(None) as commit:
-        commit()
 
 
 STEPS_OF_A_ROLLOUT = 16
