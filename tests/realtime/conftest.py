@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import psutil
 import pytest
 
 from sc2pool import SubprocSC2VecEnv
+from sc2pool.processes.spawn import uninterrupted
 from sc2standin.install import install
 from tests.support.pools import maker
 
@@ -46,6 +48,14 @@ def begun(make_env: MakeEnv) -> MakeEnv:
         return env
 
     return make
+
+
+@pytest.fixture
+def no_thread_is_left() -> Iterator[None]:
+    uninterrupted(lambda: None)  # this thread lives as long as the process
+    before = set(threading.enumerate())
+    yield
+    assert [thread for thread in threading.enumerate() if thread not in before] == []
 
 
 def step(env: SubprocSC2VecEnv) -> Any:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import torch as th
 from async_callbacks import Raises, Recording, interrupt_at_every_line
-from async_models import SMALL, Continuous, Counting, CountingDict
+from async_models import SMALL, Continuous, Counting, CountingDict, Interrupting
 from gymnasium import spaces
 from stable_baselines3 import DQN, SAC, TD3
 from stable_baselines3.common.callbacks import CheckpointCallback
@@ -25,20 +22,13 @@ from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from sc2pool import AsyncDQN, AsyncSAC, AsyncTD3
 from sc2pool.errors import ConfigError
-from sc2pool.processes.spawn import uninterrupted
 from sc2pool.realtime import async_off_policy
+
+pytestmark = pytest.mark.usefixtures("no_thread_is_left")
 
 N = 2
 ROLLOUT = 4 * N
 CLASSES = [(DQN, AsyncDQN), (SAC, AsyncSAC), (TD3, AsyncTD3)]
-
-
-@pytest.fixture(autouse=True)
-def no_thread_is_left() -> Iterator[None]:
-    uninterrupted(lambda: None)  # this thread lives as long as the process
-    before = set(threading.enumerate())
-    yield
-    assert [thread for thread in threading.enumerate() if thread not in before] == []
 
 
 def env_for(kind: type[Any], make: Any = None, n: int = N, fails_at: int | None = None) -> VecEnv:
@@ -330,19 +320,8 @@ def test_after_an_exception_no_step_is_missing(of):
     check_buffer(model, played(env))
 
 
-class Interrupting(Counting):
-    """Sends SIGINT once, like Ctrl-C."""
-
-    pressed = False
-
-    def step(self, action: int) -> Any:
-        if self._steps == 30 and not Interrupting.pressed:
-            Interrupting.pressed = True
-            os.kill(os.getpid(), signal.SIGINT)
-        return super().step(action)
-
-
-def test_ctrl_c():
+def test_ctrl_c(monkeypatch):
+    monkeypatch.setattr(Interrupting, "pressed", False)
     model = model_of(AsyncDQN, env_for(AsyncDQN, Interrupting))
     with pytest.raises(KeyboardInterrupt):
         model.learn(10**9)

@@ -7,7 +7,6 @@ three more steps.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,21 +20,14 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from sc2pool import AsyncDQN, AsyncPPO, AsyncSAC
 from sc2pool.errors import ConfigError
-from sc2pool.processes.spawn import uninterrupted
 from sc2pool.realtime.acting import LateActions, check_late_actions
+
+pytestmark = pytest.mark.usefixtures("no_thread_is_left")
 
 N = 2
 LATE = 3
 EPISODE = 5
 """Steps of an episode of the envs."""
-
-
-@pytest.fixture(autouse=True)
-def no_thread_is_left() -> Iterator[None]:
-    uninterrupted(lambda: None)  # this thread lives as long as the process
-    before = set(threading.enumerate())
-    yield
-    assert [thread for thread in threading.enumerate() if thread not in before] == []
 
 
 class Clock:
@@ -63,19 +55,12 @@ class Ticks(Counting):
         return result
 
 
-class ContinuousTicks(Ticks):
-    action_space = Continuous.action_space
-
-    def step(self, action: Any) -> Any:
-        observation, reward, terminated, truncated, info = super().step(0)
-        return observation, reward, terminated, truncated, {**info, "played": action}
+class ContinuousTicks(Ticks, Continuous):
+    pass
 
 
-class DictTicks(Ticks):
-    observation_space = CountingDict.observation_space
-
-    def observe(self) -> Any:
-        return {"count": super().observe(), "odd": self._steps % 2}
+class DictTicks(Ticks, CountingDict):
+    pass
 
 
 class Late:

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from async_callbacks import Recording
 from gymnasium.error import AlreadyPendingCallError
 from realtime_tasks import Short, TellsLoop, Unstoppable, WithGrandchildren, start_family
 from stable_baselines3 import PPO
-from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+from stable_baselines3.common.callbacks import CallbackList
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecMonitor
@@ -313,17 +314,6 @@ def learner(env: Any) -> SlowLearner:
     return model
 
 
-class EndsAfter(BaseCallback):
-    """Ends the training within a rollout."""
-
-    def __init__(self, calls: int) -> None:
-        super().__init__()
-        self._last = calls
-
-    def _on_step(self) -> bool:
-        return self.n_calls < self._last
-
-
 def test_no_loop_passes_in_two_updates(make_env, tmp_path):
     env = make_env()
     model = learner(env)
@@ -347,7 +337,7 @@ def test_no_loop_passes_in_two_updates(make_env, tmp_path):
 def test_a_rollout_that_ends_early(make_env, first):
     env = make_env()
     model = learner(env)
-    callbacks = [PauseCallback(), EndsAfter(N_STEPS + 2)]
+    callbacks = [PauseCallback(), Recording(N_STEPS + 2)]
     if first == "the other":
         callbacks.reverse()
     model.learn(10 * N_STEPS * 2, callback=CallbackList(callbacks))

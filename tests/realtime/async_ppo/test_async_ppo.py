@@ -17,7 +17,14 @@ import psutil
 import pytest
 import torch as th
 from async_callbacks import Raises, RaisesInterrupt, Recording, interrupt_at_every_line
-from async_models import SMALL, Counting, CountingDict, FailingUpdates, SlowUpdates
+from async_models import (
+    SMALL,
+    Counting,
+    CountingDict,
+    FailingUpdates,
+    Interrupting,
+    SlowUpdates,
+)
 from gymnasium import spaces
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback, EvalCallback
@@ -29,21 +36,14 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, Ve
 from sc2pool import AsyncPPO
 from sc2pool.errors import ConfigError, LearnerError
 from sc2pool.pool import child_process
-from sc2pool.processes.spawn import uninterrupted
 from sc2pool.realtime.async_ppo.update_process import UpdateProcess
 from tests.support.programs import Trainer, assert_gone, by_the_kernel
+
+pytestmark = pytest.mark.usefixtures("no_thread_is_left")
 
 N = 2
 N_STEPS = 8
 ROLLOUT = N * N_STEPS
-
-
-@pytest.fixture(autouse=True)
-def no_thread_is_left() -> Iterator[None]:
-    uninterrupted(lambda: None)  # this thread lives as long as the process
-    before = set(threading.enumerate())
-    yield
-    assert [thread for thread in threading.enumerate() if thread not in before] == []
 
 
 def counting(make: Any = Counting, fails_at: int | None = None) -> VecEnv:
@@ -189,19 +189,8 @@ def test_learn_raises_the_exception_of_a_callback():
         model_of().learn(ROLLOUT, callback=Raises())
 
 
-class Interrupting(Counting):
-    """Sends SIGINT once, like Ctrl-C, while the learner waits for a step."""
-
-    pressed = False
-
-    def step(self, action: int) -> Any:
-        if self._steps == 10 and not Interrupting.pressed:
-            Interrupting.pressed = True
-            os.kill(os.getpid(), signal.SIGINT)
-        return super().step(action)
-
-
-def test_ctrl_c():
+def test_ctrl_c(monkeypatch):
+    monkeypatch.setattr(Interrupting, "pressed", False)
     model = model_of(env=counting(Interrupting))
     with pytest.raises(KeyboardInterrupt):
         model.learn(10**9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from typing import Any
@@ -67,6 +69,18 @@ class CountingDict(Counting):
 
     def observe(self) -> Any:
         return {"count": super().observe(), "odd": self._steps % 2}
+
+
+class Interrupting(Counting):
+    """Sends SIGINT once, like Ctrl-C, while the learner waits for a step."""
+
+    pressed = False
+
+    def step(self, action: int) -> Any:
+        if self._steps == 30 and not Interrupting.pressed:
+            Interrupting.pressed = True
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().step(action)
 
 
 class SlowUpdates(AsyncPPO):
