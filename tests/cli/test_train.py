@@ -374,6 +374,7 @@ def test_two_searches_at_once(tune, tmp_path):
         (["--algo=async-ppo"], "--algo async-ppo: tune knows ppo, maskable-ppo, "),
         (["--algo=sac"], "--algo sac plays Box actions"),
         (["--task=Chess"], "unknown task 'Chess'"),
+        (["MoveToBeacon", "--task=3m"], "the task is given twice: MoveToBeacon, --task 3m"),
         (["--device=abacus"], "--device abacus: torch cannot use it"),
     ],
 )

@@ -467,6 +467,7 @@ def test_a_replay_becomes_a_picture(offline, installation, tmp_path):
     replay.write_bytes(offline.replay())
     done = show(replay, picture, "--game", installation, "--every", 16)
     assert done.returncode == 0, done.stderr
+    assert f"{picture}: 4 frames" in done.stdout
     with Image.open(picture) as image:
         assert (image.size, image.n_frames) == ((640, 480), 4)  # loops 0, 16, 32, 40
     replay.write_bytes(b"no replay")
@@ -500,7 +501,7 @@ def test_no_text_of_a_replay_is_a_command_to_the_terminal(offline, installation,
     assert done.returncode == 0, done.stderr
     first, player = done.stdout.splitlines()
     assert r"\x1b]0;title\x07\x1b[2J\nsc2pool: all is well" in first
-    assert first.isprintable()
+    assert ", 0 loops" in first and first.isprintable()
     assert player.startswith("  player 1: ")
 
 

@@ -217,6 +217,7 @@ def test_a_run_in_a_folder_of_all_users(installation, earlier_run):
         (["--resume", "{earlier_run}", "--hyperparameters", "f.yml"], "keeps the hyperparameters"),
         (["--hyperparameters", "/no/f.yml"], "/no/f.yml cannot be read: No such file"),
         (["--algo", "sac"], "--algo sac plays Box actions"),
+        (["--eval-episodes", "3"], "--eval-episodes is for evaluations: give --eval-every or "),
         (["--task", "no_such_module:Walk"], "there is no module 'no_such_module'"),
         (["--task", "json:Walk"], "module json has no 'Walk'"),
         (["--task", "json:JSONDecode"], "has no 'JSONDecode'; did you mean json:JSONDecoder?"),
