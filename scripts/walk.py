@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -117,12 +118,9 @@ def main() -> None:
         ("Worker, a Task", FollowedMoveToBeacon, walk_worker),
     )
     for title, task, walk in sides:
-        env = sc2pool.SubprocSC2VecEnv(n=N, task=task)
-        try:
+        with closing(sc2pool.SubprocSC2VecEnv(n=N, task=task)) as env:
             env.reset()
             print(table(title, walk(env)), end="\n\n", flush=True)
-        finally:
-            env.close()
 
 
 if __name__ == "__main__":

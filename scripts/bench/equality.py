@@ -15,6 +15,7 @@ import logging
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,9 @@ from sc2pool.tasks.registry import BUILT_IN, SMAC, SMAC_DUELS, SMACV2
 
 STEPS = 24
 SEED = 11
-N = 2
 MAX_LOOPS = 80
 """Ten env steps of most tasks, so that each run has several episodes."""
+POOL = {"n": 2, "spares": 1, "max_loops": MAX_LOOPS}
 
 Run = tuple[str, str]
 """A class and mode of `PLAYS`, and a task."""
@@ -91,29 +92,18 @@ def played(play: str, task: str, installation: Path) -> list[str]:
 
 
 def _sb3(task: str, installation: Path) -> Iterator[Any]:
-    env = SubprocSC2VecEnv(
-        task=task, n=N, spares=1, seed=SEED, max_loops=MAX_LOOPS, game=str(installation)
-    )
-    try:
+    with closing(SubprocSC2VecEnv(task=task, seed=SEED, game=str(installation), **POOL)) as env:
         rng = np.random.default_rng(SEED)
         yield env.reset(), env.reset_infos
         for _ in range(STEPS):
             masks = [env.pool.action_mask(row) for row in range(env.num_envs)]
             yield masks, env.step(np.array([_action(env.action_space, m, rng) for m in masks]))
-    finally:
-        env.close()
 
 
 def _vector(task: str, installation: Path, mode: AutoresetMode) -> Iterator[Any]:
-    env = SC2VectorEnv(
-        task=task,
-        n=N,
-        spares=1,
-        max_loops=MAX_LOOPS,
-        game=str(installation),
-        autoreset_mode=mode,
-    )
-    try:
+    with closing(
+        SC2VectorEnv(task=task, game=str(installation), autoreset_mode=mode, **POOL)
+    ) as env:
         rng = np.random.default_rng(SEED)
         yield env.reset(seed=SEED)
         for _ in range(STEPS):
@@ -124,13 +114,10 @@ def _vector(task: str, installation: Path, mode: AutoresetMode) -> Iterator[Any]
             over = brought[2] | brought[3]
             if mode is AutoresetMode.DISABLED and over.any():
                 yield env.reset(options={"reset_mask": over})
-    finally:
-        env.close()
 
 
 def _gym(task: str, installation: Path) -> Iterator[Any]:
-    env = SC2GymEnv(task=task, max_loops=MAX_LOOPS, game=str(installation))
-    try:
+    with closing(SC2GymEnv(task=task, max_loops=MAX_LOOPS, game=str(installation))) as env:
         rng = np.random.default_rng(SEED)
         yield env.reset(seed=SEED)
         for _ in range(STEPS):
@@ -139,8 +126,6 @@ def _gym(task: str, installation: Path) -> Iterator[Any]:
             yield mask, brought
             if brought[2] or brought[3]:
                 yield env.reset()
-    finally:
-        env.close()
 
 
 PLAYS = {

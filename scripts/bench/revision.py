@@ -21,6 +21,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -90,12 +91,9 @@ def serve(maker: str, arguments: list[Any], folder: Path) -> None:
     logging.getLogger("sc2pool").setLevel(logging.ERROR)  # else a warning about the stand-in
     if maker == "game_side":
         arguments = [*arguments, str(install(folder).root)]
-    side = getattr(sides, maker)(*arguments)
-    try:
+    with closing(getattr(sides, maker)(*arguments)) as side:
         for what, *values in child.questions():
             child.answer(getattr(side, what)(*values))
-    finally:
-        side.close()
 
 
 if __name__ == "__main__":

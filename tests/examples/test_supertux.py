@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -250,8 +250,7 @@ def has_socket(display: str) -> bool:
 )
 def test_a_program_that_is_killed_is_a_fault(name, kinds):
     older = psutil.Process().children(recursive=True)
-    env = SuperTuxEnv()
-    try:
+    with closing(SuperTuxEnv()) as env:
         env.reset()
         (victim,) = (
             process
@@ -266,8 +265,6 @@ def test_a_program_that_is_killed_is_a_fault(name, kinds):
             env.reset()
         with suppress(Exception):  # the capture loses its connection before close
             env._window.grey(60, 80)
-    finally:
-        env.close()
 
 
 @needs_supertux
@@ -296,8 +293,7 @@ def test_a_game_that_ends_at_its_start_is_started_again():
 @needs_supertux
 @pytest.mark.timing
 def test_two_behind_the_pool():
-    pool = SubprocSC2VecEnv([SuperTuxEnv] * 2)
-    try:
+    with closing(SubprocSC2VecEnv([SuperTuxEnv] * 2)) as pool:
         pool.reset()
         games = pool.get_attr("game_pid")
         for _ in range(5):
@@ -328,8 +324,6 @@ def test_two_behind_the_pool():
         assert other == games[1]
         _, _, _, infos = pool.step(np.array([RUN, STAND]))
         assert "sc2pool.fault" not in infos[0]
-    finally:
-        pool.close()
 
 
 class Still(VecEnvWrapper):
@@ -366,8 +360,7 @@ class SlowAsyncPPO(FirstUpdateIsSlow, AsyncPPO):
 @pytest.mark.timing
 @pytest.mark.parametrize("gate", [True, False], ids=["gate", "no gate"])
 def test_while_ppo_learns(gate):
-    pool = SubprocSC2VecEnv([SuperTuxEnv])
-    try:
+    with closing(SubprocSC2VecEnv([SuperTuxEnv])) as pool:
         timeliness = Timeliness(pool)
         model = SlowPPO(
             "MultiInputPolicy", Still(timeliness), n_steps=4, batch_size=4, n_epochs=1, device="cpu"
@@ -381,15 +374,12 @@ def test_while_ppo_learns(gate):
         else:
             assert report["deaths unattended"] == 1
             assert report["periods missed"] * PERIOD_TICKS * 0.015 > DIES_WITHIN_S / 2
-    finally:
-        pool.close()
 
 
 @needs_supertux
 @pytest.mark.timing
 def test_acting_while_learning():
-    pool = SubprocSC2VecEnv([SuperTuxEnv])
-    try:
+    with closing(SubprocSC2VecEnv([SuperTuxEnv])) as pool:
         timeliness = Timeliness(pool)
         model = SlowAsyncPPO(
             "MultiInputPolicy", timeliness, n_steps=4, batch_size=4, n_epochs=1, device="cpu"
@@ -401,8 +391,6 @@ def test_acting_while_learning():
         assert max(timeliness.late_ticks) * 0.015 < UPDATE_S / 4
         _, _, _, infos = pool.step(np.array([STAND]))
         assert "sc2pool.fault" not in infos[0]
-    finally:
-        pool.close()
 
 
 @needs_supertux

@@ -109,13 +109,10 @@ def test_training(learner, callback):
     from stable_baselines3 import PPO
     from stable_baselines3.common.vec_env import VecMonitor
 
-    pool = SubprocSC2VecEnv([XJumpEnv])
-    try:
+    with closing(SubprocSC2VecEnv([XJumpEnv])) as pool:
         kind = {"PPO": PPO, "AsyncPPO": AsyncPPO}[learner]
         model = kind("CnnPolicy", VecMonitor(pool), n_steps=64, batch_size=32, n_epochs=1)
         model.learn(256, callback=callback())
         assert model.num_timesteps >= 256
         assert pool.action_space.n == len(ACTIONS)
         assert not pool.stats().replacements
-    finally:
-        pool.close()

@@ -327,8 +327,7 @@ def test_a_plain_observation_will_do():
 @pytest.mark.timing
 @pytest.mark.parametrize("kind", [Seconds, Ticks])
 def test_two_behind_a_pool(kind):
-    pool = SubprocSC2VecEnv([kind] * 2)
-    try:
+    with closing(SubprocSC2VecEnv([kind] * 2)) as pool:
         pool.reset()
         for _ in range(3):
             seen, _, _, _ = pool.step(np.array([STAY, RIGHT]))
@@ -355,8 +354,6 @@ def test_two_behind_a_pool(kind):
         new, other = pool.get_attr("game_pid")
         assert new != games[0]
         assert other == games[1]
-    finally:
-        pool.close()
 
 
 class Attached(RealTimeEnv):
@@ -381,24 +378,18 @@ class Attached(RealTimeEnv):
 
 
 def test_a_pool_says_that_it_cannot_pause_a_game_that_it_has_not_started(env):
-    pool = SubprocSC2VecEnv([partial(Attached, env.game_pid)])
-    try:
+    with closing(SubprocSC2VecEnv([partial(Attached, env.game_pid)])) as pool:
         pool.reset()
         with pytest.raises(PauseError, match=rf"of Attached \(process {env.game_pid}\) runs on"):
             pool.pause()
         pool.step(np.array([STAY]))
-    finally:
-        pool.close()
 
 
 @pytest.mark.parametrize(
     ("learner", "callback"), [(PPO, PauseCallback), (AsyncPPO, lambda: None)], ids=["gate", "async"]
 )
 def test_learners(learner, callback):
-    pool = SubprocSC2VecEnv([Ticks])
-    try:
+    with closing(SubprocSC2VecEnv([Ticks])) as pool:
         model = learner("MlpPolicy", pool, n_steps=8, batch_size=8, n_epochs=1, device="cpu")
         model.learn(16, callback=callback())
         assert model.num_timesteps >= 16
-    finally:
-        pool.close()

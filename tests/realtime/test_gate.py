@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -320,8 +321,7 @@ def learner(env: Any) -> SlowLearner:
 
 @pytest.mark.parametrize("make_gate", [stopped, by_ticks])
 def test_no_tick_passes_in_the_updates_of_a_single_game(make_gate):
-    env = pausable(make_gate)
-    try:
+    with closing(pausable(make_gate)) as env:
         model = learner(env)
         model.game = env.unwrapped.game
         model.learn(3 * N_STEPS, callback=PauseCallback())
@@ -338,8 +338,6 @@ def test_no_tick_passes_in_the_updates_of_a_single_game(make_gate):
         env.reset()  # and so does a reset
         env.step(0)
         env.pause()
-    finally:
-        env.close()
     assert not psutil.Process().children()
 
 
@@ -398,8 +396,7 @@ class CountsTicks(LiveRealTimeEnv):
 )
 def test_a_pause_is_no_late_action_of_a_real_time_env(make_env, make_gate):
     game_env = make_env()
-    env = PausableEnv(game_env, make_gate(game_env.game))
-    try:
+    with closing(PausableEnv(game_env, make_gate(game_env.game))) as env:
         env.reset()
         env.step(0)
         env.pause()
@@ -408,24 +405,18 @@ def test_a_pause_is_no_late_action_of_a_real_time_env(make_env, make_gate):
         assert info["sc2pool.lost_periods"] == 0
         assert info["sc2pool.gap_s"] < LiveRealTimeEnv.period_s
         assert env.stats().count == 1
-    finally:
-        env.close()
 
 
 def test_several_games_are_paused_together():
-    env = DummyVecEnv([make_pausable] * 2)
-    try:
+    with closing(DummyVecEnv([make_pausable] * 2)) as env:
         model = learner(env)
         model.learn(2 * N_STEPS * 2, callback=PauseCallback())
         assert [stats.count for stats in env.env_method("stats")] == [1, 1]
         assert all(stats.paused_s >= UPDATE_S for stats in env.env_method("stats"))
-    finally:
-        env.close()
 
 
 def test_an_env_that_cannot_be_paused_is_a_config_error():
-    env = DummyVecEnv([LiveEnv])
-    try:
+    with closing(DummyVecEnv([LiveEnv])) as env:
         with pytest.raises(
             ConfigError, match=r"PausableEnv\(env, PauseGate\(pid\)\), got DummyVec"
         ):
@@ -433,8 +424,6 @@ def test_an_env_that_cannot_be_paused_is_a_config_error():
         actor = AsyncPPO("MlpPolicy", env, n_steps=8, batch_size=8, device="cpu")
         with pytest.raises(ConfigError, match="AsyncPPO plays while it learns"):
             actor.learn(8, callback=PauseCallback())
-    finally:
-        env.close()
 
 
 def test_close_closes_the_env_of_a_game_that_does_not_resume(start, soon):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import closing
 from functools import partial
 from statistics import median
 from typing import Any
@@ -99,17 +100,15 @@ def probe(settings: Settings, side: str, n: int) -> dict[str, Any]:
 
 def main(side: str, n: int, root: str) -> None:
     """Make one side, step it, and print its memory."""
-    made = {
+    make = {
         SB3_ENV: partial(empty_side, SB3, n, OBSERVATION_BYTES),
         POOL_ENV: partial(empty_side, POOL, n, OBSERVATION_BYTES),
-    }.get(side, partial(game_side, side, MAP, n, root))()
-    try:
+    }.get(side, partial(game_side, side, MAP, n, root))
+    with closing(make()) as made:
         made.prepare()
         for _ in range(STEPS):
             made.run(0.01)
         found = memory_by_role()
-    finally:
-        made.close()
     print(json.dumps({role: [vars(one) for one in sizes] for role, sizes in found.items()}))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any
 
 import cloudpickle
@@ -73,13 +73,10 @@ def test_pettingzoos_api_test(task, make, capsys):
 
 
 def test_pettingzoos_api_test_while_games_are_killed():
-    env = Killed("3m_duel", max_loops=400, config=OFTEN)
-    try:
+    with closing(Killed("3m_duel", max_loops=400, config=OFTEN)) as env:
         parallel_api_test(env, num_cycles=60)
         assert env.kills >= 1
         assert env.stats().faults == env.kills
-    finally:
-        env.close()
 
 
 def test_pettingzoos_seed_tests():
@@ -110,8 +107,7 @@ def test_a_team(make):
 
 def test_same_observations_as_smacs_interface(make):
     env = make("2s3z")
-    smac = StarCraft2Env("2s3z", seed=4)
-    try:
+    with closing(StarCraft2Env("2s3z", seed=4)) as smac:
         seen, _ = env.reset(seed=4)
         smac.reset()
         for _ in range(5):
@@ -124,8 +120,6 @@ def test_same_observations_as_smacs_interface(make):
             seen, rewards, *_ = env.step(actions)
             reward, *_ = smac.step(list(actions.values()))
             assert set(rewards.values()) == {reward}
-    finally:
-        smac.close()
 
 
 def test_a_match(make):

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import numpy as np
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.connectors.env_to_module import FlattenObservations
@@ -18,8 +20,7 @@ AGENTS = {"marine_0", "marine_1", "marine_2"}
 
 def plays_on_after_the_end() -> None:
     """Steps go through the wrapper, and all agents end together."""
-    env = ParallelPettingZooEnv(SC2ParallelEnv("3m", max_loops=80))
-    try:
+    with closing(ParallelPettingZooEnv(SC2ParallelEnv("3m", max_loops=80))) as env:
         for _ in range(2):
             seen, _ = env.reset(seed=1)
             assert set(seen) == AGENTS
@@ -33,8 +34,6 @@ def plays_on_after_the_end() -> None:
                 assert not terminated["__all__"]
                 steps += 1
             assert steps == 10
-    finally:
-        env.close()
 
 
 def learns() -> None:

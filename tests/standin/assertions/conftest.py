@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import select
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,16 +74,13 @@ def running(installation: Installation, folder: Path) -> Iterator[Running]:
     """A game process that ends with the block."""
     lease = PortLease.acquire()
     try:
-        process = GameProcess.spawn(installation, lease, folder)
-        try:
+        with closing(GameProcess.spawn(installation, lease, folder)) as process:
             game = Running(installation, process, lease)
             game.connect().close()
             game.wires.clear()
             yield game
             for wire in game.wires:
                 wire.socket.close()
-        finally:
-            process.close()
     finally:
         lease.release()
 
