@@ -205,13 +205,14 @@ def test_the_area_is_the_real_maps_and_the_end_at_its_time(offline, name):
     assert later.observation == ended.observation
 
 
+@pytest.mark.parametrize("seeds", [range(4), [None] * 4], ids=["given", "unset"])
 @pytest.mark.parametrize(
     "name",
     ["MoveToBeacon", "CollectMineralShards", "DefeatRoaches", "DefeatZerglingsAndBanelings"],
 )
-def test_seeds_differ(session_for, name):
+def test_seeds_differ(session_for, name, seeds):
     layouts = set()
-    for seed in range(4):
+    for seed in seeds:
         session = session_for()
         session.start(name, seed=seed)
         layouts.add(session.observe().SerializeToString())

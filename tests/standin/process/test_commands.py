@@ -171,6 +171,8 @@ def test_debug_values(offline):
     assert (zealot.health, zealot.shield) == (10, 7)
     assert zealot.energy == 0, "a zealot has none"
     assert offline.units(HIGH_TEMPLAR)[0].energy == 5
+    put("Energy", 1e30, templar)
+    assert offline.one(HIGH_TEMPLAR).energy == 200
     put("Life", 1e6)
     assert offline.units(ZEALOT)[0].health == 100
     put("Life", 0)

@@ -383,15 +383,6 @@ def test_interface_without_raw_or_score(offline):
     assert seen.player_common.player_id == 1
 
 
-def test_unset_random_seed_gives_different_games(session_for):
-    layouts = set()
-    for _ in range(3):
-        session = session_for()
-        session.start(seed=None)
-        layouts.add(session.observe().raw_data.SerializeToString())
-    assert len(layouts) == 3
-
-
 def test_a_defect_is_answered_not_silent(offline, capsys):
     offline.start()
     offline.state.game.world = None  # no request leads there

@@ -20,15 +20,6 @@ from tests.support.programs import run
 TIMEOUT_S = 20
 
 
-def test_ping_tells_that_this_is_the_standin(shared_game):
-    reply = shared_game.connect().ask(ping=sc_pb.RequestPing(), id=7)
-    assert reply.ping.game_version.startswith("standin")
-    assert reply.ping.base_build >= 75689
-    assert reply.ping.data_version
-    assert reply.id == 7
-    assert reply.status == sc_pb.launched
-
-
 def test_the_process_keeps_the_pid_of_the_script(shared_game):
     command_line = Path(f"/proc/{shared_game.process.pid}/cmdline").read_bytes()
     assert b"sc2standin" in command_line

@@ -388,42 +388,33 @@ def _can_place(session) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("own", "enemy"),
+    ("own", "enemy", "blocks"),
     [
-        (OVERLORD, TEMPLAR),
-        (OVERLORD, BURROWED_ROACH),
-        (FLYING_BARRACKS, BURROWED_MINE),
-        (OVERLORD, BURROWED_ZERGLING),
-        (ZEALOT, None),
-        (None, ZEALOT),
-        (None, DEPOT),
-        (None, TEMPLAR),
-        (None, BURROWED_ROACH),
+        (OVERLORD, TEMPLAR, False),
+        (OVERLORD, BURROWED_ROACH, False),
+        (FLYING_BARRACKS, BURROWED_MINE, False),
+        (OVERLORD, BURROWED_ZERGLING, False),
+        (ZEALOT, None, False),
+        (None, ZEALOT, False),
+        (None, DEPOT, False),
+        (None, TEMPLAR, False),
+        (None, BURROWED_ROACH, False),
+        (CENTER, None, True),
+        (SIEGED, None, True),
+        (OVERLORD, DEPOT, True),
+        (OVERLORD, LOWERED, True),
+        (OVERLORD, ZEALOT, True),
+        (OVERLORD, SIEGED, True),
+        (OVERLORD, CHANGELING, True),
+        (OBSERVER, TEMPLAR, True),
+        (OBSERVER, BURROWED_ROACH, True),
+        (OBSERVER, BURROWED_MINE, True),
     ],
 )
-def test_undetected_units_do_not_block(field, own, enemy):
+def test_detected_units_that_do_not_step_aside_block(field, own, enemy, blocks):
     field.create(*((kind, owner, *MIDDLE) for owner, kind in ((1, own), (2, enemy)) if kind))
-    assert _can_place(field) == [error_pb.Success]
-
-
-@pytest.mark.parametrize(
-    ("own", "enemy"),
-    [
-        (CENTER, None),
-        (SIEGED, None),
-        (OVERLORD, DEPOT),
-        (OVERLORD, LOWERED),
-        (OVERLORD, ZEALOT),
-        (OVERLORD, SIEGED),
-        (OVERLORD, CHANGELING),
-        (OBSERVER, TEMPLAR),
-        (OBSERVER, BURROWED_ROACH),
-        (OBSERVER, BURROWED_MINE),
-    ],
-)
-def test_seen_units_that_do_not_step_aside_block(field, own, enemy):
-    field.create(*((kind, owner, *MIDDLE) for owner, kind in ((1, own), (2, enemy)) if kind))
-    assert _can_place(field) == [error_pb.CantBuildLocationInvalid]
+    result = error_pb.CantBuildLocationInvalid if blocks else error_pb.Success
+    assert _can_place(field) == [result]
 
 
 def test_without_fog_only_what_is_detected_blocks(melee):

@@ -365,22 +365,19 @@ def test_idle_workers_and_structures_are_counted_in_seconds(offline):
 LOWERED, LAB_ALONE, FACTORY = 47, 5, 27
 MULE, HELLION, VIKING = 268, 53, 35
 REPAIR, REPAIR_SCV, REPAIR_MULE = 3685, 316, 78
-PLACE, BESIDE = (24.5, 45.5), (24.5, 42.0)
+BESIDE = (24.5, 42.0)
 
 
 @pytest.fixture
-def town(melee):
-    """Begins a melee alone, with money, idle SCVs, a barracks of half a life, and an SCV at it."""
+def damaged(town):
+    """Begins a melee alone, with money, a barracks of half a life, and one SCV, which is at it."""
 
     def begin(kind: int = BARRACKS, money: int = 1000):
-        session = melee(None)
-        world = session.state.game.world
-        for unit in world.owned_by(1):
-            if unit.type.id == SCV:
-                world.doomed.append(unit.tag)
-        session.create((SCV, 1, *BESIDE), (kind, 1, *PLACE))
+        session = town(kind, money=money)
+        session.kill(session.units(SCV))
+        session.create((SCV, 1, *BESIDE))
         session.step()
-        session.state.game.world.minerals = session.state.game.economy.vespene = money
+        session.state.game.world.minerals = money
         harm(session, session.one(kind), 0.5)
         return session
 
@@ -393,8 +390,8 @@ def harm(session, unit: raw_pb.Unit, share: float) -> None:
     living.life = living.type.life * share
 
 
-def test_a_structure_gets_its_life_back_for_a_quarter_of_its_cost(town):
-    session = town()
+def test_a_structure_gets_its_life_back_for_a_quarter_of_its_cost(damaged):
+    session = damaged()
     scv, barracks = session.one(SCV), session.one(BARRACKS)
     assert session.order(scv, REPAIR, target=barracks) == 1
     session.step()
@@ -411,8 +408,8 @@ def test_a_structure_gets_its_life_back_for_a_quarter_of_its_cost(town):
     assert session.money() == (1000 - 18, 1000)  # 150 · 0.25 · 0.5, for the share that was repaired
 
 
-def test_several_workers_add_up_and_gas_is_paid(town):
-    session = town(FACTORY)
+def test_several_workers_add_up_and_gas_is_paid(damaged):
+    session = damaged(FACTORY)
     session.create(*[(SCV, 1, *BESIDE)] * 3)
     session.order(session.units(SCV), REPAIR, target=session.one(FACTORY))
     session.step(100)
@@ -424,8 +421,8 @@ def test_several_workers_add_up_and_gas_is_paid(town):
     assert session.money() == (1000 - 18, 1000 - 12)
 
 
-def test_a_right_click_repairs_what_is_damaged(town):
-    session = town()
+def test_a_right_click_repairs_what_is_damaged(damaged):
+    session = damaged()
     scv, barracks = session.one(SCV), session.one(BARRACKS)
     session.order(scv, SMART, target=barracks)
     session.step()
@@ -438,8 +435,8 @@ def test_a_right_click_repairs_what_is_damaged(town):
     assert [order.ability_id for order in session.one(SCV).orders] == [MOVE]
 
 
-def test_a_worker_follows_a_unit_that_walks_and_one_that_flies(town):
-    session = town()
+def test_a_worker_follows_a_unit_that_walks_and_one_that_flies(damaged):
+    session = damaged()
     session.create((HELLION, 1, 30.0, 42.0), (VIKING, 1, 30.0, 50.0))
     for kind, life in ((HELLION, 90), (VIKING, 135)):
         scv, patient = session.one(SCV), session.one(kind)
@@ -456,8 +453,8 @@ def test_a_worker_follows_a_unit_that_walks_and_one_that_flies(town):
         assert not session.one(SCV).orders
 
 
-def test_a_worker_stops_when_its_patient_is_gone(town):
-    session = town()
+def test_a_worker_stops_when_its_patient_is_gone(damaged):
+    session = damaged()
     barracks = session.one(BARRACKS)
     session.order(session.units(SCV), REPAIR, target=barracks)
     session.step(100)
@@ -466,8 +463,8 @@ def test_a_worker_stops_when_its_patient_is_gone(town):
     assert not session.one(SCV).orders
 
 
-def test_repairs_end_with_the_money(town):
-    session = town(money=2)
+def test_repairs_end_with_the_money(damaged):
+    session = damaged(money=2)
     session.order(session.units(SCV), REPAIR, target=session.one(BARRACKS))
     session.step()
     step_until(session, lambda: not session.one(SCV).orders)
@@ -476,8 +473,8 @@ def test_repairs_end_with_the_money(town):
     assert session.one(BARRACKS).health == pytest.approx(580, abs=2)
 
 
-def test_a_queued_order_follows_a_repair(town):
-    session = town()
+def test_a_queued_order_follows_a_repair(damaged):
+    session = damaged()
     scv, barracks = session.one(SCV), session.one(BARRACKS)
     harm(session, barracks, 0.99)
     session.order(scv, REPAIR, target=barracks)
@@ -487,8 +484,8 @@ def test_a_queued_order_follows_a_repair(town):
     assert [order.ability_id for order in session.one(SCV).orders] == [MOVE]
 
 
-def test_targets_that_cannot_be_repaired(town):
-    session = town()
+def test_targets_that_cannot_be_repaired(damaged):
+    session = damaged()
     session.create((MARINE, 1, 28.0, 50.0), (HELLION, 2, 29.0, 50.0), (DEPOT, 1, 31.0, 50.0))
     scv = session.one(SCV)
     harm(session, session.one(MARINE), 0.5)
@@ -510,8 +507,8 @@ def test_targets_that_cannot_be_repaired(town):
     assert session.act(repair) == [error_pb.RequiresRepairTarget]
 
 
-def test_a_mule_repairs_too_and_the_query_lists_it(town):
-    session = town()
+def test_a_mule_repairs_too_and_the_query_lists_it(damaged):
+    session = damaged()
     session.create((MULE, 1, *BESIDE))
     for kind, ability in ((SCV, REPAIR_SCV), (MULE, REPAIR_MULE)):
         assert ability in abilities(session, session.one(kind))
@@ -525,8 +522,8 @@ def test_a_mule_repairs_too_and_the_query_lists_it(town):
 @pytest.mark.parametrize(
     ("kind", "build_loops"), [(ORBITAL, 1600), (LOWERED, 480), (LAB_ALONE, 400)]
 )
-def test_another_form_takes_as_long_as_the_first_one(town, kind, build_loops):
-    session = town(kind)
+def test_another_form_takes_as_long_as_the_first_one(damaged, kind, build_loops):
+    session = damaged(kind)
     session.order(session.units(SCV), REPAIR, target=session.one(kind))
     half = session.one(kind).health
     step_until(session, lambda: session.one(kind).health > half)

@@ -8,8 +8,6 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2standin.data.unit_types.files import TYPE_BY_ID
-from sc2standin.data.unit_types.kinds import hallucination_of
 from tests.standin.sessions import abilities, command, options, step_until
 
 ROACH, IMMORTAL, CANNON, HATCHERY, LARVA = 110, 83, 66, 86, 151
@@ -59,14 +57,6 @@ def test_other_types_than_units_are_refused(offline, unit_type):
     commands = [debug_pb.DebugCommand(create_unit=create)]
     reply = offline.ask(debug=sc_pb.RequestDebug(debug=commands))
     assert f"Unknown unit type {unit_type}" in reply.error[0]
-
-
-def test_energy_has_the_bounds_of_the_type(offline):
-    offline.arena((OVERSEER, 1, 20, 30), (MARINE, 1, 24, 30))
-    for unit_type, expected in ((OVERSEER, 200), (MARINE, 0)):
-        offline.set_value(offline.one(unit_type), "Energy", 1e30)
-        offline.step()
-        assert offline.units(unit_type)[0].energy == expected
 
 
 REAPER, ZEALOT, SENTRY = 49, 73, 77
@@ -250,15 +240,6 @@ def test_a_hallucination_looks_real_until_it_is_detected(offline):
     offline.kill(roach)
     offline.step(970)
     assert not offline.units(STALKER)
-
-
-def test_an_enemys_hallucination_is_known_where_it_is_detected(offline):
-    offline.arena((MARINE, 1, 40, 30), (SENTRY, 2, 41, 33))
-    game = offline.state.playing()
-    game.world.spawn(hallucination_of(TYPE_BY_ID[STALKER]), 2, [(44, 30)])
-    assert not offline.one(STALKER).is_hallucination
-    offline.create((OBSERVER, 1, 40, 28))
-    assert offline.one(STALKER).is_hallucination
 
 
 def test_an_effect_is_on_the_screen(offline):
