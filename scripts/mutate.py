@@ -29,23 +29,13 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("pool", "game", "envs", "tasks")
 TIER_S = 3600.0
 """The time limit of a tier; a mutation that hangs the tests counts as found."""
+_PAIRS: tuple[tuple[type[ast.AST], type[ast.AST]], ...] = (
+    *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot)),
+    *((ast.In, ast.NotIn), (ast.Add, ast.Sub), (ast.And, ast.Or)),
+)
 SWAPPED: dict[type[ast.AST], Any] = {
-    ast.Lt: ast.LtE(),
-    ast.LtE: ast.Lt(),
-    ast.Gt: ast.GtE(),
-    ast.GtE: ast.Gt(),
-    ast.Eq: ast.NotEq(),
-    ast.NotEq: ast.Eq(),
-    ast.Is: ast.IsNot(),
-    ast.IsNot: ast.Is(),
-    ast.In: ast.NotIn(),
-    ast.NotIn: ast.In(),
-    ast.Add: ast.Sub(),
-    ast.Sub: ast.Add(),
-    ast.Mult: ast.Add(),
-    ast.And: ast.Or(),
-    ast.Or: ast.And(),
-}
+    one: other() for pair in _PAIRS for one, other in (pair, pair[::-1])
+} | {ast.Mult: ast.Add()}
 
 
 @dataclass(frozen=True)

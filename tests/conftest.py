@@ -29,6 +29,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -219,6 +220,18 @@ def wait_for() -> WaitFor:
             time.sleep(0.005)
 
     return wait
+
+
+@pytest.fixture
+def begun(make_env: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes the pools that the folder's `make_env` makes, and begins their first episodes."""
+
+    def make(**options: Any) -> Any:
+        env = make_env(**options)
+        env.reset()
+        return env
+
+    return make
 
 
 @pytest.fixture(autouse=True)

@@ -185,19 +185,17 @@ def in_pool(folder: Path) -> Any:
     return VecMonitor(SubprocSC2VecEnv([partial(RecordedTux, folder)]))
 
 
-def play_ppo(folder: Path, seed: int, _: float) -> None:
+def play_ppo(folder: Path, seed: int, _: float, callback: Any = None) -> None:
     from stable_baselines3 import PPO  # noqa: PLC0415
-
-    PPO("MultiInputPolicy", in_pool(folder), seed=seed, **PPO_OPTIONS).learn(ENDLESS)
-
-
-def play_gate(folder: Path, seed: int, _: float) -> None:
-    from stable_baselines3 import PPO  # noqa: PLC0415
-
-    from sc2pool import PauseCallback  # noqa: PLC0415
 
     model = PPO("MultiInputPolicy", in_pool(folder), seed=seed, **PPO_OPTIONS)
-    model.learn(ENDLESS, callback=PauseCallback())
+    model.learn(ENDLESS, callback=callback)
+
+
+def play_gate(folder: Path, seed: int, minutes: float) -> None:
+    from sc2pool import PauseCallback  # noqa: PLC0415
+
+    play_ppo(folder, seed, minutes, PauseCallback())
 
 
 def play_async_ppo(folder: Path, seed: int, _: float) -> None:

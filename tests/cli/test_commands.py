@@ -278,16 +278,6 @@ def test_a_closed_pipe_ends_quietly(into_closed_pipe, argument, buffered):
     assert not re.search("Error|Traceback|Exception", done.stderr)
 
 
-@pytest.mark.parametrize("arguments", ["tasks", "tasks --json", "standin path"])
-@pytest.mark.parametrize("buffered", [True, False], ids=["buffered", "unbuffered"])
-def test_output_onto_a_full_disk_is_one_line(arguments, buffered):
-    env = {**os.environ, "PYTHONUNBUFFERED": "" if buffered else "1"}
-    with Path("/dev/full").open("w") as full:
-        streams = {"stdout": full, "stderr": subprocess.PIPE, "capture_output": False}
-        done = run(*COMMAND, *arguments.split(), **streams, env=env)
-    assert (done.returncode, done.stderr) == (1, "sc2pool: cannot write: No space left on device\n")
-
-
 LONG_COMMAND = """
 import sys
 from sc2pool.cli import main
@@ -297,12 +287,22 @@ sys.exit(main.main())
 """
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        (*COMMAND, "tasks"),
+        (*COMMAND, "tasks", "--json"),
+        (*COMMAND, "standin", "path"),
+        (sys.executable, "-c", LONG_COMMAND),
+    ],
+    ids=["tasks", "json", "path", "a command that the full disk does not end"],
+)
 @pytest.mark.parametrize("buffered", [True, False], ids=["buffered", "unbuffered"])
-def test_a_command_that_a_full_disk_does_not_end_tells_of_it_at_its_end(buffered):
+def test_output_onto_a_full_disk_is_one_line(words, buffered):
     env = {**os.environ, "PYTHONUNBUFFERED": "" if buffered else "1"}
     with Path("/dev/full").open("w") as full:
         streams = {"stdout": full, "stderr": subprocess.PIPE, "capture_output": False}
-        done = run(sys.executable, "-c", LONG_COMMAND, **streams, env=env)
+        done = run(*words, **streams, env=env)
     assert (done.returncode, done.stderr) == (1, "sc2pool: cannot write: No space left on device\n")
 
 

@@ -35,10 +35,13 @@ SHORT = Plan(resets=3, steps=10, watch_s=0.3, timeout_s=90)
 IMPATIENT = replace(SHORT, limits=Limits(step_s=0.5))
 """Limits for a game that hangs; other games get the time that a busy machine may need."""
 Doctor = Callable[..., tuple[int, str]]
+InProcess = Callable[..., tuple[int, str, str]]
+Installed = Callable[[str], Path]
+Examined = Callable[..., dict[str, Finding]]
 
 
 @pytest.fixture
-def doctor(in_process: Callable[..., tuple[int, str, str]]) -> Doctor:
+def doctor(in_process: InProcess) -> Doctor:
     """Runs `sc2pool doctor` in this process; its exit code, and its report."""
 
     def run(*arguments: object) -> tuple[int, str]:
@@ -50,7 +53,7 @@ def doctor(in_process: Callable[..., tuple[int, str, str]]) -> Doctor:
 
 
 @pytest.fixture
-def game_of(standin_dir: Path, tmp_path: Path) -> Callable[[str], Path]:
+def game_of(standin_dir: Path, tmp_path: Path) -> Installed:
     """Makes an installation with the stand-in's maps, whose executable is a shell script."""
 
     return lambda script: changed(
@@ -59,7 +62,7 @@ def game_of(standin_dir: Path, tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.fixture
-def fake_game(game_of: Callable[[str], Path]) -> Callable[..., Path]:
+def fake_game(game_of: Installed) -> Callable[..., Path]:
     """Makes an installation of the fake game, which behaves as asked."""
 
     def make(**behaviour: Any) -> Path:
@@ -71,7 +74,7 @@ def fake_game(game_of: Callable[[str], Path]) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def examined(fake_game: Callable[..., Path]) -> Callable[..., dict[str, Finding]]:
+def examined(fake_game: Callable[..., Path]) -> Examined:
     """Examines the fake game, which behaves as asked, in this process."""
 
     def look(plan: Plan = SHORT, **behaviour: Any) -> dict[str, Finding]:
@@ -104,7 +107,7 @@ def test_a_game_that_works(doctor: Doctor, standin_dir: Path) -> None:
 
 
 def test_a_game_with_every_reported_behaviour_can_be_used(
-    doctor: Doctor, tempered: Callable[[str], Path]
+    doctor: Doctor, tempered: Installed
 ) -> None:
     code, out = doctor("--quick", "--json", "--game", tempered("all"))
     report = json.loads(out)
@@ -131,9 +134,13 @@ def test_no_game_at_all(doctor: Doctor, tmp_path: Path, monkeypatch: pytest.Monk
     assert {"ok", "not possible"} >= {c["outcome"] for c in others if c["outcome"] != "differs"}
 
 
+def without_maps(game: Path, folder: Path) -> Path:
+    """A copy of an installation, without its maps."""
+    return shutil.copytree(game, folder / "Game", ignore=shutil.ignore_patterns("Maps"))
+
+
 def test_no_maps(doctor: Doctor, standin_dir: Path, tmp_path: Path) -> None:
-    root = tmp_path / "StarCraftII"
-    shutil.copytree(standin_dir, root, ignore=shutil.ignore_patterns("Maps"))
+    root = without_maps(standin_dir, tmp_path)
     code, out = doctor("--json", "--game", root)
     checks = {check["name"]: check for check in json.loads(out)["checks"]}
     belongs = root / "Maps" / "mini_games" / "MoveToBeacon.SC2Map"
@@ -154,7 +161,7 @@ def test_no_maps(doctor: Doctor, standin_dir: Path, tmp_path: Path) -> None:
     ids=["exits at once", "never listens", "gets no port"],
 )
 def test_a_game_that_does_not_come_up(
-    doctor: Doctor, script: str, timeout_s: int, told: list[str], game_of: Callable[[str], Path]
+    doctor: Doctor, script: str, timeout_s: int, told: list[str], game_of: Installed
 ) -> None:
     code, out = doctor("--quick", "--timeout", timeout_s, "--game", game_of(script))
     assert code == 1
@@ -163,7 +170,7 @@ def test_a_game_that_does_not_come_up(
     assert all(words in to_fix for words in told)
 
 
-def test_a_game_of_another_system(doctor: Doctor, game_of: Callable[[str], Path]) -> None:
+def test_a_game_of_another_system(doctor: Doctor, game_of: Installed) -> None:
     root = game_of("")
     (executable,) = root.glob("Versions/Base*/SC2_x64")
     executable.write_bytes(b"MZ\x90\0 no program of this system")
@@ -213,7 +220,7 @@ def test_sigterm_leaves_nothing(standin_dir: Path, run_temp: Path, wait_for: Any
     ids=str,
 )
 def test_a_game_that_breaks_in_between(
-    behaviour: dict[str, Any], check: str, told: str, examined: Callable[..., dict[str, Finding]]
+    behaviour: dict[str, Any], check: str, told: str, examined: Examined
 ) -> None:
     hangs = "stop" in behaviour.get("on_step", {}).values()
     findings = examined(IMPATIENT if hangs else SHORT, **behaviour)
@@ -276,7 +283,7 @@ def test_a_game_that_breaks_in_between(
 def test_a_game_that_behaves_otherwise(
     behaviour: dict[str, Any],
     expected: dict[str, str],
-    examined: Callable[..., dict[str, Finding]],
+    examined: Examined,
 ) -> None:
     findings = examined(**{"ends_at": 1000, **behaviour})
     for name, words in expected.items():
@@ -285,26 +292,20 @@ def test_a_game_that_behaves_otherwise(
 
 
 DIFFERS, OK = Grade.DIFFERS, Grade.OK
-Measure = Callable[..., tuple[dict[str, Finding], Settled]]
 
 
-@pytest.fixture
-def measure() -> Measure:
+def measure(game: Path, *names: str) -> tuple[dict[str, Finding], Settled]:
     """Makes measurements on an installation; the findings by check, and the settled facts."""
-
-    def make(game: Path, *names: str) -> tuple[dict[str, Finding], Settled]:
-        findings = Findings()
-        installation = probe_installation(str(game), findings)
-        assert installation is not None
-        mini = probe_maps(installation, tasks_by_map(), findings)
-        lab = Lab(installation, mini, findings, patient=False)
-        asyncio.run(diagnosis.measure(lab, names))
-        checks = [check for part in diagnosis.PARTS if part.name in names for check in part.checks]
-        found = findings.in_order(checks, "it was not measured at all")
-        by_name = {finding.check.name: finding for finding in found}
-        return by_name, diagnosis.settled_by(findings, Settled())
-
-    return make
+    findings = Findings()
+    installation = probe_installation(str(game), findings)
+    assert installation is not None
+    mini = probe_maps(installation, tasks_by_map(), findings)
+    lab = Lab(installation, mini, findings, patient=False)
+    asyncio.run(diagnosis.measure(lab, names))
+    checks = [check for part in diagnosis.PARTS if part.name in names for check in part.checks]
+    found = findings.in_order(checks, "it was not measured at all")
+    by_name = {finding.check.name: finding for finding in found}
+    return by_name, diagnosis.settled_by(findings, Settled())
 
 
 TEMPERS = [
@@ -336,9 +337,7 @@ SETTLED: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("found", TEMPERS, ids=lambda found: found[0])
-def test_a_temper_is_found(
-    found: tuple[str, str, str], measure: Measure, tempered: Callable[[str], Path]
-) -> None:
+def test_a_temper_is_found(found: tuple[str, str, str], tempered: Installed) -> None:
     temper, check, words = found
     findings, settled = measure(tempered(temper), check.split()[0])
     judgement = findings[check].judgement
@@ -361,9 +360,7 @@ NOT_MEASURED = {"D12", "D13", "D17", "D24"}
 
 
 @pytest.mark.parametrize("part", sorted({part.name for part in diagnosis.PARTS} - NOT_MEASURED))
-def test_a_kind_game_differs_in_nothing_else(
-    part: str, measure: Measure, tempered: Callable[[str], Path]
-) -> None:
+def test_a_kind_game_differs_in_nothing_else(part: str, tempered: Installed) -> None:
     findings, settled = measure(tempered("kind"), part)
     others = {name: f.judgement for name, f in findings.items() if f.judgement.outcome is not OK}
     # It plays the loops that it has missed.
@@ -373,9 +370,7 @@ def test_a_kind_game_differs_in_nothing_else(
     assert bool(settled.measured) == bool(facts)
 
 
-def test_a_map_that_ends_the_game_is_named(
-    measure: Measure, tempered: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_map_that_ends_the_game_is_named(tempered: Installed, tmp_path: Path) -> None:
     root = tmp_path / "StarCraftII"
     shutil.copytree(tempered("map-crash"), root)
     good = root / "Maps" / "mini_games" / "MoveToBeacon.SC2Map"
@@ -397,7 +392,6 @@ def test_a_map_that_ends_the_game_is_named(
 def test_a_game_that_hangs_or_ends_costs_one_measurement(
     does: str,
     told: str,
-    measure: Measure,
     fake_game: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -412,11 +406,8 @@ def test_a_game_that_hangs_or_ends_costs_one_measurement(
     assert findings["D26 ids"].judgement.outcome is OK
 
 
-def test_measurements_without_maps_say_so(
-    measure: Measure, standin_dir: Path, tmp_path: Path
-) -> None:
-    root = tmp_path / "StarCraftII"
-    shutil.copytree(standin_dir, root, ignore=shutil.ignore_patterns("Maps"))
+def test_measurements_without_maps_say_so(standin_dir: Path, tmp_path: Path) -> None:
+    root = without_maps(standin_dir, tmp_path)
     findings, settled = measure(root, *(part.name for part in diagnosis.PARTS))
     without = {
         name: finding.judgement.figure
@@ -439,7 +430,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_report_is_written_and_facts_are_shown(
-    in_process: Callable[..., tuple[int, str, str]],
+    in_process: InProcess,
     standin_dir: Path,
     tmp_path: Path,
     own_cache: None,
@@ -460,7 +451,7 @@ def test_the_report_is_written_and_facts_are_shown(
 
 
 def test_a_folder_that_may_not_be_written_to_is_said_first(
-    in_process: Callable[..., tuple[int, str, str]], standin_dir: Path, tmp_path: Path
+    in_process: InProcess, standin_dir: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
     code, printed, told = in_process(

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -34,18 +33,6 @@ def make_env(standin_dir: Path) -> Iterator[MakeEnv]:
     """Makes pools on the stand-in, and closes them."""
     with maker(SubprocSC2VecEnv, n=2, task=Saboteur, game=standin_dir, seed=SEED) as make:
         yield make
-
-
-@pytest.fixture
-def begun(make_env: MakeEnv) -> MakeEnv:
-    """The same, with the first episodes begun."""
-
-    def make(**options: Any) -> SubprocSC2VecEnv:
-        env = make_env(**options)
-        env.reset()
-        return env
-
-    return make
 
 
 @pytest.fixture(scope="session")

@@ -39,18 +39,6 @@ def make_env(freezing: Path) -> Iterator[MakeEnv]:
 
 
 @pytest.fixture
-def begun(make_env: MakeEnv) -> MakeEnv:
-    """Makes the same pools, and begins their first episodes."""
-
-    def make(**options: Any) -> SubprocSC2VecEnv:
-        env = make_env(**options)
-        env.reset()
-        return env
-
-    return make
-
-
-@pytest.fixture
 def no_thread_is_left() -> Iterator[None]:
     uninterrupted(lambda: None)  # this thread lives as long as the process
     before = set(threading.enumerate())

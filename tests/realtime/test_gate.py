@@ -242,9 +242,9 @@ def test_the_end_of_a_game_without_pid_is_a_pause_error(start, soon):
 
 
 def test_a_game_that_is_paused_by_key_outlives_its_trainer():
-    program = Path(__file__).parent / "programs" / "key_gate_trainer.py"
-    with Trainer(program) as trainer:
-        trainer.wait_for_stage("paused")
+    program = Path(__file__).parent / "programs" / "gate_trainer.py"
+    with Trainer(program, "by key") as trainer:
+        trainer.wait_for_stage("waiting")
         trainer.process.kill()
         trainer.process.wait()
         (game,) = trainer.children
