@@ -218,11 +218,11 @@ MUTE_GAME = Path(__file__).parent / "programs" / "mute_game.py"
 @pytest.fixture(scope="session")
 def mute(tempered: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An installation whose games fall silent at their end in real time."""
-
-    def run_mute(script: str) -> str:
-        return script.replace("-m sc2standin", str(MUTE_GAME))
-
-    return changed(tempered("kind"), tmp_path_factory.mktemp("mute") / "StarCraftII", run_mute)
+    return changed(
+        tempered("kind"),
+        tmp_path_factory.mktemp("mute") / "StarCraftII",
+        lambda script: script.replace("-m sc2standin", str(MUTE_GAME)),
+    )
 
 
 def play_to_the_end(env: Any) -> tuple[np.ndarray, list[dict[str, Any]], float]:

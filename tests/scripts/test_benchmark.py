@@ -29,7 +29,8 @@ from sc2pool.pool.machine import sweep
 from sc2pool.tasks.minigames.scores import PUBLISHED
 from tests.support.programs import run, start
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "benchmark.py"
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+SCRIPT = SCRIPTS / "benchmark.py"
 CASES = ["pool-only", "whole-stack", "game-cost"]
 POOLS = ["SubprocSC2VecEnv", "SubprocVecEnv", "AsyncVectorEnv", "bare shared memory"]
 STACKS = ["pool, Task", "pool, RLBotAI", "recipe", "bare wire"]
@@ -293,13 +294,12 @@ def test_every_task_is_played() -> None:
     assert {task for _, task in all_runs()} >= {*built_in, "3m", "MMM"}
 
 
-WALK = Path(__file__).parents[2] / "scripts" / "walk.py"
 PACKAGE = Path(sc2pool.__file__).parent
 
 
 def test_a_step_is_followed_in_the_trainer_and_in_a_worker(standin_dir):
     env = os.environ | {"SC2PATH": str(standin_dir), "PYTHONPATH": str(PACKAGE.parent)}
-    done = run(sys.executable, WALK, env=env)
+    done = run(sys.executable, SCRIPTS / "walk.py", env=env)
     assert done.returncode == 0, done.stderr
     trainer, worker = done.stdout.strip().split("\n\n")
     for table, first in ((trainer, "envs/sb3.py"), (worker, "tasks/minigames/move_to_beacon.py")):
@@ -309,9 +309,6 @@ def test_a_step_is_followed_in_the_trainer_and_in_a_worker(standin_dir):
         assert (n_files, n_calls) == (len(rows), sum(int(calls) for calls, _ in rows))
         assert rows[0][1] == first
         assert all((PACKAGE / file).is_file() for _, file in rows)
-
-
-LEARNING_CURVES = Path(__file__).parents[2] / "scripts" / "studies" / "learning_curves.py"
 
 
 def test_it_draws_seven_runs(tmp_path: Path) -> None:
@@ -324,7 +321,7 @@ def test_it_draws_seven_runs(tmp_path: Path) -> None:
         for number, fault in ((1, ""), (2, "hung"), (3, "")):
             log.add(EpisodeRow(240 * number, float(number), 240, 1.0, fault))
         log.close()
-    done = run(sys.executable, LEARNING_CURVES, tmp_path)
+    done = run(sys.executable, SCRIPTS / "studies" / "learning_curves.py", tmp_path)
     assert done.returncode == 0, done.stderr
     head, _, first, *others = done.stdout.splitlines()
     assert head == "| task | algorithm | env steps | random | last 32 episodes | scripted |"
@@ -334,13 +331,10 @@ def test_it_draws_seven_runs(tmp_path: Path) -> None:
         assert picture.width > picture.height > 500
 
 
-SCORES = Path(__file__).parents[2] / "scripts" / "studies" / "scores.py"
-
-
 @pytest.mark.standin("the bounds in its table are checked against its rules")
 def test_one_row(standin_dir):
     options = ["--game", standin_dir, "--task", "MoveToBeacon", "--episodes", "1"]
-    finished = run(sys.executable, SCORES, *options)
+    finished = run(sys.executable, SCRIPTS / "studies" / "scores.py", *options)
     assert finished.returncode == 0, finished.stderr
     header, separator, row, _, game = finished.stdout.splitlines()
     assert header.count("|") == separator.count("|") == row.count("|")
@@ -349,17 +343,15 @@ def test_one_row(standin_dir):
     assert game.startswith("Game standin")
 
 
-LIVE_GAME_TABLE = "scripts.studies.live_game_table"
-
-
 @pytest.mark.skipif(
     shutil.which("supertux2", path="/usr/games:/usr/bin") is None, reason="no SuperTux"
 )
 def test_a_table_of_learners_on_a_live_game(tmp_path, run_temp):
     """Two rows play for six seconds each. A third row's library is not installed."""
     options = ["--rows", "ppo", "gate", "rtgym", "--minutes", "0.1", "--seeds", "1"]
-    root = SCRIPT.parents[1]
-    words = (sys.executable, "-m", LIVE_GAME_TABLE, *options, "--out", tmp_path / "out")
+    root = SCRIPTS.parent
+    module = ("-m", "scripts.studies.live_game_table")
+    words = (sys.executable, *module, *options, "--out", tmp_path / "out")
     done = run(*words, cwd=root, env=os.environ | {"PYTHONPATH": str(root)}, timeout_s=500)
     assert done.returncode == 0, done.stderr
     sweep(run_temp)  # the rows' processes were killed; the next pool cleans up after them
@@ -375,7 +367,7 @@ def test_a_table_of_learners_on_a_live_game(tmp_path, run_temp):
 
 
 def test_returns_are_those_of_the_last_finished_episodes():
-    sys.path.insert(0, str(SCRIPT.parents[1]))
+    sys.path.insert(0, str(SCRIPTS.parent))
     from scripts.studies.live_game_table import Step, figures_of
 
     def episode(number: int, began_s: float, reward: float) -> list[Step]:

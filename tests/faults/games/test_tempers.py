@@ -21,7 +21,6 @@ from sc2pool.errors import ConfigError
 from sc2pool.platform import WINDOWS
 
 IDLE = np.zeros(1, np.int64)
-Tempered = Callable[[str], Path]
 
 
 def play(env: SubprocSC2VecEnv, episodes: int) -> list[float]:

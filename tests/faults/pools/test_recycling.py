@@ -215,11 +215,7 @@ N = 3
 @pytest.fixture
 def spared(make_env: MakeEnv) -> Callable[..., SubprocSC2VecEnv]:
     """Makes pools of three with spares; episodes are five steps long."""
-
-    def make(spares: int, task: type = Short, **options: Any) -> SubprocSC2VecEnv:
-        return make_env(n=N, task=task, spares=spares, **options)
-
-    return make
+    return lambda spares, task=Short: make_env(n=N, task=task, spares=spares)
 
 
 def strike_spares(env: SubprocSC2VecEnv, wait_for: Callable[..., None]) -> int:

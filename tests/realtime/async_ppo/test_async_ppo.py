@@ -16,7 +16,7 @@ import numpy as np
 import psutil
 import pytest
 import torch as th
-from async_callbacks import Raises, RaisesInterrupt, Recording, interrupt_at_every_line
+from async_callbacks import RaisesInterrupt, Recording, interrupt_at_every_line
 from async_models import (
     SMALL,
     Counting,
@@ -182,11 +182,6 @@ def test_learn_raises_the_exception_of_an_update(kind):
     assert model.num_timesteps == 2 * ROLLOUT
     if kind == "process":
         assert "in train" in str(raised.value.__cause__)
-
-
-def test_learn_raises_the_exception_of_a_callback():
-    with pytest.raises(LookupError, match="the callback has failed"):
-        model_of().learn(ROLLOUT, callback=Raises())
 
 
 def test_ctrl_c(monkeypatch):

@@ -76,23 +76,6 @@ def test_the_rollout_in_progress_is_followed_and_not_dropped():
     assert taken(store) == [6, 7, 8]
 
 
-def test_the_learner_waits_for_steps():
-    store = RolloutStore(N_STEPS)
-    feeding = threading.Thread(target=add, args=(store, range(4)))
-    feeding.start()
-    assert taken(store) == [0, 1, 2]
-    feeding.join()
-
-
-def test_rollouts_that_are_too_old_are_discarded_and_counted():
-    store = RolloutStore(N_STEPS)
-    add(store, range(3), version=0)
-    add(store, range(3, 5), version=1)
-    followed = store.follow(store.take(oldest_version=1))
-    assert [next(followed).observations, next(followed).observations] == [3, 4]
-    assert (store.stale_steps, store.dropped_steps) == (3, 0)
-
-
 def test_fresh_steps_after_stale_ones_are_kept(wait_for):
     store = RolloutStore(N_STEPS)
     add(store, range(5), version=0)
@@ -103,27 +86,6 @@ def test_fresh_steps_after_stale_ones_are_kept(wait_for):
     add(store, range(5, 8), version=1)
     learner.join()
     assert seen == [5, 6, 7]
-    assert store.dropped_steps == 0
-
-
-def test_with_game_waits_nothing_is_dropped(wait_for):
-    store = RolloutStore(N_STEPS, game_waits=True)
-    added: list[int] = []
-
-    def act() -> None:
-        for number in range(9):
-            store.add(step(number))
-            added.append(number)
-
-    acting = threading.Thread(target=act)
-    with store.learning:
-        acting.start()
-        assert taken(store) == [0, 1, 2]
-        assert taken(store) == [3, 4, 5]
-        wait_for(lambda: len(added) == 8)
-        assert acting.is_alive(), "the third rollout has not been taken"
-        assert taken(store) == [6, 7, 8]
-        acting.join()
     assert store.dropped_steps == 0
 
 

@@ -208,7 +208,10 @@ def test_the_area_is_the_real_maps_and_the_end_at_its_time(offline, name):
 @pytest.mark.parametrize("seeds", [range(4), [None] * 4], ids=["given", "unset"])
 @pytest.mark.parametrize(
     "name",
-    ["MoveToBeacon", "CollectMineralShards", "DefeatRoaches", "DefeatZerglingsAndBanelings"],
+    [
+        *("MoveToBeacon", "CollectMineralShards", "DefeatRoaches", "DefeatZerglingsAndBanelings"),
+        "SMAC_Maps/3m",
+    ],
 )
 def test_seeds_differ(session_for, name, seeds):
     layouts = set()

@@ -15,7 +15,6 @@ from random import Random
 import numpy as np
 import pytest
 from s2clientprotocol import debug_pb2 as debug_pb
-from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.abilities import OrderKind
@@ -288,23 +287,6 @@ def test_units_are_those_of_smacs_maps(offline):
         )
     )
     assert "Unknown unit type 4321" in answer.error[0]
-
-
-def test_stacked_units_part_and_a_seed_repeats(session_for):
-    def play() -> list[raw_pb.Unit]:
-        session = session_for()
-        begin(session, seed=3)
-        own = [(copy(session, "Zealot"), 1, 16, 16)] * 10
-        create(session, *own, *[(73, 2, 20, 20)] * 10)
-        session.step(40)
-        return list(session.observe().raw_data.units)
-
-    units = play()
-    places = {(unit.pos.x, unit.pos.y) for unit in units}
-    assert len(places) == len(units)
-    assert [unit.SerializeToString() for unit in units] == [
-        unit.SerializeToString() for unit in play()
-    ]
 
 
 SCRIPT = b"""
