@@ -67,7 +67,7 @@ def test_p07_the_installed_version_creates_a_melee_map(wire, local_map):
     assert reply.status == sc_pb.init_game
 
 
-def test_p08_p09_two_games_of_two_clients_on_a_map_that_was_saved(pair, game_installation):
+def test_p08_p09_s50_two_games_of_two_clients_on_a_map_that_was_saved(pair, game_installation):
     content = find_map(game_installation, FIELD).read_bytes()
     for wire in pair.wires:  # one after the other
         saved = wire.ask(save_map=sc_pb.RequestSaveMap(map_path=SAVED, map_data=content))
@@ -77,6 +77,9 @@ def test_p08_p09_two_games_of_two_clients_on_a_map_that_was_saved(pair, game_ins
         for loop in range(1, 10):
             pair.step(1)
             assert [seen.observation.game_loop for seen in pair.observe()] == [loop, loop]
+        for _ in range(10):
+            pair.step(50)
+        assert [seen.observation.game_loop for seen in pair.observe()] == [509, 509]
         ids = [seen.observation.player_common.player_id for seen in pair.observe()]
         assert ids == [1, 2]
         left = pair.ask(leave_game=LEAVE)
@@ -201,14 +204,3 @@ def test_s48_a_process_crashes_or_hangs_if_it_is_asked_to(own_game, test):
         kinds.append(wire.reply().WhichOneof("response"))  # the debug request may be answered
     assert "ping" not in kinds
     assert own_game.process.exit_code() is None
-
-
-def test_s50_a_saved_map_is_played_by_its_name_for_500_loops(pair, game_installation):
-    content = find_map(game_installation, FIELD).read_bytes()
-    request = sc_pb.RequestSaveMap(map_path=SAVED, map_data=content)
-    for wire in pair.wires:
-        assert not wire.ask(save_map=request).save_map.HasField("error")
-    pair.begin(sc_pb.LocalMap(map_path=SAVED))
-    for _ in range(10):
-        pair.step(50)
-    assert [seen.observation.game_loop for seen in pair.observe()] == [500, 500]

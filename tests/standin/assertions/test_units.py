@@ -37,22 +37,20 @@ def test_p13_p14_units_are_created_killed_and_hurt_after_two_loops(field):
 
 def test_p19_an_action_of_two_clients_takes_effect_after_two_loops(begin_duel, pair: Pair):
     host, _ = begin_duel()
-    host.spawn(*units(("Marine", 1, 44, 48)))
+    host.spawn(*units(("Marine", 1, 44, 48), ("Marine", 2, 40, 48)))
     pair.step(4)
     loop = host.observe().game_loop
-    marines = of(host, "Marine")
-    host.order(marines, MOVE, (40, 48))
-    pair.step(1)
-    seen = host.observed()
-    assert [one for one in seen.actions if one.HasField("action_raw")] == []
-    pair.step(1)
-    seen = host.observed()
-    raw = [one for one in seen.actions if one.HasField("action_raw")]
-    assert len(raw) >= 1
-    assert {one.game_loop for one in raw} == {loop + 1}
-    assert not seen.action_errors
-    (marine,) = of(host, "Marine")
-    assert [order.ability_id for order in marine.orders] == [MOVE]
+    for player, wire in enumerate(pair.wires, 1):
+        wire.order(of(wire, "Marine", player), MOVE, (42, 52))
+    for passed in (1, 2):
+        pair.step(1)
+        for player, wire in enumerate(pair.wires, 1):
+            seen = wire.observed()
+            raw = [one for one in seen.actions if one.HasField("action_raw")]
+            assert {one.game_loop for one in raw} == ({loop + 1} if passed == 2 else set())
+            assert not seen.action_errors
+            (marine,) = of(wire, "Marine", player)
+            assert [order.ability_id for order in marine.orders] == [MOVE] * (passed == 2)
 
 
 class TestPlaces:

@@ -130,21 +130,6 @@ def test_a_step_is_answered_when_both_have_asked_for_its_loops(pair):
     assert guest.reply().step.simulation_loop == 8
 
 
-def test_commands_take_effect_after_two_loops(pair):
-    pair.begin()
-    seen = pair.observe()
-    for player, wire in enumerate(pair.wires, 1):
-        assert wire.order(units_of(seen[player - 1], player), MOVE, (16, 16)) == 1
-    for loop in (1, 2):
-        pair.step(1)
-        for player, now in enumerate(pair.observe(), 1):
-            before, after = (units_of(one, player) for one in (seen[player - 1], now))
-            moved = [(u.pos.x, u.pos.y) for u in before] != [(u.pos.x, u.pos.y) for u in after]
-            assert moved == (loop == 2)
-            assert [done.game_loop for done in now.actions] == [1] * (loop == 2)
-            assert all(bool(u.orders) == (loop == 2) for u in after)
-
-
 def test_each_sees_its_own_fog_and_commands_its_own_units(pair):
     pair.begin(local_map())
     first, second = pair.observe()

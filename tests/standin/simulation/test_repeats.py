@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import subprocess
 import sys
 
 import numpy as np
@@ -22,6 +21,7 @@ from sc2standin.simulation.units import way_to
 from sc2standin.simulation.world import World
 from tests.standin.maps.test_smac import begin as begin_smac
 from tests.standin.sessions import OfflineSession, cheat, place_of
+from tests.support.programs import run
 
 LOOPS = 240
 SCV, MARINE, ROACH, OBSERVER, TEMPLAR, TUMOR, INFESTOR = 45, 48, 110, 82, 76, 87, 111
@@ -254,9 +254,7 @@ def test_the_compiled_loop_knows_no_other_units():
 def test_it_is_left_out_if_it_is_asked_for():
     told = "from sc2standin.simulation.fights import pairs; print(pairs.Compiled)"
     environment = os.environ | {"SC2POOL_PURE": "1"}
-    command = [sys.executable, "-c", told]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "None\n"
+    assert run(sys.executable, "-c", told, env=environment).stdout == "None\n"
 
 
 @pytest.mark.parametrize("count", [3, 40])

@@ -146,17 +146,18 @@ def test_a_site_lets_its_worker_go(town):
     assert session.order(session.one(BUNKER), HALT) == error_pb.CantFindCancelOrder
 
 
-@pytest.mark.parametrize("both", [False, True])
-def test_an_add_on_is_cancelled_by_itself(town, both):
+@pytest.mark.parametrize("named", [[TECH_LAB], [BARRACKS], [TECH_LAB, BARRACKS]])
+def test_an_add_on_is_cancelled_by_itself_or_its_structure(town, named):
     session = town(BARRACKS)
     before = saved(session)
     session.order(session.one(BARRACKS), BUILD_TECH_LAB)
     session.step(10)
-    (lab,) = session.units(TECH_LAB)
-    session.order([lab, session.one(BARRACKS)] if both else lab, CANCEL)
+    assert session.order([session.one(one) for one in named], CANCEL) == 1
     session.step(2)
     assert not session.units(TECH_LAB)
-    assert not session.one(BARRACKS).orders
+    barracks = session.one(BARRACKS)
+    assert not barracks.orders
+    assert not barracks.HasField("add_on_tag")
     minerals, vespene = saved(session)
     assert (minerals, vespene) == (before[0] - 50 + 37, before[1] - 25 + 18)
 

@@ -198,22 +198,17 @@ def test_icons_of_the_panel_select_among_the_selected(arena):
 
 
 def test_a_click_commands_the_selected_units(arena):
-    session = arena((MARINE, 1, *A), (MARINE, 1, *B))
-    results = session.act(at(A), order(GENERAL_MOVE, C), order(GENERAL_MOVE, B, queued=True))
-    assert results == [SUCCESS] * 3
+    enemy = (32.0, 41.0)
+    session = arena((MARINE, 1, *A), (MARINE, 1, *B), (ROACH, 2, *enemy))
+    follow, attack = order(GENERAL_MOVE, B, queued=True), order(GENERAL_ATTACK, enemy, queued=True)
+    assert session.act(at(A), order(GENERAL_MOVE, C), follow, attack) == [SUCCESS] * 4
     session.step()
     first, second = session.units(MARINE)
-    assert [one.ability_id for one in first.orders] == [MOVE, MOVE] and not second.orders
+    assert [one.ability_id for one in first.orders] == [MOVE, MOVE, ATTACK] and not second.orders
     goal = first.orders[0].target_world_space_pos
     assert abs(goal.x - C[0]) < 0.3 and abs(goal.y - C[1]) < 0.3
     assert first.orders[1].target_unit_tag == second.tag, "a unit that is clicked is the target"
-
-
-def test_a_click_on_an_enemy_attacks_it(arena):
-    session = arena((MARINE, 1, *A), (ROACH, 2, 32.0, 41.0))
-    session.act(army(), order(GENERAL_ATTACK, (32.0, 41.0)))
-    session.step()
-    assert session.units(MARINE)[0].orders[0].target_unit_tag == session.units(ROACH)[0].tag
+    assert first.orders[2].target_unit_tag == session.one(ROACH).tag
 
 
 def test_a_click_on_the_minimap_commands_too(arena):
