@@ -195,22 +195,20 @@ def test_install_passes_its_choices_on(
     assert added == (after_stop == "freeze")
 
 
-def test_install_of_an_unknown_temper_says_so_in_a_line(
-    tmp_path: Path, in_process: InProcess
-) -> None:
-    code, _, complaints = in_process("standin", "install", tmp_path / "game", "--temper", "gentle")
-    assert code == 2
-    assert complaints.startswith("sc2standin: argument --temper: no temper 'gentle'; there are ")
-    assert complaints.count("\n") == 1
-
-
-def test_install_leaves_a_folder_with_other_files_alone(
-    tmp_path: Path, in_process: InProcess
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ([], "thesis.tex"),
+        (["--temper", "gentle"], "argument --temper: no temper 'gentle'; there are "),
+    ],
+)
+def test_install_refuses_in_a_line(
+    options: list[str], told: str, tmp_path: Path, in_process: InProcess
 ) -> None:
     (tmp_path / "thesis.tex").touch()
-    code, _, complaints = in_process("standin", "install", tmp_path)
-    assert code == 2
-    assert "thesis.tex" in complaints
+    code, _, complaints = in_process("standin", "install", tmp_path, *options)
+    assert (code, complaints.count("\n")) == (2, 1)
+    assert told in complaints
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 

@@ -83,17 +83,13 @@ def test_an_actor_killed_at_rest_shows_at_the_next_step_or_reset(case):
 
 
 def test_an_actor_that_keeps_dying_is_a_crash_loop(case):
-    found = case("crash_loop")
-    assert found["error"]["type"] == "CrashLoopError"
-    assert "1 failures of one env in 60 s" in found["error"]["text"]
-    assert found["then"]["type"] == "ClosedError"
-    assert found["left_s"] >= 0, "the games of the other node end, too"
-
-
-def test_statistics_outlive_the_only_actor(case):
-    found = case("crash_loop_of_the_only_actor")
-    assert found["error"]["type"] == "CrashLoopError"
-    assert (found["faults"], found["launches"]) == (1, 1)
+    for name in ("crash_loop", "crash_loop_of_the_only_actor"):
+        found = case(name)
+        assert found["error"]["type"] == "CrashLoopError"
+        assert "1 failures of one env in 60 s" in found["error"]["text"]
+        assert found["then"]["type"] == "ClosedError"
+        assert found["left_s"] >= 0, "the games of the other node end, too"
+    assert (found["faults"], found["launches"]) == (1, 1), "statistics outlive the only actor"
 
 
 def test_after_ray_was_shut_down_the_env_is_closed_and_connects_to_nothing(case):

@@ -46,7 +46,7 @@ def make(**keywords: Any) -> RaySC2VecEnv:
 
 def steps_and_calls() -> dict[str, Any]:
     env = make(seed=7)
-    try:
+    with closing(env), closing(env):
         firsts = {row.tobytes() for _ in range(2) for row in env.reset()}
         env.step(np.zeros(N, np.int64))
         env.set_attr("step_mul", 4, indices=[1, 3])
@@ -61,9 +61,6 @@ def steps_and_calls() -> dict[str, Any]:
             "version": stats.game_version,
             "free": ray.available_resources().get(GAME_RESOURCE, 0.0),
         }
-    finally:
-        env.close()
-        env.close()
 
 
 def contract() -> dict[str, Any]:
@@ -154,22 +151,20 @@ def actor_killed_at_rest() -> dict[str, Any]:
         }
 
 
-def crash_loop() -> dict[str, Any]:
-    with closing(make(config=PoolConfig(restart=RestartPolicy(per_env=0)))) as env:
+def crash_loop(n: int = N) -> dict[str, Any]:
+    with closing(make(n=n, config=PoolConfig(restart=RestartPolicy(per_env=0)))) as env:
         env.reset()
         actor_of(env, 0).kill()
-        error = error_of(lambda: env.step(np.zeros(N, np.int64)))
+        error = error_of(lambda: env.step(np.zeros(n, np.int64)))
+        stats = env.stats()
         left_s = wait(lambda: not games_of(GAME), 30.0)
-        return {"error": error, "then": error_of(env.reset), "left_s": left_s}
+        then = error_of(env.reset)
+    told = {"error": error, "then": then, "left_s": left_s}
+    return told | {"faults": stats.faults, "launches": stats.launches}
 
 
 def crash_loop_of_the_only_actor() -> dict[str, Any]:
-    with closing(make(n=1, config=PoolConfig(restart=RestartPolicy(per_env=0)))) as env:
-        env.reset()
-        actor_of(env, 0).kill()
-        error = error_of(lambda: env.step(np.zeros(1, np.int64)))
-        stats = env.stats()
-        return {"error": error, "faults": stats.faults, "launches": stats.launches}
+    return crash_loop(1)
 
 
 def node_lost_for_good() -> dict[str, Any]:
@@ -194,14 +189,13 @@ def node_lost_for_good() -> dict[str, Any]:
 
 
 def node_returns() -> dict[str, Any]:
-    env = make()
     brought: list[Any] = []
 
     def step() -> None:
         brought.append((env.step(np.zeros(N, np.int64)), time.monotonic()))
 
     stepping = threading.Thread(target=step)
-    try:
+    with closing(make()) as env:
         env.reset()
         games = {row.pid for row in env.stats().instances}
         NODES.kill_second()
@@ -220,8 +214,6 @@ def node_returns() -> dict[str, Any]:
             "then": then,
             "after_return_s": plays_s - returned_s,
         }
-    finally:
-        env.close()
 
 
 def driver_killed() -> dict[str, Any]:

@@ -95,16 +95,6 @@ def test_a_late_action_is_counted(env):
     assert info["sc2pool.gap_s"] == pytest.approx(env.gap_s)
 
 
-@BOTH
-@pytest.mark.timing
-def test_a_pause_by_a_gate_is_not_counted(env):
-    with PauseGate(env.game_pid) as gate:
-        step(env)
-        with gate.pausing():
-            time.sleep(PAUSE_S)
-        assert step(env)["sc2pool.gap_s"] < PAUSE_S / 2
-
-
 @pytest.mark.timing
 def test_time_before_a_pause_is_counted(env):
     with PauseGate(env.game_pid) as gate:
@@ -147,18 +137,6 @@ def test_the_end_of_a_game_is_a_fault_with_its_exit_code(env):
     assert env.game.wait(60) == 3  # its owner can still read the exit code
     with pytest.raises(ResetNeeded):
         step(env)
-
-
-@BOTH
-def test_a_game_that_dies_in_a_pause(env, wait_for):
-    with (
-        PauseGate(env.game_pid) as gate,
-        pytest.raises(GameFault, match="has ended in a pause"),
-        gate.pausing(),
-    ):
-        env.game.kill()
-        wait_for(lambda: psutil.Process(env.game_pid).status() == psutil.STATUS_ZOMBIE)
-    assert "it ended: signal SIGKILL" in step_until_fault(env).detail
 
 
 def test_a_game_of_another_parent_ends_with_an_unknown_code(env):

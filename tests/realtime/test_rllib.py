@@ -25,14 +25,19 @@ def report(python_with_ray: str, freezing: Path) -> Report:
 
 @pytest.mark.standin("its games do not catch up after a pause")
 @pytest.mark.timeout(TIMEOUT_S + 30)
-def test_no_loop_passes_in_updates_with_envs_in_the_algorithms_process(report):
-    result = report()["in this process"]
-    assert result["games in updates"] == [["stopped"]] * 4, "before and after each of two updates"
-    assert result["steps"] == 16, "four fragments, one update after two of them"
+@pytest.mark.parametrize(
+    ("envs", "games", "counted"),
+    [
+        ("in this process", 1, 1),  # the last pause has not ended and does not count
+        ("in another process", 2, 2),
+    ],
+)
+def test_no_loop_passes_in_updates(report, envs, games, counted):
+    result = report()[envs]
+    assert result["games in updates"] == [["stopped"] * games] * 4, "before and after each of two"
+    assert result["steps"] == 16 * games, "four fragments, one update after two of them"
     assert result["pause"]["loops_passed"] == 0
-    assert result["pause"]["paused_s"] >= UPDATE_S, (
-        "the last pause has not ended and does not count"
-    )
+    assert result["pause"]["paused_s"] >= counted * UPDATE_S
 
 
 @pytest.mark.timeout(TIMEOUT_S + 30)
@@ -43,16 +48,6 @@ def test_a_single_game_is_paused_by_its_key(report):
     assert result["pause"]["loops_passed"] == 0
     assert result["pause"]["paused_s"] >= UPDATE_S
     assert result["ended"], "with the algorithm"
-
-
-@pytest.mark.standin("its games do not catch up after a pause")
-@pytest.mark.timeout(TIMEOUT_S + 30)
-def test_no_loop_passes_in_updates_with_an_env_runner_process(report):
-    result = report()["in another process"]
-    assert result["games in updates"] == [["stopped"] * 2] * 4
-    assert result["steps"] == 32
-    assert result["pause"]["loops_passed"] == 0
-    assert result["pause"]["paused_s"] >= 2 * UPDATE_S
 
 
 @pytest.mark.standin("its games do not catch up after a pause")
@@ -115,21 +110,12 @@ SAMPLE_TIMEOUT_S = 60.0
 """RLlib's default: 1,344 game loops."""
 
 
-def test_games_of_an_env_runner_play_in_parallel():
-    assert Fragment(steps=4000 // 8, envs=8, step_mul=8).minimum_s == pytest.approx(
-        178.57, abs=0.01
-    )
-
-
 @pytest.mark.parametrize(("longest", "step_mul"), [(167, 8), (1343, 1), (9, 140)])
 def test_the_longest_fragment_within_the_timeout(longest, step_mul):
     check_fragment(Fragment(longest, 1, step_mul), SAMPLE_TIMEOUT_S)
     with pytest.raises(SampleTimeoutError, match=f"expected at most {longest} steps"):
         check_fragment(Fragment(longest + 1, 1, step_mul), SAMPLE_TIMEOUT_S)
-
-
-def test_without_timeout_any_fragment_is_allowed():
-    check_fragment(Fragment(10**6, 1, 8), None)
+    check_fragment(Fragment(longest + 1, 1, step_mul), None)  # no timeout
 
 
 def test_the_error_names_the_fragment_and_the_timeout():
