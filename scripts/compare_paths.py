@@ -92,24 +92,22 @@ def damaged_fields(payload: bytes, rng: Rng) -> bytes:
         fields[at] = number, wire_type, damaged_fields(content, rng)
     else:
         change = rng.choice((_drop, _repeat, _swap, _add, _renumber, _refill, _refill))
-        change(fields, rng)
+        if fields or change is _add:
+            change(fields, rng)
     return b"".join(field_bytes(*field) for field in fields)
 
 
 def _drop(fields: list[Any], rng: Rng) -> None:
-    if fields:
-        del fields[rng.randrange(len(fields))]
+    del fields[rng.randrange(len(fields))]
 
 
 def _repeat(fields: list[Any], rng: Rng) -> None:
-    if fields:
-        fields.insert(rng.randrange(len(fields) + 1), rng.choice(fields))
+    fields.insert(rng.randrange(len(fields) + 1), rng.choice(fields))
 
 
 def _swap(fields: list[Any], rng: Rng) -> None:
-    if fields:
-        one, other = rng.randrange(len(fields)), rng.randrange(len(fields))
-        fields[one], fields[other] = fields[other], fields[one]
+    one, other = rng.randrange(len(fields)), rng.randrange(len(fields))
+    fields[one], fields[other] = fields[other], fields[one]
 
 
 def _add(fields: list[Any], rng: Rng) -> None:
@@ -120,16 +118,14 @@ def _add(fields: list[Any], rng: Rng) -> None:
 
 
 def _renumber(fields: list[Any], rng: Rng) -> None:
-    if fields:
-        at = rng.randrange(len(fields))
-        fields[at] = (rng.choice(FIELDS), *fields[at][1:])
+    at = rng.randrange(len(fields))
+    fields[at] = (rng.choice(FIELDS), *fields[at][1:])
 
 
 def _refill(fields: list[Any], rng: Rng) -> None:
-    if fields:
-        at = rng.randrange(len(fields))
-        number, wire_type, _ = fields[at]
-        fields[at] = number, wire_type, _any(wire_type, rng)
+    at = rng.randrange(len(fields))
+    number, wire_type, _ = fields[at]
+    fields[at] = number, wire_type, _any(wire_type, rng)
 
 
 def _any(wire_type: int, rng: Rng) -> Content:

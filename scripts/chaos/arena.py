@@ -167,17 +167,11 @@ class Arena:
 
     def reset(self) -> None:
         """Reset the env, or make a new one."""
-        if self.adapter is None:
-            self.open()
-        else:
-            self._call("reset", self.adapter.reset)
+        self._call("reset")
 
     def step(self) -> None:
         """Step the env, or make a new one."""
-        if self.adapter is None:
-            self.open()
-        else:
-            self._call("step", self.adapter.step)
+        self._call("step")
 
     def close(self) -> None:
         """Close the env, and compare its fault events with the marks in its transitions."""
@@ -266,10 +260,13 @@ class Arena:
         except Exception:
             self.problems.append(f"a step after an interrupt: {traceback.format_exc()}")
 
-    def _call(self, what: str, call: Callable[[], list[Record]]) -> None:
+    def _call(self, what: str) -> None:
+        if self.adapter is None:
+            self.open()
+            return
         try:
             with bounded():
-                records = call()
+                records = getattr(self.adapter, what)()
         except Exception as error:
             self._judge(f"the {what}", error)
         else:
