@@ -176,9 +176,11 @@ def test_files_that_cannot_be_made_after_the_game(play, tmp_path):
 
 
 def test_sigterm_leaves_no_file(standin_dir, tmp_path):
-    video = tmp_path / "a.mp4"
-    command = (*COMMAND, "play", "3m", "--video", video, "--game", standin_dir)
-    env = os.environ | {"TMPDIR": str(tmp_path)}
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    command = (*COMMAND, "play", "3m", "--video", folder / "a.mp4", "--game", standin_dir)
+    # torch makes a folder of its own when it is imported.
+    env = os.environ | {"TMPDIR": str(folder), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "torch")}
     process = start(*command, "--episodes", "1000", stderr=None, env=env)
     assert process.stdout is not None
     for line in process.stdout:
@@ -186,7 +188,7 @@ def test_sigterm_leaves_no_file(standin_dir, tmp_path):
             break
     process.terminate()
     assert process.wait(100) == 143
-    assert [path.name for path in tmp_path.iterdir()] in ([], ["a.mp4"])
+    assert [path.name for path in folder.iterdir()] in ([], ["a.mp4"])
 
 
 def test_teams_on_several_games(standin_dir):
