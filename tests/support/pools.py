@@ -12,3 +12,9 @@ def maker(kind: Callable[..., Any], **defaults: Any) -> Iterator[Callable[..., A
     """A function that makes envs of a class, with these keywords unless others are given."""
     with ExitStack() as made:
         yield lambda **given: made.enter_context(closing(kind(**(defaults | given))))
+
+
+def begun(env: Any) -> Any:
+    """The env itself, at the beginning of an episode."""
+    env.reset()
+    return env

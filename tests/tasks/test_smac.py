@@ -31,6 +31,7 @@ from sc2pool.tasks.teams.scenarios import SCENARIOS, Rules
 from sc2pool.tasks.teams.scripted import EAST, choose
 from sc2pool.tasks.teams.smacv2 import EXAMPLE_RULES, example_config, smacv2_task
 from tests.matches.playing import RecordedRows, new_player
+from tests.support.pools import begun
 
 LONG = {"25m", "27m_vs_30m", "bane_vs_bane", "2c_vs_64zg"}
 """Scenarios with many units, of which the test plays only a few steps."""
@@ -129,8 +130,7 @@ def test_a_battle_that_smacs_scripted_player_wins(smac, tmp_path):
 
 
 def test_the_last_info_of_each_agent_tells_who_has_won(vec):
-    env = vec(smac_task("2s3z", Rules(heuristic_ai=True)), seed=2)
-    env.reset()
+    env = begun(vec(smac_task("2s3z", Rules(heuristic_ai=True)), seed=2))
     over = [False]
     while not all(over):
         _, _, over, infos = env.step([0] * 5)
@@ -140,8 +140,7 @@ def test_the_last_info_of_each_agent_tells_who_has_won(vec):
 
 
 def test_the_time_limit(smac):
-    env = smac("2s_vs_1sc", seed=1, continuing_episode=True)
-    env.reset()
+    env = begun(smac("2s_vs_1sc", seed=1, continuing_episode=True))
     for step in range(1, env.episode_limit + 1):
         reward, terminated, info = env.step([1, 1])
         assert (reward, terminated) == (0, step == env.episode_limit)
@@ -163,8 +162,7 @@ def test_options_of_smac_without_effect_take_any_value(smac):
 
 
 def test_an_action_of_one_element_is_taken_in_any_shape(smac):
-    env = smac("3m", seed=1)
-    env.reset()
+    env = begun(smac("3m", seed=1))
     moves = [2, 3, 4]
     column = np.array(moves)[:, np.newaxis]
     for actions in (column, column.tolist(), list(column), column.astype(np.float32)):
@@ -242,8 +240,7 @@ def test_a_scenario_may_have_types_of_the_users_own():
 
 
 def test_a_killed_game_ends_the_battle_and_no_more(smac):
-    env = smac("3m", seed=1)
-    env.reset()
+    env = begun(smac("3m", seed=1))
     env.step([1, 1, 1])
     (instance,) = env._launched().stats().instances
     os.kill(instance.pid, signal.SIGKILL)
@@ -297,8 +294,7 @@ class Two(TeamTask):
 
 
 def test_every_agent_gets_its_own_observation_and_the_teams_info(vec):
-    env = vec(Two)
-    env.reset()
+    env = begun(vec(Two))
     seen, _, _, infos = env.step(np.array([1, 2]))
     assert seen.tolist() == [[0.5], [1.0]]
     assert [info["steps"] for info in infos] == [2, 2]
@@ -363,8 +359,7 @@ def test_smacv2s_loop_with_the_arguments_of_its_examples(smac, map_name):
 def test_the_same_seed_is_the_same_battle(smac):
     battles = []
     for _ in range(2):
-        env = smac("protoss_10_vs_11", seed=5)
-        env.reset()
+        env = begun(smac("protoss_10_vs_11", seed=5))
         rng = np.random.default_rng(2)
         states = [env.get_state().tobytes()]
         for _ in range(6):
@@ -378,8 +373,7 @@ def test_rewards_are_scaled_by_the_first_battle(smac, vec):
     env = smac("zerg_5_vs_5", seed=4, heuristic_ai=True)
     # The same battles, each with a scale of its own.
     task = smacv2_task("zerg_5_vs_5", rules=replace(EXAMPLE_RULES, heuristic_ai=True))
-    rows = vec(task, seed=4)
-    rows.reset()
+    rows = begun(vec(task, seed=4))
     ratios = []
     for _ in range(3):
         env.reset()

@@ -15,6 +15,7 @@ from sc2pool.errors import UserCodeError
 from tests.contract.conftest import without_workers
 from tests.contract.envs import Counting, Derived, Outer
 from tests.contract.tasks import Masked, SometimesMasked
+from tests.support.pools import begun
 
 EACH_OF_THREE = [
     (None, [0, 1, 2]),
@@ -109,8 +110,7 @@ def test_unpicklable_attribute_is_refused_with_an_error(vec):
 
 
 def test_exception_of_a_call_is_raised_here_and_the_pool_goes_on(vec):
-    made = vec(Counting, Counting)
-    made.reset()
+    made = begun(vec(Counting, Counting))
     with pytest.raises(AttributeError, match="no_such_thing"):
         made.get_attr("no_such_thing")
     with pytest.raises(AttributeError, match="no_such_thing"):
@@ -153,8 +153,7 @@ def test_a_value_stays_as_it_was_when_it_was_set(vec_task):
 
 
 def test_calls_while_a_step_is_pending(vec):
-    made = vec(Counting, Counting)
-    made.reset()
+    made = begun(vec(Counting, Counting))
     made.step_async([0, 0])
     made.set_attr("mark", 4)
     assert made.get_attr("mark") == [4, 4]
@@ -176,8 +175,7 @@ class TestTasks:
             assert np.all(dones, axis=1).tolist() == [False, True, False, True]
 
     def test_attributes_set_in_mid_episode_hold_at_once(self, vec_task):
-        made = vec_task()
-        made.reset()
+        made = begun(vec_task())
         made.step([0, 0])
         made.set_attr("step_mul", 16)
         made.set_attr("max_loops", 24)
@@ -185,15 +183,13 @@ class TestTasks:
 
     @pytest.mark.parametrize("loops", [2.5, 0, "8"], ids=repr)
     def test_a_wrong_step_mul_is_the_users(self, vec_task, loops):
-        made = vec_task()
-        made.reset()
+        made = begun(vec_task())
         made.set_attr("step_mul", loops)
         with pytest.raises(UserCodeError, match=f"at least 1, got {loops!r}"):
             made.step([0, 0])
 
     def test_methods_and_attributes_of_the_running_task(self, vec_task):
-        made = vec_task()
-        made.reset()
+        made = begun(vec_task())
         assert [info.map_name for info in made.get_attr("game_info")] == ["MoveToBeacon"] * 2
         assert made.env_method("observe", indices=[1])[0].shape == (5,)
         assert made.env_is_wrapped(Outer) == [False, False]
@@ -205,9 +201,7 @@ class TestTasks:
 @pytest.fixture
 def masked(vec_task):
     """Two envs at the beginning of an episode."""
-    made = vec_task(Masked)
-    made.reset()
-    return made
+    return begun(vec_task(Masked))
 
 
 class TestActionMasks:
@@ -235,8 +229,7 @@ class TestActionMasks:
         assert made.get_attr("times_asked") == [1, 1]
 
     def test_a_task_without_masks_does_not_have_the_method(self, vec_task):
-        made = vec_task(n=1)
-        made.reset()
+        made = begun(vec_task(n=1))
         assert not made.has_attr("action_masks")
         with pytest.raises(AttributeError, match="action_masks"):
             made.env_method("action_masks")
@@ -258,7 +251,6 @@ class TestActionMasks:
             env.action_masks = lambda: np.array([env.count == 1] * 5)
             return env
 
-        made = vec(masking)
-        made.reset()
+        made = begun(vec(masking))
         made.step([0])
         assert made.env_method("action_masks")[0].all()

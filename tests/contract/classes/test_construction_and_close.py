@@ -27,6 +27,7 @@ from sc2pool import SC2VectorEnv, SubprocSC2VecEnv
 from sc2pool.errors import ClosedError, ConfigError, UserCodeError
 from tests.contract.conftest import without_workers
 from tests.contract.envs import Answering, Counting, Hanging, Mischief, Sampling, Words
+from tests.support.pools import begun
 
 
 @without_workers
@@ -76,16 +77,14 @@ def test_make_vec_env_makes_it(pools):
 
 
 def test_a_task_launches_one_game_for_each_env_and_no_other(vec_task):
-    made = vec_task(n=2)
-    made.reset()
+    made = begun(vec_task(n=2))
     assert made.stats().launches == 2
     assert [instance.instance for instance in made.stats().instances] == [0, 1]
 
 
 @without_workers
 def test_step_mul_and_max_loops_are_the_pools(vec_task, vector_task, gym_env):
-    made = vec_task(n=1, step_mul=4, max_loops=12)
-    made.reset()
+    made = begun(vec_task(n=1, step_mul=4, max_loops=12))
     assert [bool(made.step([0])[2][0]) for _ in range(3)] == [False, False, True]
     assert made.metadata["render_fps"] == 22.4 / 4
     vector = vector_task(n=1, step_mul=np.int64(4), max_loops=np.int64(12))
@@ -312,8 +311,7 @@ def close_in_time(made) -> None:
 
 @without_workers
 def test_closed_is_closed(vec):
-    made = vec(Counting)
-    made.reset()
+    made = begun(vec(Counting))
     for _ in range(3):
         made.close()
     for name, arguments in CALLS.items():
@@ -334,8 +332,7 @@ def test_it_can_be_closed_at_any_point(vec_task, until):
 
 def test_envs_are_closed_by_their_own_method(vec, tmp_path: Path):
     files = [tmp_path / name for name in ("first", "second")]
-    made = vec(*(partial(Mischief, "close", file.touch) for file in files))
-    made.reset()
+    made = begun(vec(*(partial(Mischief, "close", file.touch) for file in files)))
     made.close()
     assert all(file.exists() for file in files)
 
@@ -347,29 +344,25 @@ def test_envs_are_closed_by_their_own_method(vec, tmp_path: Path):
     ids=["that never ends", "that raises"],
 )
 def test_an_envs_own_close_cannot_hold_it_up(vec, harm):
-    made = vec(partial(Mischief, "close", harm))
-    made.reset()
+    made = begun(vec(partial(Mischief, "close", harm)))
     close_in_time(made)
 
 
 @pytest.mark.timing
 def test_a_long_step_cannot_hold_it_up(vec):
-    made = vec(partial(Mischief, "step", partial(time.sleep, 60)))
-    made.reset()
+    made = begun(vec(partial(Mischief, "step", partial(time.sleep, 60))))
     made.step_async([0])
     close_in_time(made)
 
 
 def test_a_pool_that_is_forgotten_ends():
-    made = SubprocSC2VecEnv([Counting])
-    made.reset()
+    made = begun(SubprocSC2VecEnv([Counting]))
     del made
     gc.collect()
 
 
 def test_a_pool_that_has_failed_and_is_forgotten_is_collected():
-    made = SubprocSC2VecEnv([partial(Mischief, "step", partial(int, "no number"))])
-    made.reset()
+    made = begun(SubprocSC2VecEnv([partial(Mischief, "step", partial(int, "no number"))]))
     with pytest.raises(UserCodeError):
         made.step([0])
     pool = weakref.ref(made.pool)
@@ -381,8 +374,7 @@ def test_a_pool_that_has_failed_and_is_forgotten_is_collected():
 @pytest.mark.parametrize("waits", ["step", "call"])
 def test_it_can_be_closed_while_another_thread_waits(vec, waits):
     """Another thread waits for the pool, as `AsyncPPO`'s actor does."""
-    made = vec(partial(Hanging, waits))
-    made.reset()
+    made = begun(vec(partial(Hanging, waits)))
     raised: list[BaseException] = []
 
     def use() -> None:

@@ -20,6 +20,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.tasks.marine_duel import MarineDuel
 from tests.contract.conftest import without_workers
 from tests.matches.duel_bots import ATTACK, WAIT, DuelBot
+from tests.support.pools import begun
 
 STEPS = 8
 """Steps of each episode."""
@@ -104,8 +105,7 @@ def test_the_options_of_a_match_are_its_first_players(matches):
 
 
 def test_a_match_is_paused_once(matches):
-    env = matches(n=2)
-    env.reset()
+    env = begun(matches(n=2))
     env.pause([2, 3])
     env.pause(2)
     assert [one.state for one in env.stats().instances] == ["playing", "paused"]

@@ -33,6 +33,7 @@ from sc2pool.errors import ActionError, ClosedError
 from sc2pool.tasks.registry import BUILT_IN, TASK_PLACES, resolve_task
 from tests.contract.conftest import without_workers
 from tests.contract.envs import Counting, Sampling
+from tests.support.pools import begun
 from tests.support.programs import run
 
 ID = "sc2pool/MoveToBeacon-v0"
@@ -193,8 +194,7 @@ def test_an_episode_ends_without_autoreset(gym_env):
 
 @without_workers
 def test_an_action_outside_the_space_is_told(gym_env):
-    env = gym_env()
-    env.reset()
+    env = begun(gym_env())
     for wrong in (8, -1, 0.5, None, [0]):
         with pytest.raises(ActionError, match=r"Discrete\(8\)"):
             env.step(wrong)
@@ -203,8 +203,7 @@ def test_an_action_outside_the_space_is_told(gym_env):
 
 def test_it_works_where_an_event_loop_runs(gym_env):
     async def notebook_cell() -> None:
-        env = gym_env()
-        env.reset()
+        env = begun(gym_env())
         env.step(0)
 
     asyncio.run(notebook_cell())
@@ -212,8 +211,7 @@ def test_it_works_where_an_event_loop_runs(gym_env):
 
 @without_workers
 def test_closed_is_closed(gym_env):
-    env = gym_env()
-    env.reset()
+    env = begun(gym_env())
     env.close()
     for call in (env.reset, lambda: env.step(0)):
         with pytest.raises(ClosedError):
@@ -222,8 +220,7 @@ def test_closed_is_closed(gym_env):
 
 @without_workers
 def test_vec_monitor(vec):
-    monitored = VecMonitor(vec(partial(Counting, 2), partial(Counting, 3)))
-    monitored.reset()
+    monitored = begun(VecMonitor(vec(partial(Counting, 2), partial(Counting, 3))))
     ended = []
     for _ in range(6):
         infos = monitored.step([0, 0])[3]
@@ -245,8 +242,7 @@ def test_vec_monitor_warns_of_a_monitor_below(vec):
 @without_workers
 def test_vec_normalize(vec):
     made = vec(*[partial(Counting, 4)] * 2)
-    normalized = VecNormalize(made)
-    normalized.reset()
+    normalized = begun(VecNormalize(made))
     for step in range(1, 9):
         _, _, dones, infos = normalized.step([0, 0])
         raw = normalized.get_original_obs()

@@ -27,6 +27,7 @@ from tests.contract.envs import (
     raise_cancelled,
     raise_of_two,
 )
+from tests.support.pools import begun
 from tests.support.programs import run
 
 
@@ -48,8 +49,7 @@ from tests.support.programs import run
 def test_exception_of_an_env_ends_the_pool_with_its_traceback(vec, when, phase, harm, told):
     begin_s = time.monotonic()
     with pytest.raises(UserCodeError) as raised:
-        made = vec(Counting, partial(Mischief, when, harm))
-        made.reset()
+        made = begun(vec(Counting, partial(Mischief, when, harm)))
         made.step([0, 0])
     assert time.monotonic() - begin_s < 10.0, "no deadline has passed"
     message = str(raised.value)
@@ -58,8 +58,7 @@ def test_exception_of_an_env_ends_the_pool_with_its_traceback(vec, when, phase, 
 
 
 def test_after_it_every_call_says_so_and_close_works(vec):
-    made = vec(partial(Mischief, "step", partial(int, "no number")))
-    made.reset()
+    made = begun(vec(partial(Mischief, "step", partial(int, "no number"))))
     with pytest.raises(UserCodeError) as raised:
         made.step([0])
     assert type(raised.value.__cause__) is ValueError, "itself, as it can travel"
@@ -71,8 +70,7 @@ def test_after_it_every_call_says_so_and_close_works(vec):
 
 
 def test_an_env_that_ends_its_process_is_replaced(vec):
-    made = vec(Counting, partial(Mischief, "step", partial(os._exit, 4)))
-    made.reset()
+    made = begun(vec(Counting, partial(Mischief, "step", partial(os._exit, 4))))
     made.set_attr("length", 9, indices=1)
     observations, rewards, dones, infos = made.step([0, 0])
     assert dones.tolist() == [False, True]
@@ -99,8 +97,7 @@ def test_an_env_that_ends_its_process_is_replaced(vec):
     ],
 )
 def test_wrong_returns_are_told(vec, answer, error, told):
-    made = vec(partial(Answering, **answer))
-    made.reset()
+    made = begun(vec(partial(Answering, **answer)))
     with pytest.raises(error, match=f"(?s)env 0.*(stepping|its info).*{told}"):
         made.step([0])
     assert psutil.Process().children() == []
@@ -122,8 +119,7 @@ def test_an_env_of_the_interface_before_gymnasium_is_told(vec):
 
 
 def test_an_env_that_is_a_pool_may_report_its_faults(vec, standin_dir):
-    made = vec(partial(SC2GymEnv, "MoveToBeacon", game=standin_dir))
-    made.reset()
+    made = begun(vec(partial(SC2GymEnv, "MoveToBeacon", game=standin_dir)))
     (game,) = (
         child for child in psutil.Process().children(recursive=True) if "-listen" in child.cmdline()
     )
@@ -147,8 +143,7 @@ def test_a_part_missing_from_an_observation_is_told(vec):
 
 
 def test_an_info_that_cannot_travel_is_the_users_error(vec):
-    made = vec(lambda: Answering(info={"lock": threading.Lock()}))
-    made.reset()
+    made = begun(vec(lambda: Answering(info={"lock": threading.Lock()})))
     with pytest.raises(UserCodeError, match=r"env 0.*while stepping: TypeError: cannot pickle"):
         made.step([0])
 
@@ -162,8 +157,7 @@ def test_info_may_hold_values_that_only_cloudpickle_takes(vec):
 
 @pytest.mark.timing
 def test_large_infos_do_not_deadlock_with_large_arguments(vec):
-    made = vec(partial(Answering, info={"large": np.zeros(2_000_000)}))
-    made.reset()
+    made = begun(vec(partial(Answering, info={"large": np.zeros(2_000_000)})))
     made.step_async([0])
     begin_s = time.monotonic()
     made.set_attr("large", np.zeros(2_000_000))
@@ -173,8 +167,7 @@ def test_large_infos_do_not_deadlock_with_large_arguments(vec):
 
 def test_a_function_may_carry_much(vec):
     cargo = np.zeros(4_000_000)
-    made = vec(partial(Answering, info={"size": cargo.size}, observation=cargo[:1]))
-    made.reset()
+    made = begun(vec(partial(Answering, info={"size": cargo.size}, observation=cargo[:1])))
     assert made.step([0])[3][0]["size"] == 4_000_000
 
 
@@ -220,8 +213,7 @@ made.close()
 
 
 def test_a_failed_construction_leaves_the_others_alone(vec):
-    made = vec(Counting)
-    made.reset()
+    made = begun(vec(Counting))
     with pytest.raises(UserCodeError):
         SubprocSC2VecEnv([partial(Mischief, "init", raise_of_two)] * 2)
     assert made.step([0])[0].tolist() == [[1.0]]
@@ -237,8 +229,7 @@ def test_numpy_has_one_thread_in_a_worker_unless_the_user_says_otherwise(vec, mo
 
 
 def test_a_breakpoint_in_a_worker_names_the_class_to_use(vec):
-    made = vec(partial(Mischief, "step", breakpoint))
-    made.reset()
+    made = begun(vec(partial(Mischief, "step", breakpoint)))
     with pytest.raises(UserCodeError, match=r"stepping: BdbQuit: breakpoint.. needs a terminal"):
         made.step([0])
 

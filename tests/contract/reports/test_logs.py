@@ -25,6 +25,7 @@ from sc2pool.processes.tree import usable_cores
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
 from tests.contract.envs import Counting
+from tests.support.pools import begun
 
 
 class Brief(MoveToBeacon):
@@ -35,8 +36,7 @@ class Brief(MoveToBeacon):
 
 def test_records_carry_env_instance_and_phase(vec_task, caplog):
     caplog.set_level(logging.INFO, "sc2pool")
-    env = vec_task(n=2)
-    env.reset()
+    env = begun(vec_task(n=2))
     struck = env.stats().instances[1]
     psutil.Process(struck.pid).kill()
     env.step(np.array([env.action_space.sample() for _ in range(2)]))
@@ -56,8 +56,7 @@ def test_records_carry_env_instance_and_phase(vec_task, caplog):
 
 def test_a_soft_recycle_is_no_warning(vec_task, caplog):
     caplog.set_level(logging.INFO, "sc2pool")
-    env = vec_task(Brief, n=1, config=PoolConfig(recycle=RecyclePolicy(episodes=1)))
-    env.reset()
+    env = begun(vec_task(Brief, n=1, config=PoolConfig(recycle=RecyclePolicy(episodes=1))))
     done = [False]
     while not done[0]:
         _, _, done, _ = env.step(np.array([env.action_space.sample()]))
@@ -167,8 +166,7 @@ def folder_of(env, index: int):
 
 @pytest.mark.parametrize("task", ["MoveToBeacon", MoveToBeaconBot], ids=["task", "bot"])
 def test_live_view_is_written_on_request(vec_task, task, wait_for):
-    env = vec_task(task, n=1)
-    env.reset()
+    env = begun(vec_task(task, n=1))
     folder = folder_of(env, 0)
     live_files.request(folder.parent)
     wait_for(lambda: live_files.read(folder / live_files.VIEW_FILE))
@@ -190,8 +188,7 @@ def test_live_view_is_written_on_request(vec_task, task, wait_for):
 
 def test_an_env_without_a_game_is_logged_and_shows_nothing(vec, caplog, wait_for):
     caplog.set_level(logging.INFO, "sc2pool")
-    env = vec(Counting)
-    env.reset()
+    env = begun(vec(Counting))
     assert "env 0, instance 0: up, without a game" in caplog.messages
     folder = folder_of(env, 0)
     live_files.request(folder.parent)

@@ -18,6 +18,7 @@ from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError
 from sc2pool.pool.measures import MatchResults
 from sc2pool.tasks.marine_duel import HOLD, MarineDuel
+from tests.support.pools import begun
 
 pytest.importorskip("prometheus_client", reason="the extra `metrics` is not installed")
 from prometheus_client.parser import text_string_to_metric_families
@@ -60,8 +61,7 @@ def samples(told: dict[tuple[str, ...], float], name: str) -> Iterator[tuple[str
 
 
 def test_the_counters_of_a_pool(vec_task, port, wait_for):
-    env = vec_task(n=2, config=PoolConfig(metrics_port=port, watchdog_interval_s=0.1))
-    env.reset()
+    env = begun(vec_task(n=2, config=PoolConfig(metrics_port=port, watchdog_interval_s=0.1)))
     actions = [env.action_space.sample() for _ in range(2)]
     for _ in range(5):
         env.step(actions)

@@ -34,6 +34,7 @@ from sc2pool.render import FRAME_SHAPE, MAP_PX, palette
 from tests.contract.conftest import without_workers
 from tests.contract.envs import Counting, Drawing
 from tests.contract.tasks import Failing, Paid, PaidBot, Painting, Placed, PlacedBot
+from tests.support.pools import begun
 
 OWN = palette.SIDES[1]
 TOLERANCE = 0.3
@@ -123,15 +124,13 @@ def test_gymnasium_env(gym_env):
 
 @without_workers
 def test_gymnasium_env_without_a_render_mode_warns(gym_env):
-    env = gym_env()
-    env.reset()
+    env = begun(gym_env())
     with pytest.warns(UserWarning, match="render_mode"):
         assert env.render() is None
 
 
 def test_a_game_that_died_between_two_steps_shows_its_last_frame(vec_task):
-    made = vec_task(Placed, n=2, render_mode="rgb_array")
-    made.reset()
+    made = begun(vec_task(Placed, n=2, render_mode="rgb_array"))
     made.step([0, 0])
     before = made.get_images()
     os.kill(made.stats().instances[0].pid, signal.SIGKILL)
@@ -146,8 +145,7 @@ def test_a_game_that_died_between_two_steps_shows_its_last_frame(vec_task):
 
 
 def test_a_game_that_died_before_it_was_drawn_is_black(vec_task):
-    made = vec_task(Placed, n=1, render_mode="rgb_array")
-    made.reset()
+    made = begun(vec_task(Placed, n=1, render_mode="rgb_array"))
     os.kill(made.stats().instances[0].pid, signal.SIGKILL)
     deaths = 0
     while not deaths:
@@ -220,8 +218,7 @@ def test_pictures_are_tiled(vec):
 
 @without_workers
 def test_without_pictures_there_is_a_warning_and_none_for_each(vec):
-    made = vec(Counting, Counting)
-    made.reset()
+    made = begun(vec(Counting, Counting))
     with pytest.warns(UserWarning, match="render mode is None"):
         assert made.get_images() == [None, None]
     with pytest.warns(UserWarning, match="no `render_mode`"):
@@ -257,8 +254,7 @@ def assert_video_shows(folder: Path, frames: list[Any]) -> None:
 @without_workers
 def test_sb3_records_all_games_in_one_picture(vec_task, tmp_path):
     made = vec_task(Placed, n=2, seed=1, render_mode="rgb_array")
-    recorder = VecVideoRecorder(made, str(tmp_path), lambda step: step == 0, video_length=4)
-    recorder.reset()
+    recorder = begun(VecVideoRecorder(made, str(tmp_path), lambda step: step == 0, video_length=4))
     frames = [made.render()]
     for _ in range(5):  # episodes are three steps long
         recorder.step(np.array([0, 4]))
@@ -325,8 +321,7 @@ def loops_of(path: str) -> int:
 def test_every_kth_and_the_best(vec_task, tmp_path, task, spares):
     """Episode t is paid (t * 5) % 7 in all: 0, 5, 3, 1, 6, 4, …; two envs, three steps each."""
     folder = tmp_path / "replays"
-    made = vec_task(task, n=2, spares=spares, seed=0, config=keeping(folder, every=3))
-    made.reset()
+    made = begun(vec_task(task, n=2, spares=spares, seed=0, config=keeping(folder, every=3)))
     named: list[str] = []
     for step in range(1, 10):
         _, _, dones, infos = made.step([0, 0])
@@ -370,8 +365,7 @@ def test_neither_frames_nor_replays_change_anything(vec_task, tmp_path):
 
 def test_a_faulty_episode(vec_task, tmp_path):
     folder = tmp_path / "replays"
-    made = vec_task(Failing, n=1, config=keeping(folder, best=False))
-    made.reset()
+    made = begun(vec_task(Failing, n=1, config=keeping(folder, best=False)))
     with pytest.raises(UserCodeError):
         made.step([0])
     assert files(folder) == ["faulty-env0-episode0.SC2Replay"]

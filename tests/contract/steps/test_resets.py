@@ -13,17 +13,11 @@ from gymnasium import spaces
 from sc2pool.errors import ConfigError, UserCodeError
 from tests.contract.conftest import without_workers
 from tests.contract.envs import Counting, Sampling
+from tests.support.pools import begun
 
 
 def keywords(made) -> list[dict]:
     return [info["keywords"] for info in made.reset_infos]
-
-
-@without_workers
-def test_nothing_is_passed_that_was_not_given(vec):
-    made = vec(Counting, Counting)
-    made.reset()
-    assert keywords(made) == [{}, {}]
 
 
 @without_workers
@@ -112,8 +106,7 @@ def test_options_of_one_env_that_are_no_dict_cost_no_game(gym_env):
 
 @without_workers
 def test_the_autoreset_within_a_step_has_neither(vec):
-    made = vec(partial(Counting, 1))
-    made.reset()
+    made = begun(vec(partial(Counting, 1)))
     made.seed(7)
     made.set_options({"level": 1})
     made.step([0])
@@ -124,8 +117,7 @@ def test_the_autoreset_within_a_step_has_neither(vec):
 
 @without_workers
 def test_the_seed_of_the_constructor_is_that_of_the_first_reset(vec):
-    made = vec(Counting, Counting, seed=np.int64(3))
-    made.reset()
+    made = begun(vec(Counting, Counting, seed=np.int64(3)))
     assert keywords(made) == [{"seed": 3}, {"seed": 4}]
 
 

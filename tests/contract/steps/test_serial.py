@@ -30,6 +30,7 @@ from sc2pool.platform import WINDOWS
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from tests.contract.envs import Counting
 from tests.contract.tasks import Masked, PlacedBot
+from tests.support.pools import begun
 from tests.support.systems import strike
 
 STEPS = 60
@@ -49,8 +50,7 @@ def steps_of(env: Any) -> Iterator[Any]:
 def test_what_is_closed_is_not_waited_for(monkeypatch):
     """Like `select` on Windows, which refuses a closed descriptor; epoll forgets it."""
     monkeypatch.setattr(selectors, "DefaultSelector", selectors.SelectSelector)
-    env = SC2VectorEnv([Counting], serial=True)
-    env.reset()
+    env = begun(SC2VectorEnv([Counting], serial=True))
     env.close(terminate=True)
 
 
@@ -99,8 +99,7 @@ def serial(pools, standin_dir):
 
 def test_the_users_own_class_runs_in_the_trainers_process(serial):
     CALLED.clear()
-    env = serial(Noting)
-    env.reset()
+    env = begun(serial(Noting))
     env.step([0, 0])
     assert CALLED == ["act", "act"]
     assert env.env_method("process") == [os.getpid()] * 2
@@ -108,8 +107,7 @@ def test_the_users_own_class_runs_in_the_trainers_process(serial):
 
 
 def test_games_are_processes_that_the_terminals_ctrl_c_does_not_reach(serial):
-    env = serial("MoveToBeacon")
-    env.reset()
+    env = begun(serial("MoveToBeacon"))
     for one in env.stats().instances:
         assert psutil.Process(one.pid).ppid() == os.getpid()
         if not WINDOWS:  # if it has a console of its own
@@ -130,8 +128,7 @@ def test_exception_of_a_hook_is_raised_unchanged_and_a_reset_begins_anew(
     serial, monkeypatch, error
 ):
     monkeypatch.setattr(Raising, "error", error)
-    env = serial(Raising, config=PoolConfig(restart=RestartPolicy(per_env=1)))
-    env.reset()
+    env = begun(serial(Raising, config=PoolConfig(restart=RestartPolicy(per_env=1))))
     for _ in range(2):  # more often than a pool with workers would replace games
         with pytest.raises(error, match="of the user's own") as raised:
             env.step([0, 7])
@@ -144,8 +141,7 @@ def test_exception_of_a_hook_is_raised_unchanged_and_a_reset_begins_anew(
 
 
 def test_errors_of_two_envs_in_one_step_are_over_with_the_next_reset(serial):
-    env = serial(Raising)
-    env.reset()
+    env = begun(serial(Raising))
     for _ in range(3):  # the second error may come before or after the first is raised
         with pytest.raises(ValueError, match="of the user's own"):
             env.step([7, 7])
@@ -155,8 +151,7 @@ def test_errors_of_two_envs_in_one_step_are_over_with_the_next_reset(serial):
 
 def test_ctrl_c_in_a_hook(serial, monkeypatch):
     monkeypatch.setattr(Raising, "error", KeyboardInterrupt)
-    env = serial(Raising)
-    env.reset()
+    env = begun(serial(Raising))
     with pytest.raises(KeyboardInterrupt):
         env.step([7, 0])
     env.reset()
@@ -177,8 +172,7 @@ class Pondering(MoveToBeacon):
 
 def test_a_breakpoint_may_last_longer_than_any_limit(serial, monkeypatch):
     monkeypatch.setattr(sys, "breakpointhook", lambda: time.sleep(1.5))
-    env = serial(Pondering, config=PoolConfig(limits=Limits(step_s=0.2, worker_grace_s=0.1)))
-    env.reset()
+    env = begun(serial(Pondering, config=PoolConfig(limits=Limits(step_s=0.2, worker_grace_s=0.1))))
     for _ in range(3):
         assert env.step([0, 0])[2].tolist() == [False, False]
     assert env.stats().replacements == {}
@@ -187,8 +181,7 @@ def test_a_breakpoint_may_last_longer_than_any_limit(serial, monkeypatch):
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_a_killed_game_is_one_marked_truncation(serial, n):
-    env = serial("MoveToBeacon", n)
-    env.reset()
+    env = begun(serial("MoveToBeacon", n))
     strike(env.stats().instances[0].pid, "KILL")
     done = False
     while not done:
@@ -270,8 +263,7 @@ def test_an_env_whose_close_raises_leaves_no_descriptor(monkeypatch):
     monkeypatch.setattr(logging.getLogger("asyncio"), "disabled", True)
 
     def descriptors_after_one() -> int:
-        env = DummySC2VecEnv([Clumsy])
-        env.reset()
+        env = begun(DummySC2VecEnv([Clumsy]))
         with pytest.raises(ValueError, match="of the user's own"):
             env.close()
         del env
@@ -314,8 +306,7 @@ def test_an_envs_own_close_does_not_hide_why_a_pool_could_not_be_made():
 
 
 def test_close_leaves_no_connection_open(standin_dir):
-    env = DummySC2VecEnv("MoveToBeacon", n=1, game=standin_dir)
-    env.reset()
+    env = begun(DummySC2VecEnv("MoveToBeacon", n=1, game=standin_dir))
     env.step([0])
     with warnings.catch_warnings(record=True, action="always") as warned:
         env.close()

@@ -12,6 +12,7 @@ from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeed
 from sc2pool.errors import ActionError
 from tests.contract.conftest import without_workers
 from tests.contract.envs import Answering, Counting, Sampling
+from tests.support.pools import begun
 
 PLAIN = {
     "discrete": spaces.Discrete(4),
@@ -63,8 +64,7 @@ def test_a_batch_is_never_written_again(vec):
 )
 def test_an_episode_goes_over_into_the_next_within_the_step(vec, end, cut_short):
     lengths = (2, 3)
-    made = vec(*(partial(Counting, length, end) for length in lengths))
-    made.reset()
+    made = begun(vec(*(partial(Counting, length, end) for length in lengths)))
     for step in range(1, 7):
         observations, _, dones, infos = made.step([0, 0])
         for env, length in enumerate(lengths):
@@ -132,8 +132,7 @@ def test_nested_spaces_keep_their_structure_and_the_spaces_order(vec):
     ids=["dict", "tuple", "text", "sequence"],
 )
 def test_actions_of_any_structure_arrive_as_they_were_sent(vec, action_space):
-    made = vec(*[partial(Sampling, spaces.Discrete(2), action_space)] * 2)
-    made.reset()
+    made = begun(vec(*[partial(Sampling, spaces.Discrete(2), action_space)] * 2))
     for _ in range(3):
         actions = [action_space.sample() for _ in range(2)]
         made.step(actions)
@@ -157,8 +156,7 @@ def test_observations_without_fixed_layout_come_as_a_tuple_of_n(vec, space):
 
 
 def test_an_env_gets_its_actions_unchecked_and_its_observations_are_cast(vec):
-    made = vec(partial(Answering, observation=[np.nan], reward=np.float32(0.5)))
-    made.reset()
+    made = begun(vec(partial(Answering, observation=[np.nan], reward=np.float32(0.5))))
     observations, rewards, _, _ = made.step([99])
     assert observations.dtype == np.float32
     assert np.isnan(observations).all()
@@ -167,8 +165,7 @@ def test_an_env_gets_its_actions_unchecked_and_its_observations_are_cast(vec):
 
 
 def test_actions_may_change_once_they_are_sent(vec):
-    made = vec(Counting, Counting)
-    made.reset()
+    made = begun(vec(Counting, Counting))
     actions = np.array([1, 2])
     made.step_async(actions)
     actions[:] = 4
@@ -182,8 +179,7 @@ def test_an_env_that_was_never_reset_may_be_stepped(vec):
 
 
 def test_another_number_of_actions_is_an_action_error_and_nothing_is_sent(vec):
-    made = vec(Counting, Counting)
-    made.reset()
+    made = begun(vec(Counting, Counting))
     for actions in ([0], [0, 0, 0], 3, None):
         with pytest.raises(ActionError, match="expected 2 actions, one per env"):
             made.step(actions)
@@ -192,8 +188,7 @@ def test_another_number_of_actions_is_an_action_error_and_nothing_is_sent(vec):
 
 
 def test_calls_out_of_order_are_told_and_do_no_harm(vec):
-    made = vec(Counting, Counting)
-    made.reset()
+    made = begun(vec(Counting, Counting))
     with pytest.raises(NoAsyncCallError):
         made.step_wait()
     made.step_async([0, 0])
@@ -208,8 +203,7 @@ def test_calls_out_of_order_are_told_and_do_no_harm(vec):
 
 
 def test_a_reset_cancels_the_pending_step(vec):
-    made = vec(partial(Counting, 2), partial(Counting, 5))
-    made.reset()
+    made = begun(vec(partial(Counting, 2), partial(Counting, 5)))
     made.step([0, 0])
     made.step_async([1, 1])  # ends the episode of env 0
     assert made.reset().tolist() == [[0.0], [0.0]]

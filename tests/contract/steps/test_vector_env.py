@@ -23,6 +23,7 @@ from sc2pool.errors import ActionError, ConfigError, InterruptedCallError, UserC
 from tests.contract.conftest import without_workers
 from tests.contract.envs import Counting, Crowded, Drawing, Gated, Mischief
 from tests.contract.tasks import Masked
+from tests.support.pools import begun
 
 MODES = list(AutoresetMode)
 LENGTHS = (2, 3)
@@ -43,8 +44,7 @@ def test_the_mode_is_told_by_each_instance(vector):
 
 @without_workers
 def test_the_next_step_resets_by_default(vector):
-    made = vector(*(partial(Counting, length) for length in LENGTHS))
-    made.reset()
+    made = begun(vector(*(partial(Counting, length) for length in LENGTHS)))
     for counts in ([1, 1], [2, 2], [0, 3], [1, 0], [2, 1], [0, 2]):
         observations, given, terminations, truncations, infos = made.step([1, 2])
         assert observations[:, 0].tolist() == counts
@@ -57,8 +57,7 @@ def test_the_next_step_resets_by_default(vector):
 
 @without_workers
 def test_disabled_waits_for_the_trainers_mask(vector):
-    made = counting(vector, AutoresetMode.DISABLED)
-    made.reset()
+    made = begun(counting(vector, AutoresetMode.DISABLED))
     made.step([0, 0])
     observations, _, terminations, _, _ = made.step([0, 0])
     assert (observations[:, 0].tolist(), terminations.tolist()) == ([2.0, 2.0], [True, False])
@@ -78,8 +77,7 @@ def test_disabled_waits_for_the_trainers_mask(vector):
 @without_workers
 @pytest.mark.parametrize("mode", MODES)
 def test_a_mask_begins_episodes_in_the_middle_of_others(vector, mode):
-    made = counting(vector, mode)
-    made.reset()
+    made = begun(counting(vector, mode))
     made.step([0, 0])
     mask = np.array([False, True])
     assert made.reset(options={"reset_mask": mask})[0][:, 0].tolist() == [1.0, 0.0]
@@ -101,8 +99,7 @@ def test_the_first_reset_must_be_one_of_all_with_options_in_a_dict(vector):
 
 @without_workers
 def test_invalid_mask_is_an_error_and_resets_nothing(vector):
-    made = counting(vector, AutoresetMode.DISABLED)
-    made.reset()
+    made = begun(counting(vector, AutoresetMode.DISABLED))
     made.step([0, 0])
     for mask, error, told in [
         ([True, False], TypeError, "must be a numpy array, got <class 'list'>"),
@@ -172,8 +169,7 @@ def test_the_last_observation_is_an_int_of_a_discrete_space_and_an_array_of_a_bo
             count = int(observation[0])
             return {"a": count, "b": np.float32(count)}, *others
 
-    made = vector(partial(Number, 1), autoreset_mode=AutoresetMode.SAME_STEP)
-    made.reset()
+    made = begun(vector(partial(Number, 1), autoreset_mode=AutoresetMode.SAME_STEP))
     last = made.step([0])[4]["final_obs"][0]
     assert (last["a"], type(last["a"])) == (1, int)
     assert (last["b"], type(last["b"]), last["b"].dtype) == (1.0, np.ndarray, np.float32)
@@ -185,9 +181,7 @@ ASYNC = {"reset": (), "step": ([0, 0],), "call": ("area",)}
 @pytest.fixture
 def two(vector):
     """Two envs that were reset."""
-    made = vector(Counting, Counting)
-    made.reset()
-    return made
+    return begun(vector(Counting, Counting))
 
 
 def test_one_call_at_a_time(two):
@@ -211,8 +205,7 @@ def test_one_call_at_a_time(two):
 def test_late_reply_is_delivered_on_next_wait(vector, tmp_path, pending):
     gate = tmp_path / "gate"
     gate.touch()
-    made = vector(partial(Gated, str(gate), length=9), Counting)
-    made.reset()
+    made = begun(vector(partial(Gated, str(gate), length=9), Counting))
     gate.unlink()
     made.step_async([1, 1])
     for _ in range(2):
@@ -235,8 +228,7 @@ def test_late_reply_is_delivered_on_next_wait(vector, tmp_path, pending):
 
 
 def test_another_thread_does_not_take_the_step_that_a_thread_waits_for(vector, tmp_path, wait_for):
-    made = vector(partial(Gated, str(tmp_path / "gate"), length=9))
-    made.reset()
+    made = begun(vector(partial(Gated, str(tmp_path / "gate"), length=9)))
     with ThreadPoolExecutor(1) as thread:
         waits = thread.submit(made.step, [1])
         wait_for(lambda: made._pending.late)
@@ -257,8 +249,7 @@ def test_a_call_may_time_out_and_its_answer_is_dropped(two):
 
 def test_a_pending_step_that_ends_an_episode_too_late_is_dropped_whole(vector, tmp_path):
     gate = tmp_path / "gate"
-    made = vector(partial(Gated, str(gate), length=1))
-    made.reset()
+    made = begun(vector(partial(Gated, str(gate), length=1)))
     made.step_async([0])
     with pytest.raises(multiprocessing.TimeoutError):
         made.step_wait(timeout=0.05)
@@ -339,8 +330,7 @@ def test_attributes_and_methods(vector):
 
 @without_workers
 def test_a_task_without_pictures_says_so(vector_task):
-    made = vector_task(Masked, n=1)
-    made.reset()
+    made = begun(vector_task(Masked, n=1))
     with pytest.warns(UserWarning, match="render_mode is None"):
         assert made.render() is None
     assert isinstance(made.np_random, np.random.Generator)
@@ -348,8 +338,7 @@ def test_a_task_without_pictures_says_so(vector_task):
 
 def test_exceptions_of_envs_are_raised_unchanged_and_all_are_named(vector):
     harm = partial(int, "no number")
-    made = vector(*[partial(Mischief, "step", harm)] * 2, Counting)
-    made.reset()
+    made = begun(vector(*[partial(Mischief, "step", harm)] * 2, Counting))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         with pytest.raises(ValueError, match="invalid literal for int") as raised:
@@ -398,8 +387,7 @@ def test_closed_is_closed(two):
     "keywords", [{}, {"terminate": True}, {"timeout": 0.2}], ids=["default", "terminate", "timeout"]
 )
 def test_close_is_bounded_with_a_pending_call(vector, keywords):
-    made = vector(partial(Mischief, "step", partial(time.sleep, 60)))
-    made.reset()
+    made = begun(vector(partial(Mischief, "step", partial(time.sleep, 60))))
     made.step_async([0])
     begin_s = time.monotonic()
     with pytest.warns(UserWarning, match="Calling `close` while waiting for a pending call to `st"):
@@ -409,8 +397,7 @@ def test_close_is_bounded_with_a_pending_call(vector, keywords):
 
 def test_envs_get_the_time_they_are_given_to_close(vector, tmp_path):
     for name, keywords, closes in [("one", {}, True), ("two", {"terminate": True}, False)]:
-        made = vector(partial(Mischief, "close", (tmp_path / name).touch))
-        made.reset()
+        made = begun(vector(partial(Mischief, "close", (tmp_path / name).touch)))
         made.close(**keywords)
         assert (tmp_path / name).exists() == closes
 
