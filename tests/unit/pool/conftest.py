@@ -83,6 +83,19 @@ class Pair:
     def begin(self, *, hold: bool = False) -> None:
         self.worker.begin(self.trainer.begin_episode(), hold=hold)
 
+    def begun(self, *first: Any, **keywords: Any) -> Pair:
+        """Begin an episode, and put its first transition if one is given."""
+        self.begin()
+        if first:
+            self.put(*first, **keywords)
+        return self
+
+    def step(self, *transition: Any, **keywords: Any) -> None:
+        """Send an action, take it, and put the transition that answers it."""
+        assert self.trainer.try_send(0)
+        self.action()
+        self.put(*transition, **keywords)
+
     def action(self) -> Any:
         return asyncio.run(asyncio.wait_for(self.worker.get_action(), 30))
 

@@ -51,9 +51,7 @@ def test_an_episode_there_and_back(pair):
 
 
 def test_each_request_and_each_reply_rings(pair):
-    both = pair()
-    both.begin()
-    both.put(np.zeros(2, np.float32))
+    both = pair().begun(np.zeros(2, np.float32))
     both.trainer.try_send(1)
     for doorbell in both.doorbells:
         assert select.select([doorbell.listening], [], [], 0)[0]
@@ -69,8 +67,7 @@ def test_each_request_and_each_reply_rings(pair):
     ],
 )
 def test_flags(pair, ended, mask, info):
-    both = pair()
-    both.begin()
+    both = pair().begun()
     both.put(np.zeros(2, np.float32), 0.0, ended, info, None if mask is None else np.array(mask))
     flags = both.trainer.flags()
     assert (bool(flags & Flag.TERMINATED), bool(flags & Flag.TRUNCATED)) == ended
@@ -86,8 +83,7 @@ def test_flags(pair, ended, mask, info):
 @pytest.mark.parametrize("over", [False, True])
 @pytest.mark.parametrize("recycle_due", RECYCLE_CAUSES)
 def test_a_recycle_is_due_at_the_end_of_an_episode_only(pair, over, recycle_due):
-    both = pair()
-    both.begin()
+    both = pair().begun()
     both.player.recycle_due = recycle_due
     both.put(np.zeros(2, np.float32), ended=(over, False))
     assert both.trainer.recycle_due() == (recycle_due if over else "")
@@ -95,25 +91,13 @@ def test_a_recycle_is_due_at_the_end_of_an_episode_only(pair, over, recycle_due)
 
 
 def test_copies_do_not_change_with_the_slot(pair):
-    both = pair()
-    both.begin()
-    both.put(np.array([1, 2], np.float32), mask=np.array([True, False, False]))
+    both = pair().begun(np.array([1, 2], np.float32), mask=np.array([True, False, False]))
     batch = [np.zeros((3, 2), np.float32)]
     both.trainer.copy_rows(batch, 1)
     observation, mask = both.trainer.observations()[0], both.trainer.mask(0)
-    both.trainer.try_send(0)
-    both.action()
-    both.put(np.array([8, 9], np.float32), mask=np.array([False, True, True]))
+    both.step(np.array([8, 9], np.float32), mask=np.array([False, True, True]))
     assert batch[0].tolist() == [[0, 0], [1, 2], [0, 0]]
     assert (observation.tolist(), mask.tolist()) == ([1, 2], [True, False, False])
-
-
-def test_an_observation_without_fixed_layout_goes_out_of_band(pair):
-    both = pair(observation_space=spaces.Text(9))
-    both.begin()
-    both.put("hello")
-    assert both.trainer.flags() & Flag.OUT_OF_BAND
-    assert pickle.loads(both.sent[0][1]) == ("hello", {})
 
 
 @pytest.mark.parametrize(
@@ -128,8 +112,7 @@ def test_an_observation_without_fixed_layout_goes_out_of_band(pair):
     ],
 )
 def test_a_strict_player_must_give_what_a_space_without_layout_says(pair, observation, told):
-    both = pair(observation_space=spaces.Dict(a=VECTOR, b=spaces.Text(9)))
-    both.begin()
+    both = pair(observation_space=spaces.Dict(a=VECTOR, b=spaces.Text(9))).begun()
     with pytest.raises(ObservationError, match=told):
         both.put(observation)
     assert both.sent == []
@@ -151,9 +134,7 @@ def test_a_strict_player_must_give_what_a_space_without_layout_says(pair, observ
     ids=str,
 )
 def test_an_action_that_has_no_place_in_the_slot_is_not_sent_there(pair, action_space, action):
-    both = pair(action_space=action_space)
-    both.begin()
-    both.put(np.zeros(2, np.float32))
+    both = pair(action_space=action_space).begun(np.zeros(2, np.float32))
     assert both.trainer.try_send(action) is False
     assert both.trainer.reply() is not None, "nothing was asked"
     both.worker.deliver(both.trainer.next_sequence(), action)
@@ -163,9 +144,7 @@ def test_an_action_that_has_no_place_in_the_slot_is_not_sent_there(pair, action_
 
 
 async def test_an_action_wakes_the_one_who_waits(pair):
-    both = pair()
-    both.begin()
-    both.put(np.zeros(2, np.float32))
+    both = pair().begun(np.zeros(2, np.float32))
     waiting = asyncio.ensure_future(both.worker.get_action())
     await asyncio.sleep(0)
     both.worker_doorbells.wake(both.worker)  # a ring may come early
@@ -177,9 +156,7 @@ async def test_an_action_wakes_the_one_who_waits(pair):
 
 
 async def test_an_abandoned_episode_ends_where_it_waits_for_an_action(pair):
-    both = pair()
-    both.begin()
-    both.put(np.zeros(2, np.float32))
+    both = pair().begun(np.zeros(2, np.float32))
     waiting = asyncio.ensure_future(both.worker.get_action())
     await asyncio.sleep(0)
     both.worker.abandon()
@@ -210,30 +187,16 @@ WRONG = [
 
 @pytest.mark.parametrize(("observation", "told"), WRONG, ids=lambda value: str(value)[:20])
 def test_a_strict_player_must_give_what_its_space_says(pair, observation, told):
-    both = pair()
-    both.begin()
+    both = pair().begun()
     with pytest.raises(ObservationError, match=told):
         both.put(observation)
     assert both.trainer.reply() is None
     assert both.worker.phase() is Phase.RESETTING
 
 
-def test_other_players_observations_are_cast_but_for_the_shape(pair):
-    both = pair(strict=False)
-    both.begin()
-    both.put([3, np.nan])
-    assert both.trainer.observations()[0].dtype == np.float32
-    np.testing.assert_array_equal(both.trainer.observations()[0], [3, np.nan])
-    both.trainer.try_send(0)
-    both.action()
-    with pytest.raises(ObservationError, match="expected shape"):
-        both.put([3])
-
-
 def test_the_part_that_is_wrong_is_named(pair):
     space = spaces.Dict(a=spaces.Tuple([spaces.Discrete(2), VECTOR]))
-    both = pair(observation_space=space)
-    both.begin()
+    both = pair(observation_space=space).begun()
     with pytest.raises(ObservationError, match=r"observation\['a'\]\[1\] has shape \(3,\)"):
         both.put({"a": (np.int64(1), np.zeros(3, np.float32))})
     with pytest.raises(ObservationError, match=r"does not have the parts.*IndexError"):
@@ -250,8 +213,7 @@ def test_the_part_that_is_wrong_is_named(pair):
     ids=["shape", "dtype", "ragged"],
 )
 def test_a_wrong_mask_is_an_observation_error(pair, mask, told):
-    both = pair()
-    both.begin()
+    both = pair().begun()
     with pytest.raises(ObservationError, match=f"^action mask {told}"):
         both.put(np.zeros(2, np.float32), mask=mask)
 
@@ -260,15 +222,13 @@ def test_a_wrong_mask_is_an_observation_error(pair, mask, told):
     "actions", [VECTOR, spaces.Dict(a=spaces.Discrete(3))], ids=["Box", "Dict"]
 )
 def test_a_mask_of_actions_that_have_none_is_an_observation_error(pair, actions):
-    both = pair(action_space=actions)
-    both.begin()
+    both = pair(action_space=actions).begun()
     with pytest.raises(ObservationError, match=r"action mask is .*, expected none: only Discrete"):
         both.put(np.zeros(2, np.float32), mask=np.ones(3, bool))
 
 
 def test_an_info_that_cannot_be_pickled_publishes_nothing(pair):
-    both = pair()
-    both.begin()
+    both = pair().begun()
     with pytest.raises(TypeError, match="pickle"):
         both.put(np.zeros(2, np.float32), info={"lock": threading.Lock()})
     assert both.trainer.reply() is None
@@ -281,9 +241,7 @@ def test_the_return_is_the_sum_of_an_episodes_rewards(pair):
         both.begin()
         both.put(nothing)
         for reward in rewards[1:]:
-            both.trainer.try_send(np.array(1))
-            both.action()
-            both.put(nothing, reward)
+            both.step(nothing, reward)
         assert both.trainer.progress().episode_return == sum(rewards)
     both.begin()
     assert both.trainer.progress().episode_return == 10.0, "the next episode has not begun yet"
@@ -292,14 +250,10 @@ def test_the_return_is_the_sum_of_an_episodes_rewards(pair):
 
 
 def test_how_late_a_step_was(pair):
-    ours = pair()
-    ours.begin()
-    ours.put(np.zeros(2, np.float32))
+    ours = pair().begun(np.zeros(2, np.float32))
     assert ours.trainer.flags() == 0, "a reset is no step"
     ours.player.tick = lambda: Tick(0.25, 1, 12)
-    ours.trainer.try_send(0)
-    ours.action()
-    ours.put(np.ones(2, np.float32), reward=2.0)
+    ours.step(np.ones(2, np.float32), reward=2.0)
     assert ours.trainer.flags() == Flag.TICK
     assert ours.trainer.tick() == Tick(0.25, 1, 12)
     assert (ours.trainer.rewards()[0], ours.trainer.reset_kind()) == (2.0, "restart")
@@ -313,9 +267,7 @@ def test_a_game_is_held_before_anyone_is_told_of_its_first_observation(pair, can
     ours.put(np.zeros(2, np.float32))
     assert ours.replies_when_held == [None]
     assert ours.trainer.reply() == flag
-    ours.trainer.try_send(0)
-    ours.action()
-    ours.put(np.zeros(2, np.float32))
+    ours.step(np.zeros(2, np.float32))
     assert ours.trainer.reply() == 0
     ours.begin()
     ours.put(np.zeros(2, np.float32))

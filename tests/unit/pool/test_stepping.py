@@ -66,13 +66,15 @@ class Simulated:
 
 @pytest.fixture
 def simulated():
-    """`simulated(n, …)`: a pool of n envs, with the arguments of `Pool`."""
+    """`simulated(n, …)`: a pool of n envs that has begun, with the arguments of `Pool`."""
     with ExitStack() as stack:
 
-        def make(n: int, **options) -> Simulated:
+        def make(n: int, *, begins: bool = True, **options) -> Simulated:
             made = Simulated(n, **options)
             stack.enter_context(time_of(made.world))
             stack.callback(made.pool.close)
+            if begins:
+                made.pool.reset()
             return made
 
         yield make
@@ -84,7 +86,7 @@ def of(batch, field: str) -> list[int]:
 
 
 def test_a_reset_is_begin_in_all_then_receive(simulated):
-    one = simulated(3)
+    one = simulated(3, begins=False)
     assert one.stages == [Stage.NEW] * 3
     with pytest.raises(ResetNeeded):
         one.send(1, 2, 3)
@@ -97,7 +99,6 @@ def test_a_reset_is_begin_in_all_then_receive(simulated):
 
 def test_replies_in_any_order_are_one_batch_in_the_order_of_the_envs(simulated):
     one = simulated(3)
-    one.pool.reset()
     one.send(10, 11, 12)
     one.happens(acts(2), acts(0), acts(0))
     batch = one.pool.recv()
@@ -109,7 +110,6 @@ def test_replies_in_any_order_are_one_batch_in_the_order_of_the_envs(simulated):
 
 def test_episodes_are_dealt_in_the_order_of_the_envs(simulated):
     one = simulated(3)
-    one.pool.reset()
     one.send(1, 2, 3)
     one.happens(acts(2, "over"), acts(1), acts(0, "over"))
     batch = one.pool.recv()
@@ -121,7 +121,6 @@ def test_episodes_are_dealt_in_the_order_of_the_envs(simulated):
 
 def test_the_first_that_are_ready_come_back_and_go_on_alone(simulated):
     one = simulated(3)
-    one.pool.reset()
     one.send(1, 2, 3)
     one.happens(acts(1))
     assert one.pool.recv(min_ready=1).envs.tolist() == [1]
@@ -131,25 +130,8 @@ def test_the_first_that_are_ready_come_back_and_go_on_alone(simulated):
     assert of(one.pool.recv(), "action") == [1, 5, 3]
 
 
-def test_without_autoreset_an_env_stays_over_until_its_episode_is_asked_for(simulated):
-    one = simulated(2, autoreset=False)
-    one.pool.reset()
-    one.send(1, 2)
-    one.happens(acts(0, "over"))
-    one.pool.recv()
-    assert one.pool.over == [0]
-    with pytest.raises(ResetNeeded, match=r"envs \[0\] are over"):
-        one.send(3, 4)
-    one.pool.begin([0])
-    one.pool.send(np.array([[4]]), [1])
-    batch = one.pool.recv()
-    assert batch.reset_infos == [{}, None]
-    assert batch.rewards.tolist() == [0, 4]
-
-
 def test_pending_steps_are_dropped_at_a_reset(simulated):
     one = simulated(2)
-    one.pool.reset()
     one.send(5, 6)
     one.happens(acts(0, "over"))
     batch = one.pool.reset()
@@ -159,7 +141,7 @@ def test_pending_steps_are_dropped_at_a_reset(simulated):
 
 
 def test_a_limited_pool_asks_the_next_env_once_one_has_settled(simulated):
-    one = simulated(3, one_book=False, max_concurrency=1)
+    one = simulated(3, one_book=False, max_concurrency=1, begins=False)
     one.pool.begin()
     assert one.stages == [Stage.BEGINNING, Stage.QUEUED, Stage.QUEUED]
     assert of(one.pool.recv(), "step") == [0, 0, 0]
@@ -172,7 +154,7 @@ def test_a_limited_pool_asks_the_next_env_once_one_has_settled(simulated):
 
 
 def test_games_in_real_time_are_held_until_the_last_one_has_begun(simulated):
-    one = simulated(2, realtime=True)
+    one = simulated(2, realtime=True, begins=False)
     one.pool.begin()
     slow = one.world.workers[1].process
     slow.hung = True
@@ -185,7 +167,6 @@ def test_games_in_real_time_are_held_until_the_last_one_has_begun(simulated):
 
 def test_a_step_of_all_envs_is_in_the_records_before_anything_uses_them(simulated):
     one = simulated(2)
-    one.pool.reset()
     for number in range(20):
         one.send(number, number + 1)
         assert one.stages == [Stage.IDLE] * 2, "the fast path leaves the records alone"
@@ -206,7 +187,6 @@ def test_a_step_of_all_envs_is_in_the_records_before_anything_uses_them(simulate
 
 def test_a_reply_that_is_not_plain_takes_the_general_path(simulated):
     one = simulated(2)
-    one.pool.reset()
     one.send(1, 2)
     one.happens(acts(0), acts(0, "info"))
     infos = one.pool.recv().infos
@@ -216,7 +196,6 @@ def test_a_reply_that_is_not_plain_takes_the_general_path(simulated):
 
 def test_a_paused_game_leaves_the_fast_path(simulated):
     one = simulated(1)
-    one.pool.reset()
     one.pool.pause()
     assert not one.pool._stepping.arrange_plain()
     one.send(4)
