@@ -49,33 +49,6 @@ NESTED = spaces.Dict(
         ("a", spaces.Tuple([spaces.Discrete(4), spaces.Dict(m=spaces.MultiBinary(5))])),
     ]
 )
-UNFIXED = [
-    spaces.Text(3),
-    spaces.Sequence(spaces.Discrete(2)),
-    spaces.Dict(a=spaces.Discrete(2), b=spaces.Text(3)),
-    spaces.Tuple([spaces.OneOf([spaces.Discrete(2), spaces.Discrete(3)])]),
-]
-
-
-def test_leaves_stand_in_the_spaces_own_order():
-    leaves = space_layout(NESTED, 0).leaves
-    assert [leaf.path for leaf in leaves] == [("z",), ("a", 0), ("a", 1, "m")]
-    assert [leaf.shape for leaf in leaves] == [(3, 2), (), (5,)]
-    assert [leaf.dtype for leaf in leaves] == [np.float32, np.int64, np.int8]
-
-
-def test_parts_of_a_value_build_it_again():
-    layout = space_layout(NESTED, 0)
-    value = NESTED.sample()
-    parts = [part for _, part in layout.parts(value)]
-    np.testing.assert_equal(layout.build(parts.__getitem__), value)
-
-
-@pytest.mark.parametrize("space", UNFIXED, ids=str)
-def test_a_space_with_a_part_of_no_fixed_layout_has_no_leaves(space):
-    layout = space_layout(space, 0)
-    assert not layout.fixed
-    assert list(layout.parts(space.sample())) == []
 
 
 @pytest.mark.parametrize("wrong", [{"z": 1}, {"z": 1, "a": ()}, 3], ids=str)
@@ -122,22 +95,6 @@ def test_align(given, aligned):
 )
 def test_masks_have_the_shape_that_maskable_ppo_wants(space, size):
     assert mask_size(space) == size
-
-
-def test_rows_lie_one_behind_the_other_in_each_leaf():
-    one, two = (slot_layout(NESTED, spaces.Discrete(5), rows) for rows in (1, 2))
-    assert one.rewards is None
-    memory = memoryview(bytearray(two.size_bytes))
-    views = [leaf.view(memory) for leaf in (*two.action.leaves, *two.observation.leaves, two.mask)]
-    rewards = two.rewards.view(memory)
-    assert (views[-1].shape, rewards.shape) == ((2, 5), (2,))
-    alone = [*one.action.leaves, *one.observation.leaves, one.mask]
-    for view, leaf in zip(views, alone, strict=True):
-        assert (view.shape, view.dtype) == ((2, *leaf.shape), leaf.dtype)
-    for number, view in enumerate([*views, rewards]):
-        view[...] = number % 2
-    for number, view in enumerate([*views, rewards]):
-        assert (view == number % 2).all(), "no two of them overlap"
 
 
 def test_several_rows_need_leaves():
@@ -204,15 +161,6 @@ def waiter(variant):
     made = Waiter.create()
     yield made
     made.close()
-
-
-def test_many_rings_are_at_least_one(doorbell, waiter):
-    waiter.add_doorbell(doorbell, "doorbell")
-    for _ in range(3):
-        doorbell.ring()
-    assert waiter.wait(0) == ["doorbell"]
-    doorbell.ring()
-    assert waiter.wait(0) == ["doorbell"]
 
 
 @pytest.mark.parametrize("rings", [1, 10_000])

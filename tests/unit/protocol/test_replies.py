@@ -30,10 +30,7 @@ def test_create_game():
     assert create.player_setup[1].race == common_pb2.Zerg
     assert create.player_setup[1].difficulty == sc_pb.Hard
     assert create.player_setup[1].ai_build == sc_pb.RandomBuild
-
-
-def test_create_game_without_seed():
-    create = requests.create_game(GameSetup("x"), Path("x"), None).create_game
+    create = requests.create_game(GameSetup("x"), path, None).create_game
     assert not create.HasField("random_seed")
     assert len(create.player_setup) == 1
 
@@ -67,26 +64,10 @@ def test_a_match():
     assert not alone.HasField("server_ports") and not alone.client_ports
 
 
-def test_one_field_each():
-    built = {
-        "ping": requests.ping(),
-        "save_map": requests.save_map("x", b"y"),
-        "restart_game": requests.restart_game(),
-        "leave_game": requests.leave_game(),
-        "observation": requests.observation(),
-        "step": requests.step(8),
-        "action": requests.action([sc_pb.Action()]),
-        "game_info": requests.game_info(),
-        "data": requests.data(),
-        "save_replay": requests.save_replay(),
-    }
-    for kind, request in built.items():
-        assert request.WhichOneof("request") == kind
-        assert not request.HasField("id")
-    assert built["step"].step.count == 8
-    assert len(built["action"].action.actions) == 1
-    assert not built["observation"].observation.HasField("game_loop")
-    assert requests.observation(game_loop=9, disable_fog=True).observation.game_loop == 9
+def test_an_observation_may_be_awaited():
+    assert not requests.observation().observation.HasField("game_loop")
+    asked = requests.observation(game_loop=9, disable_fog=True).observation
+    assert (asked.game_loop, asked.disable_fog) == (9, True)
 
 
 # ---- replies -------------------------------------------------------------------------------------
@@ -203,11 +184,6 @@ def test_text_beside_the_reply_that_was_asked_for_is_no_refusal():
     replies.require(reply, "step")
 
 
-def test_carried_out():
-    replies.require(R(step=STEP, status=sc_pb.in_game), "step")
-    replies.require(R(create_game=sc_pb.ResponseCreateGame(), status=sc_pb.in_game), "create_game")
-
-
 @pytest.mark.parametrize(
     ("errors", "over"),
     [
@@ -247,20 +223,6 @@ BAD_OBSERVATIONS = [
 def test_bad_observations(answer, said):
     with pytest.raises(GameFault, match=said):
         replies.check_observation(answer, first_loop=8, last_loop=8)
-
-
-def test_good_observation():
-    replies.check_observation(observation(8, *WHOLE), first_loop=8, last_loop=8)
-    replies.check_observation(observation(9, *WHOLE), first_loop=8, last_loop=24)
-
-
-def test_result_is_the_own_player_s():
-    answer = sc_pb.ResponseObservation()
-    assert replies.result_of(answer, 1) is None
-    answer.player_result.add(player_id=2, result=sc_pb.Victory)
-    assert replies.result_of(answer, 1) is None
-    answer.player_result.add(player_id=1, result=sc_pb.Defeat)
-    assert replies.result_of(answer, 1) == sc_pb.Defeat
 
 
 @pytest.mark.parametrize("request_", [sc_pb.Request(), sc_pb.Request(quit=sc_pb.RequestQuit())])
