@@ -106,13 +106,6 @@ async def test_missing_map(game_installation, tmp_path):
         await game.start_episode(SETUP, tmp_path / "Nowhere.SC2Map", None)
 
 
-async def test_two_games_at_once(game_installation):
-    games = await asyncio.gather(launched(game_installation), launched(game_installation))
-    assert games[0].port != games[1].port
-    for game in games:
-        game.close()
-
-
 @pytest.mark.parametrize(
     ("test", "kinds"),
     [

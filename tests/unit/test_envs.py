@@ -1,4 +1,4 @@
-"""The env classes: their keywords, wrong calls, masks of games, and the callback for snapshots."""
+"""The env classes: their keywords, wrong calls, and the callback for snapshots."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from sc2pool import (
     SubprocSC2VecEnv,
 )
 from sc2pool.config import Limits, PoolConfig, ReplayPolicy
-from sc2pool.envs.arguments import whole_envs
 from sc2pool.envs.callbacks import figures
 from sc2pool.envs.shared_keywords import (
     good_envs_per_worker,
@@ -331,21 +330,6 @@ def test_a_folder_for_replays_that_is_a_file(env_class, standin_dir, tmp_path):
         lambda: env_class(task="MoveToBeacon", game=standin_dir, config=config),
         f"no folder for replays at {file}",
     )
-
-
-# ---- masks of games ------------------------------------------------------------------------------
-
-
-def test_a_mask_holds_whole_games():
-    assert whole_envs([0, 2, 3], 1) == [0, 2, 3]
-    assert whole_envs([0, 1, 4, 5], 2) == [0, 2]
-    assert whole_envs([3, 4, 5], 3) == [1]
-
-
-@pytest.mark.parametrize("rows", [[0], [1, 2], [0, 1, 2]])
-def test_a_game_in_part_is_an_error(rows):
-    with pytest.raises(ConfigError, match=r"must hold all of them or none, got True for \["):
-        whole_envs(rows, 2)
 
 
 # ---- the callback for snapshots ------------------------------------------------------------------

@@ -29,7 +29,7 @@ from sc2.unit import Unit
 from sc2.units import Units
 
 from sc2pool.config import ReplayPolicy
-from sc2pool.errors import FaultKind, GameFault, ObservationError, UserCodeError
+from sc2pool.errors import FaultKind, GameFault, ObservationError
 from sc2pool.players import bots
 from sc2pool.players.bots import UnitSorter, prepare_step
 from sc2pool.players.match_episode import as_taken, blamed_on_opponent, rows_of
@@ -68,15 +68,10 @@ def test_an_exception_says_that_the_opponent_raised_it(name, who):
     assert error.__notes__ == [f"{who} raised it, not the task"]
 
 
-def test_a_game_fault_is_the_games_only_if_the_opponent_plays_on_one():
+def test_a_game_fault_is_the_games_if_the_opponent_plays_on_one():
     with pytest.raises(GameFault) as raised, blamed_on_opponent("bot", has_game=True):
         raise FAULT
     assert raised.value is FAULT
-    with (
-        pytest.raises(UserCodeError, match="the opponent 'bot' raised GameFault"),
-        blamed_on_opponent("bot"),
-    ):
-        raise FAULT
 
 
 # ---- a team's transition as rows -----------------------------------------------------------------
@@ -112,13 +107,7 @@ def test_each_agent_gets_its_own_and_the_teams():
         assert row.observation == {"observation": [own], "state": [7.0]}
         assert row[1:5] == (3.0, True, False, {"k": 1})
     assert [row.action_masks.tolist() for row in split(TEAM)] == [[True, False], [False, True]]
-
-
-def test_without_the_state():
     assert [row.observation.tolist() for row in split(TEAM, with_state=False)] == [[1.0], [2.0]]
-
-
-def test_without_masks():
     assert [row.action_masks for row in split(TEAM._replace(action_masks=None))] == [None, None]
 
 
@@ -171,15 +160,6 @@ def env() -> gymnasium.Env:
     return gymnasium.wrappers.TimeLimit(Top(Bottom()), 5)
 
 
-def test_attributes_are_found_through_the_wrappers(env):
-    assert get_attr(env, "level") == 1
-    assert get_attr(env, "own") == "middle"
-    assert has_attr(env, "level")
-    assert not has_attr(env, "nothing")
-    with pytest.raises(AttributeError):
-        get_attr(env, "nothing")
-
-
 def test_attributes_are_set_where_they_are(env):
     set_attr(env, "level", 2)
     assert env.unwrapped.level == 2
@@ -194,13 +174,6 @@ def test_methods_are_called_where_they_are(env):
     assert render(env) == "level 1"
     with pytest.raises(TypeError, match=r"level of <TimeLimit.*Bottom.* must be a method, got 1"):
         env_method(env, "level", (), {})
-
-
-def test_wrappers_are_known_by_name_and_by_what_they_derive_from(env):
-    limit = gymnasium.wrappers.TimeLimit
-    asked = (limit, Top, Middle, Bottom, gymnasium.wrappers.RecordEpisodeStatistics)
-    assert [is_wrapped(env, qualified(cls)) for cls in asked] == [True, True, True, False, False]
-    assert not is_wrapped(Bottom(), qualified(Top))
 
 
 def test_a_plain_object_is_a_target_too():

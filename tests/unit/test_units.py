@@ -42,17 +42,11 @@ def test_only_the_kinds_asked_for(unit, state):
         unit(ENEMY_MARINES, 3, 4, tag=2),
         unit(BEACONS, 5, 6, tag=3),
     )
-    marines, roaches = select(observation, OWN_MARINES, ENEMY_ROACHES)
-    assert marines.tags == [1]
+    enemies, marines, roaches = select(observation, ENEMY_MARINES, OWN_MARINES, ENEMY_ROACHES)
+    assert (enemies.tags, marines.tags) == ([2], [1])
     assert marines.positions.tolist() == [[1, 2]]
     assert len(roaches) == 0
     assert roaches.positions.shape == (0, 2)
-
-
-def test_both_sides_of_one_type(unit, state):
-    observation = state(unit(OWN_MARINES, 0, 0, tag=1), unit(ENEMY_MARINES, 0, 0, tag=2))
-    enemies, own = select(observation, ENEMY_MARINES, OWN_MARINES)
-    assert (enemies.tags, own.tags) == ([2], [1])
 
 
 def test_rows_follow_the_tags_not_the_message(unit, state):
@@ -65,12 +59,6 @@ def test_rows_follow_the_tags_not_the_message(unit, state):
     assert marines.positions.tolist() == [[1, 1], [9, 9]]
     assert health(marines).tolist() == [45, 9]
     assert weapon_cooldown(marines).tolist() == [0, 1]
-
-
-def test_an_empty_observation(state):
-    (marines,) = select(state(), OWN_MARINES)
-    assert marines.tags == []
-    assert health(marines).shape == weapon_cooldown(marines).shape == (0,)
 
 
 def test_distances():

@@ -58,15 +58,6 @@ def ladder() -> ResetLadder:
 
 
 class TestWhatIsRestarted:
-    def test_the_same_players_on_the_same_map_without_a_seed(self, ladder):
-        assert ladder.may_restart(ALONE, None)
-        assert not ladder.may_restart(ALONE, 7)
-        assert not ladder.may_restart((GameSetup("BuildMarines", disable_fog=True), ALONE[1]), None)
-
-    def test_not_a_game_that_was_made_with_a_seed(self, ladder):
-        ladder.created(ALONE, 7)
-        assert not ladder.may_restart(ALONE, None)
-
     @pytest.mark.parametrize("leave", [ResetLadder.lost, ResetLadder.match_created])
     def test_not_one_of_two_players_nor_one_that_ended_without_a_word(self, ladder, leave):
         leave(ladder)
@@ -99,10 +90,6 @@ class TestWhatIsRestarted:
 
 
 class TestWhatARestartBringsBack:
-    def test_the_same_again(self, ladder):
-        assert not ladder.difference(beginning(), AREA, restarted=True)
-        assert ladder.may_restart(ALONE, None)
-
     @pytest.mark.parametrize(
         ("otherwise", "words"),
         [

@@ -46,14 +46,6 @@ def test_readable_once_a_message_is_there(ends):
     assert ends[1].readable(30.0), "the end is something, too"
 
 
-def test_a_message_larger_than_all_buffers(ends):
-    message = bytes(20_000_000)
-    sender = threading.Thread(target=ends[1].send, args=[message])
-    sender.start()
-    assert receive(ends[0], 1) == [message]
-    sender.join()
-
-
 def test_half_a_message_is_kept_until_the_rest_comes():
     one, other = socket.socketpair()
     feeder, reader = Channel(one), Channel(other)

@@ -219,32 +219,17 @@ def names(directory: Any) -> list[str]:
     return sorted(re.sub(r"-\d{8}-\d{6}-", "-", path.name) for path in directory.iterdir())
 
 
-def test_the_name_tells_reason_env_episode_and_return(tmp_path):
-    folder = ReplayFolder(ReplayPolicy(tmp_path / "made" / "here"))
-    path = settled(folder, SEAT, 120, 26.0, by_return=True)
-    assert Path(path).parent == tmp_path / "made" / "here"
-    name = r"best-\d{8}-\d{6}-env3-episode120-return26\.SC2Replay"
-    assert re.fullmatch(name, Path(path).name)
-    with open(path, "rb") as file:  # noqa: PTH123 - the info holds a string
-        assert file.read() == b"played"
-    settled(folder, SEAT, 121, -2.5, by_number=True)
-    assert names(tmp_path / "made" / "here") == [
-        "best-env3-episode120-return26.SC2Replay",
-        "every-env3-episode121-return-2.5.SC2Replay",
-    ]
-
-
 def test_the_best_of_all_envs_is_best(tmp_path):
     folder = ReplayFolder(ReplayPolicy(tmp_path))
     other = "env 0"
     assert settled(folder, SEAT, 0, 5.0, by_return=True)
     assert settled(folder, other, 1, 5.0, by_return=True) is None, "the best of its player only"
-    assert settled(folder, other, 2, 4.0, by_return=True, by_number=True)
+    assert settled(folder, other, 2, -2.5, by_return=True, by_number=True)
     assert settled(folder, other, 3, 6.0, by_return=True, by_number=True)
     assert names(tmp_path) == [
         "best-env0-episode3-return6.SC2Replay",
         "best-env3-episode0-return5.SC2Replay",
-        "every-env0-episode2-return4.SC2Replay",
+        "every-env0-episode2-return-2.5.SC2Replay",
     ]
 
 

@@ -89,16 +89,6 @@ async def test_each_hook_is_called_once_an_observation():
     assert rules.over
 
 
-@pytest.mark.parametrize("task_ends", [False, True])
-async def test_the_task_is_asked_at_the_games_end_too(task_ends):
-    played = Recording()
-    played.ends_at = 1 if task_ends else 2 * len(LATER)
-    rules = EpisodeRules(played)
-    await rules.transition(0, 0)
-    last = await rules.transition(24, 0, game_ended=True)
-    assert (last.terminated, last.truncated) == (task_ends, True)
-
-
 async def test_a_game_that_has_ended_at_the_first_observation():
     only = await EpisodeRules(Recording()).transition(30, 7, game_ended=True)
     assert (only.reward, only.terminated, only.truncated) == (0.0, True, False)
