@@ -9,14 +9,12 @@ from gymnasium import spaces
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.pool.batch import (
     Gatherer,
-    Outcome,
     fault_info,
     real_outcome,
     synthetic_outcome,
 )
 from sc2pool.pool.instances.seats import FaultReport
 from sc2pool.pool.queues.layout import space_layout
-from sc2pool.pool.queues.slots import Flag
 from sc2pool.pool.stepping import Alignment
 
 SPACE = spaces.Dict(a=spaces.Box(-10, 10, (2,), np.float32), b=spaces.Discrete(9))
@@ -26,33 +24,6 @@ REPORT = FaultReport(Fault(FaultKind.HUNG, Phase.STEPPING, "silent"), 4, 0.0, "/
 
 def value(number: int) -> dict:
     return {"a": np.full(2, number, np.float32), "b": np.int64(number)}
-
-
-@pytest.mark.parametrize(
-    "flags", [Flag.TERMINATED, Flag.TRUNCATED, Flag.TERMINATED | Flag.TRUNCATED]
-)
-def test_a_real_outcome_of_an_episodes_end(pair, flags):
-    both = pair(SPACE)
-    queue = both.answer(
-        value(3),
-        1.5,
-        (bool(flags & Flag.TERMINATED), bool(flags & Flag.TRUNCATED)),
-        {"step": "info"},
-    )
-    outcome = real_outcome(queue, queue.reply())
-    assert (outcome.rewards, outcome.infos, outcome.report) == ([1.5], [{"step": "info"}], None)
-    assert (outcome.terminated, outcome.truncated) == (bool(flags & 1), bool(flags & 2))
-    assert outcome.over
-    np.testing.assert_equal(outcome.final_observations[0], value(3))
-    both.answer(value(4))
-    np.testing.assert_equal(outcome.final_observations[0], value(3))  # the observation is a copy
-
-
-def test_an_info_is_an_outcome_in_the_middle_of_an_episode(pair):
-    queue = pair(SPACE).answer(value(3), 1.5, info={"step": "info"})
-    outcome = real_outcome(queue, queue.reply())
-    assert (outcome.rewards, outcome.infos, outcome.over) == ([1.5], [{"step": "info"}], False)
-    assert outcome.final_observations is None
 
 
 def test_a_plain_reply_is_no_outcome(pair):
@@ -66,16 +37,6 @@ def test_a_real_outcome_without_fixed_layout_comes_out_of_band(pair):
     assert (outcome.observation, outcome.final_observations[0]) == ("hello", "hello")
 
 
-def test_a_synthetic_outcome_is_a_marked_truncation(pair):
-    queue = pair(SPACE).answer(value(3), 1.5)
-    outcome = synthetic_outcome(REPORT, queue, space_layout(SPACE, 0))
-    assert (outcome.rewards, outcome.terminated, outcome.truncated) == ([0.0], False, True)
-    np.testing.assert_equal(outcome.final_observations[0], value(3))
-    assert outcome.infos[0]["sc2pool.synthetic"] is True
-    assert outcome.infos[0]["sc2pool.fault"]["kind"] == "hung"
-    assert outcome.report is REPORT
-
-
 def test_a_fault_in_an_info_is_plain_data():
     shown = fault_info(REPORT)
     assert shown.pop("recovery_s") > 0.0
@@ -87,20 +48,6 @@ def test_a_fault_in_an_info_is_plain_data():
         "fault_report": "/report",
     }
     assert type(shown["kind"]) is str
-
-
-def test_rows_belong_to_the_envs_that_are_gathered(pair):
-    queues = [pair(SPACE).answer(value(number)) for number in range(3)]
-    gatherer = Gatherer(space_layout(SPACE, 0), 3)
-    batch = gatherer.gather(
-        [0, 2], [queues[0], queues[2]], [Outcome([1], [{}]), Outcome([2], [{}])]
-    )
-    assert batch.envs.tolist() == [0, 2]
-    assert batch.observations["b"].tolist() == [0, 2]
-    assert batch.observations["a"].dtype == np.float32
-    assert batch.rewards.tolist() == [1, 2]
-    assert batch.rewards.dtype == np.float64
-    np.testing.assert_equal(gatherer.row(batch, 1), value(2))
 
 
 @pytest.mark.parametrize("rows", [[0, 1, 2], [2, 0, 1]], ids=str)
@@ -132,14 +79,6 @@ def test_the_fast_path_takes_each_row_from_the_place_of_its_newest_answer(pair, 
             one.answer_newest(value(number + turn))
         batch = gatherer.gather_plain(pair.slots.batch)
         assert batch.observations["b"].tolist() == [row + turn for row in rows]
-
-
-def test_a_batch_is_never_written_again(pair):
-    both = pair(SPACE)
-    gatherer = Gatherer(space_layout(SPACE, 0), 1)
-    first = gatherer.gather([0], [both.answer(value(1))], [Outcome.empty(1)])
-    second = gatherer.gather([0], [both.answer(value(2))], [Outcome.empty(1)])
-    assert (first.observations["b"].tolist(), second.observations["b"].tolist()) == ([1], [2])
 
 
 @pytest.mark.parametrize("unanswered", [False, True])
@@ -208,22 +147,15 @@ def test_an_env_that_is_always_early_is_delayed_by_whole_loops(alignment):
     assert alignment.delays_loops() is None, "once"
 
 
-def test_one_slow_answer_delays_no_env(alignment):
-    alignment.note([0.0, 0.3])
-    alignment.note([0.0, 0.0])
-    alignment.note([0.3, 0.0])
-    assert alignment.delays_loops() is None
-
-
-def test_a_slow_policy_is_late_for_all(alignment):
-    for _ in range(3):
-        alignment.note([0.5, 0.5])
-    assert alignment.delays_loops() is None
-
-
-def test_gaps_before_an_episode_do_not_count(alignment):
-    for _ in range(2):
-        alignment.note([0.0, 0.3])
-    alignment.note(None)
-    alignment.note([0.0, 0.3])
+@pytest.mark.parametrize(
+    "gaps_s",
+    [
+        pytest.param([[0.0, 0.3], [0.0, 0.0], [0.3, 0.0]], id="one slow answer of each"),
+        pytest.param([[0.5, 0.5]] * 3, id="a slow policy is late for all"),
+        pytest.param([[0.0, 0.3], [0.0, 0.3], None, [0.0, 0.3]], id="before an episode"),
+    ],
+)
+def test_gaps_that_delay_no_env(alignment, gaps_s):
+    for gaps in gaps_s:
+        alignment.note(gaps)
     assert alignment.delays_loops() is None
