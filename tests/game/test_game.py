@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, closing
@@ -313,36 +314,39 @@ async def failed_launch(installation: Installation, timeout_s: float = 20.0) -> 
 
 
 class TestLaunch:
-    def test_early_exit(self, fake):
-        fault = asyncio.run(failed_launch(fake(at_start="exit")))
-        assert fault.kind is FaultKind.LAUNCH_FAILED
-        assert "exit code 7" in fault.detail
-        assert "no graphics card" in fault.detail
-
-    def test_never_ready(self, fake):
-        fault = asyncio.run(failed_launch(fake(at_start="silent"), 0.5))
-        assert fault.kind is FaultKind.DEADLINE
-        assert "not ready" in fault.detail
-
-    def test_port_refused_is_tried_again_and_then_given_up(self, fake):
-        fault = asyncio.run(failed_launch(fake(at_start="port-refused")))
-        assert fault.kind is FaultKind.PORT_TAKEN
+    @pytest.mark.parametrize(
+        ("at_start", "timeout_s", "kind", "said"),
+        [
+            ("exit", 20.0, FaultKind.LAUNCH_FAILED, "(?s)exit code 7.*no graphics card"),
+            ("silent", 0.5, FaultKind.DEADLINE, "not ready"),
+            ("port-refused", 20.0, FaultKind.PORT_TAKEN, ""),
+        ],
+    )
+    def test_a_game_that_does_not_start(self, fake, at_start, timeout_s, kind, said):
+        fault = asyncio.run(failed_launch(fake(at_start=at_start), timeout_s))
+        assert fault.kind is kind
+        assert re.search(said, fault.detail)
 
     async def test_not_found_before_ready(self, fake):
         async with playing(fake(at_start="not-found-first")) as game:
             await game.step([], 8)
 
-    def test_executable_of_another_system(self, fake):
+    @pytest.mark.parametrize(
+        ("content", "said"),
+        [
+            (b"MZ\x90\0 no program of this system", "cannot start"),
+            pytest.param(
+                b"#!/no/such/interpreter\n",
+                "its interpreter or loader is missing",
+                marks=pytest.mark.skipif(WINDOWS, reason="it has no scripts that name one"),
+            ),
+        ],
+        ids=["another system's", "no interpreter"],
+    )
+    def test_an_executable_that_cannot_run(self, fake, content, said):
         installation = fake()
-        installation.executable.write_bytes(b"MZ\x90\0 no program of this system")
-        with pytest.raises(ConfigError, match="cannot start"):
-            asyncio.run(failed_launch(installation))
-
-    @pytest.mark.skipif(WINDOWS, reason="Windows has no scripts that name an interpreter")
-    def test_executable_whose_interpreter_is_missing(self, fake):
-        installation = fake()
-        installation.executable.write_text("#!/no/such/interpreter\n")
-        with pytest.raises(ConfigError, match="its interpreter or loader is missing"):
+        installation.executable.write_bytes(content)
+        with pytest.raises(ConfigError, match=said):
             asyncio.run(failed_launch(installation))
 
     def test_executable_gone_or_forbidden(self, fake):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
@@ -58,12 +58,13 @@ def played(standin_dir: Path) -> Path:
 
 
 @pytest.fixture
-def leases(tmp_path, monkeypatch) -> Callable[[], int]:
-    """How many ports are leased; those of other programs do not count."""
+def leases(tmp_path, monkeypatch) -> Iterator[None]:
+    """Fails a test that leaves a port leased; those of other programs do not count."""
     folder = tmp_path / "leases"
     folder.mkdir()
     monkeypatch.setattr(lease_module, "lease_directory", lambda: folder)
-    return lambda: len(list(folder.iterdir()))
+    yield
+    assert list(folder.iterdir()) == []
 
 
 def game_of(match: Match, side: MatchSide) -> Game:
@@ -113,20 +114,17 @@ async def test_four_hundred_steps(standin_dir, played):
             episode += 1
 
 
-def test_one_side_attacks_and_both_know_the_result(standin_dir, leases):
-    async def play() -> None:
-        async with matching(standin_dir, seed=1) as match:
-            seen = await match.observe()
-            for unit in seen_by(seen[1], 2):
-                kill = debug_pb2.DebugCommand(kill_unit=debug_pb2.DebugKillUnit(tag=[unit]))
-                await match.host.request(sc_pb.Request(debug=sc_pb.RequestDebug(debug=[kill])))
-            step = await match.step([[], []], 8)
-            assert step.ended
-            assert match.host.result == sc_pb.Victory
-            assert match.guest.result == sc_pb.Defeat
-
-    asyncio.run(play())
-    assert leases() == 0
+@pytest.mark.usefixtures("leases")
+async def test_one_side_attacks_and_both_know_the_result(standin_dir):
+    async with matching(standin_dir, seed=1) as match:
+        seen = await match.observe()
+        for unit in seen_by(seen[1], 2):
+            kill = debug_pb2.DebugCommand(kill_unit=debug_pb2.DebugKillUnit(tag=[unit]))
+            await match.host.request(sc_pb.Request(debug=sc_pb.RequestDebug(debug=[kill])))
+        step = await match.step([[], []], 8)
+        assert step.ended
+        assert match.host.result == sc_pb.Victory
+        assert match.guest.result == sc_pb.Defeat
 
 
 def test_a_side_without_a_result_has_the_opposite_one():
@@ -197,51 +195,41 @@ async def test_a_map_for_one_player(standin_dir):
             await match.start_episode(replace(SETUP, map_name="DefeatRoaches"), path, 1)
 
 
+@pytest.mark.usefixtures("leases")
 @pytest.mark.parametrize("free", [3, 5])
-def test_too_few_ports(standin_dir, free, monkeypatch, leases):
+async def test_too_few_ports(standin_dir, free, monkeypatch):
     """A match needs four ports, and each of its games one."""
     every = lease_module.candidate_ports(lease_module.ephemeral_range())
     spans = (every[start : start + free] for start in range(len(every)))
     span = next(span for span in spans if all(map(lease_module._is_free, span)))
     monkeypatch.setattr(lease_module, "candidate_ports", lambda _: span)
-
-    async def play() -> None:
-        with pytest.raises(GameFault) as raised:
-            await Match.launch(
-                find_installation(standin_dir), LIMITS, players=2, deadline=Deadline.after(30)
-            )
-        assert raised.value.kind is FaultKind.PORT_TAKEN
-        assert f"no free port between {span.start} and" in raised.value.detail
-
-    asyncio.run(play())
-    assert leases() == 0
+    with pytest.raises(GameFault, match=f"no free port between {span.start} and") as raised:
+        async with matching(standin_dir):
+            pass
+    assert raised.value.kind is FaultKind.PORT_TAKEN
 
 
+@pytest.mark.usefixtures("leases")
 @pytest.mark.parametrize("phase", ["beginning", "first observation", "stepping"])
 @pytest.mark.parametrize("side", list(MatchSide))
 @pytest.mark.parametrize("harm", ["KILL", "STOP"])
-def test_a_harmed_side_is_named(standin_dir, side, phase, harm, leases):
-    async def play() -> None:
-        async with matching(standin_dir, SHORT) as match:
-            victim = game_of(match, side).pid
-            path = find_map(find_installation(standin_dir), SETUP.map_name)
-            with pytest.raises(GameFault) as raised:
-                if phase == "beginning":
-                    strike(victim, harm)
-                await match.start_episode(SETUP, path, 1)
-                if phase == "first observation":
-                    strike(victim, harm)
-                await match.observe()
-                asyncio.get_running_loop().call_later(0.02, strike, victim, harm)
-                while True:
-                    await match.step([[], []], 1)
-            fault = raised.value
-            killed = harm == "KILL"
-            assert fault.kind is (FaultKind.GAME_EXITED if killed else FaultKind.DEADLINE), fault
-            assert fault.detail.startswith(f"{side}: "), fault
-
-    asyncio.run(play())
-    assert leases() == 0
+async def test_a_harmed_side_is_named(standin_dir, side, phase, harm, played):
+    async with matching(standin_dir, SHORT) as match:
+        victim = game_of(match, side).pid
+        with pytest.raises(GameFault) as raised:
+            if phase == "beginning":
+                strike(victim, harm)
+            await match.start_episode(SETUP, played, 1)
+            if phase == "first observation":
+                strike(victim, harm)
+            await match.observe()
+            asyncio.get_running_loop().call_later(0.02, strike, victim, harm)
+            while True:
+                await match.step([[], []], 1)
+        fault = raised.value
+        killed = harm == "KILL"
+        assert fault.kind is (FaultKind.GAME_EXITED if killed else FaultKind.DEADLINE), fault
+        assert fault.detail.startswith(f"{side}: "), fault
 
 
 @pytest.mark.parametrize("side", list(MatchSide))

@@ -26,33 +26,26 @@ def step(clock: ElasticClock, at_s: float, loop: int) -> Tick:
     return clock.observe(loop, max(at_s, 50.0 + (loop - 100) / PACE))
 
 
-def test_in_time(clock):
-    assert clock.act(PERIOD, 50.1) == 104
-    assert clock.observe(104, 50.4) == Tick(pytest.approx(0.1), 0, 0)
-    assert clock.act(PERIOD, 50.4) == 108
-
-
-def test_action_late_by_less_than_a_period_shortens_the_next(clock):
-    assert clock.act(PERIOD, 50.6) == 104
-    assert clock.observe(106, 50.6) == Tick(pytest.approx(0.6), 1, 0)
-    assert clock.act(PERIOD, 50.6) == 108, "the grid has not moved"
-
-
-def test_an_answer_a_loop_too_late_is_not_the_actions_fault(clock):
-    assert step(clock, 50.1, 105) == Tick(pytest.approx(0.1), 0, 0)
-    assert clock.act(PERIOD, 50.5) == 108
+@pytest.mark.parametrize(
+    ("at_s", "loop", "lost", "following"),
+    [
+        pytest.param(50.1, 104, (0, 0), 108, id="in time"),
+        pytest.param(50.1, 105, (0, 0), 108, id="the game's answer is a loop too late"),
+        pytest.param(50.1, 102, (0, 0), 108, id="the game ends before the loop that is due"),
+        pytest.param(50.6, 106, (1, 0), 108, id="late by less than a period: the grid stays"),
+        pytest.param(50.7, 107, (1, 0), 108, id="one loop less than a whole period"),
+        pytest.param(50.7, 108, (2, 4), 112, id="a whole period"),
+    ],
+)
+def test_an_action_and_the_loop_that_follows(clock, at_s, loop, lost, following):
+    assert step(clock, at_s, loop) == Tick(pytest.approx(at_s - 50.0), *lost)
+    assert clock.act(PERIOD, max(at_s, 50.4)) == following
 
 
 def test_a_period_overrun_moves_the_grid_and_counts(clock):
     assert step(clock, 51.3, 113) == Tick(pytest.approx(1.3), 3, 9)
     assert clock.act(PERIOD, 51.3) == 117
     assert clock.observe(117, 51.7) == Tick(pytest.approx(0.0), 0, 0)
-
-
-@pytest.mark.parametrize(("loop", "skipped", "following"), [(107, 0, 108), (108, 4, 112)])
-def test_the_edge_between_both(clock, loop, skipped, following):
-    assert step(clock, 50.7, loop).skipped_loops == skipped
-    assert clock.act(PERIOD, 50.8) == following
 
 
 def test_a_pause_is_no_delay(clock):
@@ -95,10 +88,6 @@ def test_an_episode_begun_in_a_pause_knows_nothing_of_it(clock):
     clock.resume(61.0)
     clock.act(PERIOD, 60.2)
     assert clock.observe(4, 60.4) == Tick(pytest.approx(0.2), 0, 0)
-
-
-def test_a_game_that_ends_before_the_loop_that_is_due(clock):
-    assert step(clock, 50.1, 102) == Tick(pytest.approx(0.1), 0, 0)
 
 
 def test_a_game_that_is_delayed_has_one_longer_period(clock):

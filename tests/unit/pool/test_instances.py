@@ -96,13 +96,16 @@ def test_a_state_is_live_or_gone():
     assert not LIVE & GONE
 
 
-@pytest.mark.parametrize("event", [Event.FAULT, Event.RECYCLE])
-def test_failures_in_live_states_lead_to_dead(event):
-    assert {advance(state, event) for state in LIVE} == {State.DEAD}
-
-
-def test_every_state_can_be_closed():
-    assert {advance(state, Event.CLOSE) for state in State} == {State.CLOSED}
+@pytest.mark.parametrize(
+    ("event", "states", "after"),
+    [
+        (Event.FAULT, LIVE, State.DEAD),
+        (Event.RECYCLE, LIVE, State.DEAD),
+        (Event.CLOSE, State, State.CLOSED),
+    ],
+)
+def test_how_every_state_ends(event, states, after):
+    assert {advance(state, event) for state in states} == {after}
 
 
 def test_nothing_comes_back_from_the_dead():

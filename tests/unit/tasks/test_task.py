@@ -281,29 +281,26 @@ def test_a_row_of_a_task_without_agents_is_its_observation():
     assert row_space(MarineDuel) is MarineDuel.observation_space
 
 
-@pytest.mark.parametrize("given", [(), ("a", "a"), ["a", "b"], ("a", 1), ("", "b")])
-def test_wrong_agents(given):
-    class Wrong(Pair):
-        agents = given
+@pytest.mark.parametrize(
+    ("attributes", "told"),
+    [
+        *(
+            ({"agents": given}, "agents must be a tuple of at least one")
+            for given in ((), ("a", "a"), ["a", "b"], ("a", 1), ("", "b"))
+        ),
+        ({"state_space": 5}, "state_space must be a Space or None, got 5"),
+        (
+            {"state_space": None, "shares_state": True},
+            "shares_state is True, but the task has no state_space",
+        ),
+    ],
+    ids=str,
+)
+def test_a_team_that_is_none(attributes, told):
+    with pytest.raises(ConfigError, match=f"task Wrong: {told}"):
+        resolve_task(type("Wrong", (Pair,), attributes))
 
-    with pytest.raises(ConfigError, match="task Wrong: agents must be a tuple of at least one"):
-        resolve_task(Wrong)
 
-
-def test_a_state_space_is_a_space():
-    class Wrong(Pair):
-        state_space = 5
-
-    with pytest.raises(ConfigError, match="task Wrong: state_space must be a Space or None, got 5"):
-        resolve_task(Wrong)
-
-
-def test_a_state_without_a_space_cannot_be_shared():
-    class Wrong(Pair):
-        state_space = None
-        shares_state = True
-
-    with pytest.raises(ConfigError, match="shares_state is True, but the task has no state_space"):
-        resolve_task(Wrong)
-    with pytest.raises(NotImplementedError, match="Wrong has no state"):
-        Wrong().state()
+def test_a_team_without_a_state_space_has_no_state():
+    with pytest.raises(NotImplementedError, match="Pair has no state"):
+        Pair().state()
