@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import create_autospec
 
-import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -36,12 +35,6 @@ from sc2pool.players.match_episode import as_taken, blamed_on_opponent, rows_of
 from sc2pool.players.operations import (
     OPERATIONS,
     env_method,
-    get_attr,
-    has_attr,
-    is_wrapped,
-    qualified,
-    render,
-    set_attr,
 )
 from sc2pool.players.replays import Chooser, LastHeld
 from sc2pool.players.view import KINDS, UNITS_SHOWN, map_of, view_of
@@ -133,57 +126,12 @@ def test_other_tasks_have_one_row():
     assert as_taken(Two(), [3, 4]) == [3, 4]
 
 
-# ---- operations on an env with wrappers, and on any object ---------------------------------------
+# ---- operations; contract/classes/test_attributes.py tests them on envs and tasks ----------------
 
 
-class Bottom(gymnasium.Env):
-    action_space = observation_space = spaces.Discrete(2)
-    level = 1
-
-    def double(self, number: int, *, plus: int = 0) -> int:
-        return 2 * number + plus
-
-    def render(self) -> str:
-        return f"level {self.level}"
-
-
-class Middle(gymnasium.Wrapper):
-    own = "middle"
-
-
-class Top(Middle):
-    pass
-
-
-@pytest.fixture
-def env() -> gymnasium.Env:
-    return gymnasium.wrappers.TimeLimit(Top(Bottom()), 5)
-
-
-def test_attributes_are_set_where_they_are(env):
-    set_attr(env, "level", 2)
-    assert env.unwrapped.level == 2
-    set_attr(env, "own", "changed")
-    assert env.env.own == "changed"
-    set_attr(env, "new", 3)
-    assert get_attr(env, "new") == 3
-
-
-def test_methods_are_called_where_they_are(env):
-    assert env_method(env, "double", (4,), {"plus": 1}) == 9
-    assert render(env) == "level 1"
-    with pytest.raises(TypeError, match=r"level of <TimeLimit.*Bottom.* must be a method, got 1"):
-        env_method(env, "level", (), {})
-
-
-def test_a_plain_object_is_a_target_too():
-    target = SimpleNamespace(level=1)
-    set_attr(target, "level", 2)
-    assert get_attr(target, "level") == 2
-    assert has_attr(target, "level")
-    assert not has_attr(target, "nothing")
-    assert env_method(target, "__eq__", (target,), {}) is True
-    assert not is_wrapped(target, qualified(Top))
+def test_an_attribute_is_no_method():
+    with pytest.raises(TypeError, match=r"level of namespace.* must be a method, got 1"):
+        env_method(SimpleNamespace(level=1), "level", (), {})
 
 
 def test_every_operation_has_its_name():
@@ -200,8 +148,7 @@ def chosen(policy: ReplayPolicy, *returns: float) -> list[tuple[bool, bool]]:
 
 def test_by_number():
     policy = ReplayPolicy(Path(), every=3, best=False)
-    by_number = [by_number for by_number, _ in chosen(policy, *[0.0] * 7)]
-    assert by_number == [number in (0, 3, 6) for number in range(7)]
+    assert chosen(policy, *range(7)) == [(number in (0, 3, 6), False) for number in range(7)]
 
 
 def test_by_return():
@@ -209,11 +156,6 @@ def test_by_return():
     returns = (-2.0, -2.0, math.nan, 5.0, 4.0, 5.5)
     best_so_far = (True, False, False, True, False, True)
     assert chosen(policy, *returns) == [(False, is_best) for is_best in best_so_far]
-
-
-def test_neither():
-    policy = ReplayPolicy(Path(), best=False)
-    assert chosen(policy, 1.0, 2.0) == [(False, False)] * 2
 
 
 @pytest.mark.parametrize("end", ["terminated", "truncated"])
@@ -229,12 +171,6 @@ def test_only_the_last_transition_is_held(end):
     assert held.episode_return == 3.0
     with pytest.raises(TimeoutError):
         pair.receive(0.0)
-
-
-def test_actions_go_through():
-    pair = QueuePair.local()
-    pair.send(4)
-    assert asyncio.run(LastHeld(pair).get_action()) == 4
 
 
 def test_the_last_transitions_of_all_rows_are_held():

@@ -115,7 +115,7 @@ def test_invalid_mask_is_an_error_and_resets_nothing(vector):
 
 @without_workers
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
-@pytest.mark.parametrize("end", ["terminated", "truncated"])
+@pytest.mark.parametrize("end", ["terminated", "truncated", "both"])
 def test_same_results_as_gymnasiums_own_class(vector, mode, end):
     env_fns = [partial(Counting, length, end) for length in LENGTHS]
     ours = vector(*env_fns, autoreset_mode=mode)

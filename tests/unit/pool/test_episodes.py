@@ -234,17 +234,6 @@ def test_an_episode_that_was_taken_out_of_order_is_not_dealt_again(spares, envs,
     assert [book.deal({}).number for _ in range(2)] == [0, 2]
 
 
-def test_no_spares_is_no_special_case(envs, plays):
-    plays.spare_seats = []
-    book = EpisodeBook(5)
-    spares = Spares(plays, book)
-    spares.prepare()
-    spares.play_next(envs[1])
-    spares.take_back()
-    assert plays.asked == [(1, 0)]
-    assert book.deal({}).number == 1
-
-
 def test_exchange(envs, spare_seats):
     env, spare = envs[0], spare_seats[0]
     env.attributes, env.failures_s, env.down_since_s = {"a": 1}, [1.0], 5.0

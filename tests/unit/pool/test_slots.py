@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import pickle
 import select
 import threading
 
@@ -55,29 +54,6 @@ def test_each_request_and_each_reply_rings(pair):
     both.trainer.try_send(1)
     for doorbell in both.doorbells:
         assert select.select([doorbell.listening], [], [], 0)[0]
-
-
-@pytest.mark.parametrize(
-    ("ended", "mask", "info"),
-    [
-        ((False, False), None, {}),
-        ((True, False), None, {"k": 1}),
-        ((False, True), [True, False, True], {}),
-        ((True, True), [False, False, True], {"k": 1}),
-    ],
-)
-def test_flags(pair, ended, mask, info):
-    both = pair().begun()
-    both.put(np.zeros(2, np.float32), 0.0, ended, info, None if mask is None else np.array(mask))
-    flags = both.trainer.flags()
-    assert (bool(flags & Flag.TERMINATED), bool(flags & Flag.TRUNCATED)) == ended
-    assert bool(flags & Flag.OUT_OF_BAND) == bool(info)
-    assert bool(flags & Flag.MASKED) == (mask is not None)
-    assert [(number, pickle.loads(sent)) for number, sent in both.sent] == (
-        [(1, (None, info))] if info else []
-    )
-    if mask is not None:
-        assert both.trainer.mask(0).tolist() == mask
 
 
 @pytest.mark.parametrize("over", [False, True])
