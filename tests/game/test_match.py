@@ -127,24 +127,21 @@ async def test_one_side_attacks_and_both_know_the_result(standin_dir):
         assert match.guest.result == sc_pb.Defeat
 
 
-def test_a_side_without_a_result_has_the_opposite_one():
+@pytest.mark.parametrize(
+    ("told", "settled", "contradiction"),
+    [
+        ((None, sc_pb.Victory), (sc_pb.Defeat, sc_pb.Victory), ""),
+        ((sc_pb.Tie, None), (sc_pb.Tie, sc_pb.Tie), ""),
+        ((sc_pb.Victory,) * 2, (sc_pb.Undecided,) * 2, "Victory and Victory"),
+    ],
+)
+def test_what_the_sides_tell_of_the_result(told, settled, contradiction):
     match = Match([Mock(), Mock()], LIMITS, Mock())
-    match.host.result, match.guest.result = None, int(sc_pb.Victory)
-    match._settle()
-    assert match.host.result == sc_pb.Defeat
-    match.host.result, match.guest.result = int(sc_pb.Tie), None
-    match._settle()
-    assert match.guest.result == sc_pb.Tie
-    assert not match.contradiction
-
-
-def test_two_victories_are_undecided():
-    match = Match([Mock(), Mock()], LIMITS, Mock())
-    match.host.result = match.guest.result = int(sc_pb.Victory)
+    match.host.result, match.guest.result = told
     for _ in range(2):
         match._settle()
-        assert match.host.result == match.guest.result == sc_pb.Undecided
-        assert match.contradiction == "Victory and Victory"
+        assert (match.host.result, match.guest.result) == settled
+        assert match.contradiction == contradiction
 
 
 async def test_a_map_outside_of_the_map_folder(standin_dir, tmp_path, played):

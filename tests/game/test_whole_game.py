@@ -107,40 +107,30 @@ async def test_missing_map(game_installation, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("test", "kinds"),
+    ("harm", "kinds"),
     [
         (Fault.hang, {FaultKind.DEADLINE}),
         # An error reporter may keep a crashed game.
         (Fault.crash, {FaultKind.GAME_EXITED, FaultKind.DEADLINE}),
         (Fault.exit, {FaultKind.GAME_EXITED}),
+        ("KILL", {FaultKind.GAME_EXITED}),
+        ("STOP", {FaultKind.DEADLINE}),
     ],
-    ids=["hang", "crash", "exit"],
+    ids=["hang", "crash", "exit", "KILL", "STOP"],
 )
-async def test_faults_of_the_game_s_own(game_installation, test, kinds):
+async def test_a_fault_during_play(game_installation, harm, kinds):
     path = find_map(game_installation, SETUP.map_name)
     with closing(await launched(game_installation, FAULTY)) as game:
         await game.start_episode(SETUP, path, None)
         await game.observe()
-        command = debug_pb2.DebugCommand(test_process=Fault(test=test))
-        request = sc_pb.Request(debug=sc_pb.RequestDebug(debug=[command]))
         with pytest.raises(GameFault) as raised:
-            await game.request(request)
+            if isinstance(harm, str):
+                strike(game.pid, harm)
+            else:
+                command = debug_pb2.DebugCommand(test_process=Fault(test=harm))
+                await game.request(sc_pb.Request(debug=sc_pb.RequestDebug(debug=[command])))
             await game.step([], 8)
         assert raised.value.kind in kinds
-
-
-@pytest.mark.parametrize(
-    ("harm", "kind"), [("KILL", FaultKind.GAME_EXITED), ("STOP", FaultKind.DEADLINE)]
-)
-async def test_harm_during_play(game_installation, harm, kind):
-    path = find_map(game_installation, SETUP.map_name)
-    with closing(await launched(game_installation, FAULTY)) as game:
-        await game.start_episode(SETUP, path, None)
-        await game.observe()
-        strike(game.pid, harm)
-        with pytest.raises(GameFault) as raised:
-            await game.step([], 8)
-        assert raised.value.kind is kind
 
 
 REALTIME_SETUP = GameSetup("MoveToBeacon", realtime=True)

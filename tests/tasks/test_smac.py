@@ -293,19 +293,15 @@ class Two(TeamTask):
         return {"steps": len(self.acted)}
 
 
-def test_every_agent_gets_its_own_observation_and_the_teams_info(vec):
-    env = begun(vec(Two))
+def test_an_agent_has_its_own_observation_but_the_teams_info_and_attributes(vec):
+    env = vec(Two, step_mul=8)
+    env.set_attr("step_mul", 4, indices=[0])
+    env.reset()
     seen, _, _, infos = env.step(np.array([1, 2]))
     assert seen.tolist() == [[0.5], [1.0]]
     assert [info["steps"] for info in infos] == [2, 2]
     env.set_attr("colour", "red", indices=[1])
     assert env.get_attr("colour") == ["red", "red"]
-
-
-def test_what_is_set_on_one_agent_is_the_teams_in_later_episodes_too(vec):
-    env = vec(Two, step_mul=8)
-    env.set_attr("step_mul", 4, indices=[0])
-    env.reset()
     assert env.get_attr("step_mul") == [4, 4], "not that of the pool, which row 1 has"
 
 

@@ -25,6 +25,7 @@ from sc2pool.game.hang_detection import (
 LIMIT_S = 1000.0
 IDLE, STARVED = (0.0, 0.0), (0.0, 0.9)
 WORKS = (0.4, 0.0)
+HARDLY_WORKS = (0.5 * hang_detection.IDLE_CPU_SHARE, 0.0)
 """(share of the time on a processor, share of the time waiting for one)"""
 
 
@@ -69,31 +70,25 @@ def play(
     raise AssertionError("unreachable")
 
 
-def test_idle_is_hung(clock):
-    waits, detector, _ = play(clock, IDLE)
-    assert waits == [LIMIT_S / 2] * 2
+@pytest.mark.parametrize(
+    ("shares", "waits"),
+    [
+        pytest.param([IDLE], [0.5] * 2, id="idle is hung"),
+        pytest.param([HARDLY_WORKS], [0.5] * 2, id="hardly working is hung"),
+        pytest.param([WORKS], [0.5, 0.5, 2.0], id="working is slow, once"),
+        pytest.param([STARVED, STARVED, WORKS], [0.5] * 3 + [2.0], id="starved, then working"),
+    ],
+)
+def test_how_long_a_game_is_waited_for(clock, shares, waits):
+    found, detector, _ = play(clock, *shares)
+    assert found == [LIMIT_S * wait for wait in waits]
     assert not detector.silent
-
-
-def test_hardly_working_is_hung(clock):
-    waits, _, _ = play(clock, (0.5 * hang_detection.IDLE_CPU_SHARE, 0.0))
-    assert waits == [LIMIT_S / 2] * 2
-
-
-def test_working_is_slow_once(clock):
-    waits, _, _ = play(clock, WORKS)
-    assert waits == [LIMIT_S / 2] * 2 + [2 * LIMIT_S]
 
 
 def test_starved_is_waited_for_while_it_is_starved(clock):
     waits, _, warnings = play(clock, *[STARVED] * 5, IDLE)
     assert waits == [LIMIT_S / 2] * 6
     assert "waits for a processor 90% of the time" in warnings[0]
-
-
-def test_starved_and_then_working_is_slow_once(clock):
-    waits, _, _ = play(clock, STARVED, STARVED, WORKS, WORKS)
-    assert waits[-1] == 2 * LIMIT_S
 
 
 class TestInRealTime:

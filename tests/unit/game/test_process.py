@@ -100,16 +100,11 @@ def test_advice_is_part_of_the_fault_if_the_cause_is_known(spawn):
 
 
 @has_groups
-def test_a_worker_s_game_stays_in_its_process_group(spawn, monkeypatch):
-    monkeypatch.setattr(with_parent, "_follows", True)
+@pytest.mark.parametrize("in_a_worker", [True, False])
+def test_only_a_worker_s_game_stays_in_its_process_group(spawn, monkeypatch, in_a_worker):
+    monkeypatch.setattr(with_parent, "_follows", in_a_worker)
     game = spawn(SLEEP)
-    assert os.getpgid(game.pid) == os.getpgid(0)
-
-
-@has_groups
-def test_another_program_s_game_has_a_group_of_its_own(spawn):
-    game = spawn(SLEEP)
-    assert os.getpgid(game.pid) == game.pid
+    assert os.getpgid(game.pid) == (os.getpgid(0) if in_a_worker else game.pid)
 
 
 def test_kill_ends_children_and_stopped_processes(spawn, wait_for):
