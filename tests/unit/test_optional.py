@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from sc2pool.errors import ConfigError, MissingPackageError
 from sc2pool.optional import EXTRAS, how_to_install, needed_for
+from tests.support.programs import run
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
@@ -83,13 +83,8 @@ PLAYED SC2VectorEnv
 
 def run_without_extras(tmp_path, standin_dir, *command):
     (tmp_path / "sitecustomize.py").write_text(SITECUSTOMIZE)
-    return subprocess.run(
-        [sys.executable, *command],
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "SC2PATH": str(standin_dir)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "SC2PATH": str(standin_dir)}
+    return run(sys.executable, *command, env=environment)
 
 
 def test_the_core_plays_without_the_extras(tmp_path, standin_dir):

@@ -282,7 +282,8 @@ def test_it_is_a_vector_env_without_a_class_in_between():
 
 
 @without_workers
-def test_an_env_that_was_never_reset_may_be_stepped(vector):
+def test_an_env_that_was_never_reset_may_be_stepped(vec, vector):
+    assert vec(Counting, Counting).step([0, 0])[0].tolist() == [[1.0], [1.0]]
     made = vector(Counting, partial(Answering, info={"once": True}))
     observations, _, _, _, infos = made.step([0, 0])
     assert observations.tolist() == [[1.0], [1.0]]

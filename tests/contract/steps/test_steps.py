@@ -173,11 +173,6 @@ def test_actions_may_change_once_they_are_sent(vec):
     assert made.get_attr("actions") == [[1], [2]]
 
 
-def test_an_env_that_was_never_reset_may_be_stepped(vec):
-    made = vec(Counting, Counting)
-    assert made.step([0, 0])[0].tolist() == [[1.0], [1.0]]
-
-
 def test_another_number_of_actions_is_an_action_error_and_nothing_is_sent(vec):
     made = begun(vec(Counting, Counting))
     for actions in ([0], [0, 0, 0], 3, None):

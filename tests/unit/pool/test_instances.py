@@ -32,63 +32,22 @@ from tests.support.systems import SLEEPS, start_group
 GONE = {State.DEAD, State.FAILED, State.CLOSED}
 
 
-def test_a_whole_life():
-    state = State.NEW
-    for event, expected in [
-        (Event.START, State.STARTING),
-        (Event.LAUNCH, State.LAUNCHING),
-        (Event.LAUNCHED, State.IDLE),
-        (Event.RESET, State.RESETTING),
-        (Event.FIRST_OBSERVATION, State.READY),
-        (Event.RESET, State.RESETTING),
-        (Event.FIRST_OBSERVATION_HELD, State.HELD),
-        (Event.RESUME, State.RELEASING),
-        (Event.RESUMED, State.READY),
-        (Event.PAUSE, State.HOLDING),
-        (Event.PAUSED, State.HELD),
-        (Event.RESUME, State.RELEASING),
-        (Event.RESUMED, State.READY),
-        (Event.TAKEN, State.PLAYING),
-        (Event.PAUSE, State.PAUSING),
-        (Event.PAUSED, State.PAUSED),
-        (Event.RESUME, State.RESUMING),
-        (Event.RESUMED, State.PLAYING),
-        (Event.STEP, State.STEPPING),
-        (Event.REPLY, State.PLAYING),
-        (Event.STEP, State.STEPPING),
-        (Event.EPISODE_OVER, State.OVER),
-        (Event.RESET, State.RESETTING),
-        (Event.FIRST_OBSERVATION, State.READY),
-        (Event.TAKEN, State.PLAYING),
-        (Event.RESET, State.RESETTING),
-        (Event.FAULT, State.DEAD),
-        (Event.PERMANENT, State.FAILED),
-        (Event.CLOSE, State.CLOSED),
-    ]:
-        state = advance(state, event)
-        assert state is expected
-
-
 @pytest.mark.parametrize(
-    ("state", "moving"), [(State.PLAYING, State.PAUSING), (State.READY, State.HOLDING)]
-)
-def test_a_game_that_could_not_be_stopped_is_where_it_was(state, moving):
-    assert advance(state, Event.PAUSE) is moving
-    assert advance(moving, Event.NOT_PAUSED) is state
-
-
-@pytest.mark.parametrize(
-    ("moving", "going_on", "after"),
+    ("state", "moving", "stopped", "going_on"),
     [
-        (State.PAUSING, State.RESUMING, State.PLAYING),
-        (State.HOLDING, State.RELEASING, State.READY),
+        (State.PLAYING, State.PAUSING, State.PAUSED, State.RESUMING),
+        (State.READY, State.HOLDING, State.HELD, State.RELEASING),
     ],
 )
-@pytest.mark.parametrize("late", [Event.PAUSED, Event.NOT_PAUSED])
-def test_a_pause_may_be_taken_back_before_it_is_done(moving, going_on, after, late):
-    assert advance(moving, Event.RESUME) is going_on
-    assert advance(going_on, late) is going_on, "what the worker says of the pause comes late"
-    assert advance(going_on, Event.RESUMED) is after
+def test_a_pause_may_fail_and_may_be_taken_back(state, moving, stopped, going_on):
+    assert advance(state, Event.PAUSE) is moving
+    assert advance(moving, Event.NOT_PAUSED) is state
+    assert advance(moving, Event.PAUSED) is stopped
+    for before in (moving, stopped):
+        assert advance(before, Event.RESUME) is going_on
+    for late in (Event.PAUSED, Event.NOT_PAUSED):
+        assert advance(going_on, late) is going_on, "what the worker says of the pause comes late"
+    assert advance(going_on, Event.RESUMED) is state
 
 
 def test_a_state_is_live_or_gone():
@@ -99,12 +58,17 @@ def test_a_state_is_live_or_gone():
 @pytest.mark.parametrize(
     ("event", "states", "after"),
     [
+        (
+            Event.RESET,
+            {State.IDLE, State.RESETTING, State.READY, State.PLAYING, State.OVER},
+            State.RESETTING,
+        ),
         (Event.FAULT, LIVE, State.DEAD),
         (Event.RECYCLE, LIVE, State.DEAD),
         (Event.CLOSE, State, State.CLOSED),
     ],
 )
-def test_how_every_state_ends(event, states, after):
+def test_events_of_many_states(event, states, after):
     assert {advance(state, event) for state in states} == {after}
 
 

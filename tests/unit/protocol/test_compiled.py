@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import subprocess
 import sys
 import threading
 from contextlib import closing
@@ -44,6 +43,7 @@ from sc2pool.protocol.observed import Observed
 from sc2pool.protocol.requests import step_burst
 from sc2pool.tasks.registry import resolve_task
 from sc2pool.units import Kind, health, select
+from tests.support.programs import run
 from tests.unit.conftest import in_worker_loop, needs_compiled, printed_by
 
 OWN_MARINES = Kind("Marine")
@@ -203,15 +203,8 @@ def test_a_clone_that_hides_it_says_so_once(tmp_path):
     (installed / "sc2pool-0.dist-info").mkdir()
     (installed / "sc2pool-0.dist-info" / "METADATA").write_text("Name: sc2pool\nVersion: 0\n")
     program = "from sc2pool.protocol.compiled import warn_if_hidden as say; say(); say()"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=clone,
-        env={**os.environ, "PYTHONSAFEPATH": "", "PYTHONPATH": str(installed)},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=100,
-    )
+    environment = {**os.environ, "PYTHONSAFEPATH": "", "PYTHONPATH": str(installed)}
+    done = run(sys.executable, "-c", program, cwd=clone, env=environment)
     assert done.stderr.count("without the compiled step path") == 1
     assert f"{clone / 'sc2pool'}, without" in done.stderr
     assert f"not from {installed / 'sc2pool'}, which has it" in done.stderr
