@@ -1,9 +1,10 @@
-"""The output of commands: durations, sizes, tables, words for a shell, progress, pictures."""
+"""The output of commands: durations, tables, words for a shell, progress, pictures, videos."""
 
 from __future__ import annotations
 
 import io
 import math
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from rich.console import Console
 
 from sc2pool import shell
 from sc2pool.cli.drawing import draw_curve, references_for, rolling_mean, spread
-from sc2pool.cli.films import frame_of, write_picture
+from sc2pool.cli.films import Video, frame_of, write_picture
 from sc2pool.cli.stop import check_said
 from sc2pool.cli.table import NONE, duration, make_table, size
 from sc2pool.cli.training.progress import Bar, Figures, Lines, open_display
@@ -251,3 +252,42 @@ def test_a_picture_that_cannot_be_written_leaves_the_earlier_one(
         write_picture(path, [frame, frame], fps=2.0)
     assert path.read_bytes() == earlier
     assert [one.name for one in tmp_path.iterdir()] == ["a.gif"]
+
+
+# ---- videos --------------------------------------------------------------------------------------
+
+
+class Pool:
+    """The part of a pool that a video needs."""
+
+    def render(self, envs: list[int]) -> list[Any]:
+        return [np.zeros((48, 64, 3), np.uint8) for _ in envs]
+
+
+def test_a_video_that_ffmpeg_could_not_finish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ffmpeg reports no error if the disk becomes full at the end."""
+    pytest.importorskip("imageio_ffmpeg")
+
+    def write_frames(path: str, *_: Any, **__: Any) -> Iterator[None]:
+        Path(path).write_bytes(b"\0\0\0\x20ftypisom")
+        while True:
+            yield
+
+    monkeypatch.setattr("imageio_ffmpeg.write_frames", write_frames)
+    film = Video(tmp_path / "a.mp4", Pool(), fps=2.0)  # type: ignore[arg-type]
+    film.film(False)
+    film.film(True)
+    assert film.failed
+    assert capsys.readouterr().out == f"cannot write {tmp_path}/a.mp4: it was not finished\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_video_that_is_finished(tmp_path: Path) -> None:
+    pytest.importorskip("imageio_ffmpeg")
+    film = Video(tmp_path / "a.mp4", Pool(), fps=2.0)  # type: ignore[arg-type]
+    for over in (False, False, True):
+        film.film(over)
+    assert not film.failed
+    assert [path.name for path in tmp_path.iterdir()] == ["a.mp4"]
