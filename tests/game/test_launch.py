@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from sc2pool.game.program.process import GameProcess
 from sc2pool.game.wire import NotReadyError, connect
 from sc2pool.processes.filelock import try_lock, unlock_and_remove
 from sc2pool.protocol import requests
+from tests.support.programs import talking
 from tests.support.systems import not_told_by_wine
 
 LISTEN = """
@@ -47,12 +47,8 @@ class Family:
 
 @pytest.fixture
 def listener():
-    with subprocess.Popen(
-        [sys.executable, "-c", LISTEN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
+    with talking(sys.executable, "-c", LISTEN) as process:
         yield process, int(process.stdout.readline())
-        process.kill()
 
 
 @not_told_by_wine

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,6 +37,22 @@ def start(*words: object, **options: Any) -> subprocess.Popen[str]:
     """Start a program whose output is read, with further options of `subprocess.Popen`."""
     piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen([*map(str, words)], **(piped | options))
+
+
+@contextmanager
+def talking(*words: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A running program whose lines the block reads and writes; it is killed with the block.
+
+    Args:
+        words: the command line.
+        options: further options of `subprocess.Popen`.
+    """
+    piped: dict[str, Any] = {"stdin": subprocess.PIPE, "stderr": None}
+    with start(*words, **(piped | options)) as program:
+        try:
+            yield program
+        finally:
+            program.kill()
 
 
 PER_GAME: Final = 1 if LINUX else 2

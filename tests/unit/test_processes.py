@@ -33,7 +33,7 @@ from sc2pool.processes.tree import (
     process_table,
 )
 from sc2pool.processes.with_parent import Follower
-from tests.support.programs import assert_gone, has_ended
+from tests.support.programs import assert_gone, has_ended, talking
 from tests.support.systems import KILLED, SLEEPS, start_group
 
 # ---- start ---------------------------------------------------------------------------------------
@@ -245,20 +245,15 @@ def test_children_of_every_thread(monkeypatch, kernel_lists):
     if kernel_lists and not tree_module._KERNEL_LISTS_CHILDREN:
         pytest.skip("this kernel does not")
     monkeypatch.setattr(tree_module, "_KERNEL_LISTS_CHILDREN", kernel_lists)
-    family = subprocess.Popen(
-        [sys.executable, "-S", "-c", THREADED],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    below = {int(family.stdout.readline()) for _ in range(2)}
-    parent = psutil.Process(family.pid)
-    assert {process.pid for process in descendants(parent)} == below
-    # Children of other tests may be there too; none of these may be missing.
-    found = {process.pid for process in descendants(psutil.Process())}
-    assert found >= {family.pid, *below}
-    assert descendants(psutil.Process(below.pop())) == []
-    family.communicate("\n")
+    with talking(sys.executable, "-S", "-c", THREADED) as family:
+        below = {int(family.stdout.readline()) for _ in range(2)}
+        parent = psutil.Process(family.pid)
+        assert {process.pid for process in descendants(parent)} == below
+        # Children of other tests may be there too; none of these may be missing.
+        found = {process.pid for process in descendants(psutil.Process())}
+        assert found >= {family.pid, *below}
+        assert descendants(psutil.Process(below.pop())) == []
+        family.communicate("\n")
 
 
 FAMILY = """
@@ -444,8 +439,7 @@ PARENT = (
 
 
 def test_it_ends_with_its_children_even_if_stopped():
-    command = [sys.executable, "-c", PARENT, *SLEEPS]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+    with talking(sys.executable, "-c", PARENT, *SLEEPS) as parent:
         child = psutil.Process(int(parent.stdout.readline()))
         psutil.Process(parent.pid).suspend()
         assert end_orphan(parent.pid, created_at_s(parent.pid))
@@ -513,13 +507,9 @@ TABLES = [process_table, *([PsutilTable] if LINUX else [])]
 @pytest.fixture
 def pair() -> Iterator[tuple[int, int]]:
     """The pids of a process and of its child, both up."""
-    parent = subprocess.Popen(
-        [sys.executable, "-S", "-c", PAIR, PAIR], stdout=subprocess.PIPE, text=True
-    )
-    with parent:
+    with talking(sys.executable, "-S", "-c", PAIR, PAIR) as parent:
         child = psutil.Process(int(parent.stdout.readline()))
         yield parent.pid, child.pid
-        parent.kill()
         if child.is_running():
             child.kill()
 

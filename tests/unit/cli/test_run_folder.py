@@ -7,7 +7,6 @@ import json
 import os
 import re
 import stat
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -23,6 +22,7 @@ from sc2pool.cli.training.run_folder import describe, find_model, open_folder, r
 from sc2pool.errors import ConfigError
 from sc2pool.processes import filelock
 from sc2pool.replacing import new_file
+from tests.support.programs import talking
 from tests.unit.conftest import rewrite_archive
 
 
@@ -225,13 +225,10 @@ with reserved(Path(sys.argv[1])):
 
 
 def test_a_folder_of_a_training_that_has_not_ended(tmp_path):
-    with subprocess.Popen(
-        [sys.executable, "-c", TRAINING, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as training:
-        assert training.stdout.readline() == b"reserved\n"
+    with talking(sys.executable, "-c", TRAINING, tmp_path) as training:
+        assert training.stdout.readline() == "reserved\n"
         with pytest.raises(ConfigError, match="another training writes into"), reserved(tmp_path):
             pass
-        training.kill()
     with reserved(tmp_path):
         pass
     assert not tmp_path.exists()

@@ -23,6 +23,7 @@ from sc2pool.cli.table import PIPE_WIDTH
 from sc2pool.errors import ConfigError
 from sc2pool.pool.machine import RunDir
 from sc2pool.pool.report import live_files
+from tests.support.programs import talking
 
 # ---- the chosen run ------------------------------------------------------------------------------
 
@@ -79,13 +80,8 @@ def test_several_processes_are_told_apart(runs, temp):
     """The error names each pool's task and games; a process's first pool needs no path."""
     answers(runs[0], "MoveToBeacon", 2, 184.0)
     answers(runs[1], None, 1, 5.0)
-    with subprocess.Popen(
-        [sys.executable, "-c", OTHER_TRAINER],
-        env={**os.environ, "TMPDIR": str(temp)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as other:
+    environment = {**os.environ, "TMPDIR": str(temp)}
+    with talking(sys.executable, "-c", OTHER_TRAINER, env=environment) as other:
         path = Path(other.stdout.readline().strip())
         with pytest.raises(ConfigError, match="3 pools are running: choose one") as caught:
             choose(None, None)

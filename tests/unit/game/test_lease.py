@@ -26,6 +26,7 @@ from sc2pool.game.program.lease import (
     lease_directory,
 )
 from sc2pool.platform import WINDOWS
+from tests.support.programs import talking
 from tests.support.systems import SLEEPS, is_private
 
 # ---- leases of ports -----------------------------------------------------------------------------
@@ -108,14 +109,8 @@ def test_port_in_use_is_not_leased(tmp_path, two_ports):
 @contextmanager
 def held(directory: Path, count: int) -> Iterator[list[str]]:
     """The ports leased by a process that is killed at the end of the block."""
-    command = [sys.executable, "-c", HOLDER, str(directory), str(count)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as holder:
-        try:
-            yield holder.stdout.readline().split()
-        finally:
-            holder.kill()
+    with talking(sys.executable, "-c", HOLDER, directory, count) as holder:
+        yield holder.stdout.readline().split()
 
 
 def test_processes_never_share_a_port(tmp_path):
