@@ -157,7 +157,7 @@ def test_a_list_of_seeds_has_one_for_each_row(vector_task):
 
 
 def test_an_env_of_one_learner_says_what_to_use(standin_dir):
-    words = "SC2GymEnv has one learner in each game, but MarineDuel has 2.*SubprocSC2VecEnv"
+    words = "SC2GymEnv has one learner in each game, but MarineDuel has 2: SubprocSC2VecEnv"
     with pytest.raises(ConfigError, match=words):
         SC2GymEnv("MarineDuel", game=standin_dir)
     with pytest.raises(ConfigError, match="3m has 3"):

@@ -1,4 +1,4 @@
-"""Episodes of a game: restarts, events, the end, and the ports and failures of a match."""
+"""Episodes of a game: restarts, events, the end, and the failures of a match."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from sc2pool.config import Computer, GameSetup
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game import match
 from sc2pool.game.episode import Beginning, EndSigns, ResetLadder, shown_again
-from sc2pool.game.match import MatchLeases
 from sc2pool.game.program.builds import Settled
-from sc2pool.game.program.lease import PortLease
 from sc2pool.protocol.observed import Observed, PendingEvents, events_of
 
 # ---- restarts ------------------------------------------------------------------------------------
@@ -358,32 +356,3 @@ async def test_failures_of_both_sides_are_not_printed_if_the_wait_for_them_is_ca
     del sides
     gc.collect()
     assert printed == []
-
-
-def leases_in(folder: Path, most: int):
-    """Lease ports, with their files in a folder, until every port is leased."""
-    taken = []
-
-    def lease_port() -> PortLease:
-        if len(taken) == most:
-            raise GameFault(FaultKind.PORT_TAKEN, "no free port")
-        taken.append(PortLease.acquire(folder))
-        return taken[-1]
-
-    return lease_port
-
-
-def test_four_different_ports_until_release(tmp_path):
-    leases = MatchLeases(leases_in(tmp_path, most=4))
-    assert len(set(leases.ports)) == 4
-    assert {path.name for path in tmp_path.iterdir()} == {f"{p}.lock" for p in leases.ports}
-    leases.release()
-    leases.release()
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("most", range(4))
-def test_too_few_leave_nothing(tmp_path, most):
-    with pytest.raises(GameFault):
-        MatchLeases(leases_in(tmp_path, most))
-    assert list(tmp_path.iterdir()) == []

@@ -63,9 +63,22 @@ def test_path(tmp_path):
     assert pickle.loads(pickle.dumps(found)) == found
 
 
-def test_a_stand_in_that_cannot_be_written_in_time(monkeypatch):
-    monkeypatch.setattr(installation, "STAND_IN_S", 0.0)
-    with pytest.raises(ConfigError, match=r"cannot write the stand-in game to .* within 0 s"):
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda _, patch: patch.setattr(installation, "STAND_IN_S", 0.0),
+            r"cannot write the stand-in game to .* within 0 s",
+        ),
+        (lambda home, _: (home.parent / "cache").touch(), "cannot write the stand-in"),
+        (lambda home, _: (home / "StarCraftII").mkdir(), "no folder Versions"),
+        (lambda _, patch: patch.setattr(installation, "SYSTEM", "plan9"), "plan9"),
+    ],
+    ids=["no time", "no cache", "broken usual place", "unsupported platform"],
+)
+def test_auto_finds_nothing_else(machine, monkeypatch, change, said):
+    change(machine, monkeypatch)
+    with pytest.raises(ConfigError, match=said):
         find_installation("auto")
 
 
@@ -218,12 +231,6 @@ def test_broken_environment_never_falls_back(tmp_path, monkeypatch, game):
         find_installation(game)
 
 
-def test_broken_usual_place_is_not_passed_over(machine):
-    (machine / "StarCraftII").mkdir()
-    with pytest.raises(ConfigError, match="no folder Versions"):
-        find_installation("auto")
-
-
 def test_real_says_where_it_looked(machine):
     with pytest.raises(ConfigError) as raised:
         find_installation("real")
@@ -248,18 +255,6 @@ def test_fault_reports_are_in_the_same_cache(tmp_path):
     ours = tmp_path / "cache" / "sc2pool"
     assert installation.cache_folder() == (ours / "Cache" if WINDOWS else ours)
     assert fault_reports.default_dir() == installation.cache_folder() / "faults"
-
-
-def test_auto_with_a_cache_that_cannot_be_written(tmp_path):
-    (tmp_path / "cache").touch()
-    with pytest.raises(ConfigError, match="cannot write the stand-in"):
-        find_installation("auto")
-
-
-def test_unsupported_platform(monkeypatch):
-    monkeypatch.setattr(installation, "SYSTEM", "plan9")
-    with pytest.raises(ConfigError, match="plan9"):
-        find_installation("auto")
 
 
 @pytest.mark.parametrize(
