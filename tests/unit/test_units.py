@@ -47,6 +47,7 @@ def test_only_the_kinds_asked_for(unit, state):
     assert marines.positions.tolist() == [[1, 2]]
     assert len(roaches) == 0
     assert roaches.positions.shape == (0, 2)
+    assert health(roaches).shape == weapon_cooldown(roaches).shape == (0,)
 
 
 def test_rows_follow_the_tags_not_the_message(unit, state):
