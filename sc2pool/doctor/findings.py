@@ -20,7 +20,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from itertools import groupby
 from typing import Any, Final, Generic, NamedTuple, ParamSpec
@@ -214,7 +214,14 @@ def as_json(findings: Sequence[Finding]) -> str:
     ]
     works = exit_status(findings) == 0
     whole = {"works": works, "conclusion": conclusion(findings), "checks": checks}
-    return json.dumps(whole, indent=2, default=str)
+    return json.dumps(whole, indent=2, default=_as_data)
+
+
+def _as_data(value: Any) -> Any:
+    """A part of a measurement that JSON has no form for: a record of facts, a path or a version."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return str(value)
 
 
 def as_text(findings: Sequence[Finding], width: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +253,9 @@ def test_json_says_the_same(broken: Findings) -> None:
     numpy = checks.Package(name="numpy", version="2.1.0", least="1.26")
     broken.note(checks.python, (3, 12, 1), [numpy])
     broken.note(checks.restart, 2, 0.5, 0.75, 0.9, longest_s=1.0)
+    settled = Settled(restart_faithful=False, after_stop="freeze", measured="2026-11-30")
+    broken.note(checks.settled, settled)
+    broken.note(checks.game, Path("/sc2"), Path("/sc2/SC2_x64"), 1, "SC2PATH")
     report = json.loads(as_json(in_order(broken)))
     assert report["works"] is False
     found = {check["name"]: check for check in report["checks"]}
@@ -269,5 +273,7 @@ def test_json_says_the_same(broken: Findings) -> None:
         "longest_s": 1.0,
     }
     assert found["python"]["measured"] == {"version": [3, 12, 1], "packages": [numpy]}
+    assert found["settled"]["measured"] == {"facts": asdict(settled)}
+    assert found["game"]["measured"]["executable"] == "/sc2/SC2_x64"
     assert found["kill"]["measured"] == {"reason": "there is no game to look at"}
     assert {check["outcome"] for check in found.values()} <= set(Grade)
