@@ -152,6 +152,12 @@ class GameFault(SC2PoolError):
         refused, map_note: see `Fault`.
     """
 
+    # For a subclass of the user whose `__init__` does not call this one.
+    kind: FaultKind = FaultKind.GAME_EXITED
+    detail: str = ""
+    refused: bool = False
+    map_note: str = ""
+
     def __init__(
         self,
         kind: FaultKind | str,

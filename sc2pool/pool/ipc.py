@@ -103,11 +103,60 @@ class RemoteTraceback(Exception):
 
 
 def of_the_user(error: BaseException) -> BaseException:
-    """The error that the user's code raised; undoes Python's conversion of StopIteration."""
-    cause = error.__cause__
-    if isinstance(cause, StopIteration) and text_of(error) == "coroutine raised StopIteration":
-        return cause
-    return error
+    """The error that the user's code raised, or its stand-in; see `readable_error`.
+
+    Undoes Python's conversion of StopIteration.
+    """
+    error = readable_error(error)
+    if error.__cause__ is None:
+        return error
+    cause = readable_error(error.__cause__)
+    converted = text_of(error) == "coroutine raised StopIteration"
+    return cause if isinstance(cause, StopIteration) and converted else error
+
+
+_READ_OF_ERRORS: Final = (
+    "__class__",
+    "__traceback__",
+    "__cause__",
+    "__context__",
+    "__suppress_context__",
+    "args",
+)
+"""The attributes of every exception that `isinstance`, `traceback` and this package read."""
+
+
+def readable_error(error: BaseException) -> BaseException:
+    """This exception, or its stand-in if its class does not let it be handled.
+
+    `isinstance` reads an attribute, so an exception whose attributes raise would raise again in
+    each handler, and never be reported. The stand-in has its name and its traceback.
+    """
+    kind = type(error)
+    try:
+        for name in _READ_OF_ERRORS:
+            getattr(error, name)
+        getattr(error, "__notes__", None)
+        if error.__class__ is kind and kind.__name__ == _name_of(kind) and kind.__qualname__:
+            return error
+        why = "its class says that it is another one"
+    except BaseException as broken:  # user's code, which may raise KeyboardInterrupt
+        why = f"its attributes raise {_name_of(type(broken))}"
+    return stand_in_for(error, why)
+
+
+def stand_in_for(error: BaseException, why: str) -> Exception:
+    """An exception with the name and the traceback of `error`; `why` stands for its message."""
+    # The descriptors of the base classes, because the error's own classes may hide them.
+    kind = type(error)
+    own = {"__module__": type.__dict__["__module__"].__get__(kind)}
+    made: Exception = type(_name_of(kind), (Exception,), own)(f"<no message: {why}>")
+    return made.with_traceback(BaseException.__dict__["__traceback__"].__get__(error))
+
+
+def _name_of(kind: type) -> str:
+    """A class's own name, even if its metaclass has another property of this name."""
+    return str(type.__dict__["__name__"].__get__(kind))
 
 
 def text_of(error: BaseException) -> str:
@@ -115,20 +164,21 @@ def text_of(error: BaseException) -> str:
     try:
         return str(error)
     except BaseException as broken:  # user's code, which may raise KeyboardInterrupt
-        return f"<no message: its __str__ raised {type(broken).__name__}>"
+        return f"<no message: its __str__ raised {_name_of(type(broken))}>"
 
 
 def trace_of(error: BaseException) -> str:
     """The exception's formatted traceback, even if the exception cannot be formatted."""
     try:
         return "".join(traceback.format_exception(error))
-    except Exception:
+    except BaseException:  # one of its causes may raise anything
         frames = "".join(traceback.format_tb(error.__traceback__))
         return f"{frames}{type(error).__name__}: {text_of(error)}\n"
 
 
 def describe(error: BaseException, phase: str, evidence: Evidence | None = None) -> Raised:
     """An exception as data, with its pickle if unpickling works here."""
+    error = readable_error(error)
     at_terminal = sys.stdin is not None and sys.stdin.isatty()  # possible in a serial pool
     if type(error).__name__ == "BdbQuit" and not error.args and not at_terminal:
         error.args = (_NO_TERMINAL,)
@@ -136,7 +186,7 @@ def describe(error: BaseException, phase: str, evidence: Evidence | None = None)
     try:
         payload = for_trainer(error)
         pickle.loads(payload)
-    except Exception:
+    except BaseException:  # user's code, which may raise SystemExit
         payload = None
     if evidence is None:
         evidence = Evidence(traceback=trace_of(error))
@@ -151,7 +201,8 @@ def original(raised: Raised) -> BaseException | None:
         error = pickle.loads(raised.payload)
     except Exception:
         return None
-    return error if isinstance(error, BaseException) else None
+    is_error = issubclass(type(error), BaseException) and readable_error(error) is error
+    return error if is_error else None
 
 
 def to_exception(raised: Raised, where: str, fault_report: str | None) -> SC2PoolError:

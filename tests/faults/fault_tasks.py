@@ -21,7 +21,7 @@ import numpy as np
 import psutil
 from gymnasium import spaces
 
-from sc2pool.errors import ConfigError
+from sc2pool.errors import ConfigError, GameFault
 from sc2pool.game.game import Game
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from sc2pool.tasks.task import Task
@@ -321,12 +321,68 @@ class TwoPartError(ConfigError):
         return (TwoPartError, self.parts)
 
 
+class UnreadableError(Exception):
+    """An error whose attributes raise what no `except Exception` catches."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise KeyboardInterrupt
+
+
+class LyingError(Exception):
+    """An error that `isinstance` takes for a fault of the game, whose attributes it lacks."""
+
+    def __getattribute__(self, name: str) -> Any:
+        return GameFault if name == "__class__" else super().__getattribute__(name)
+
+
+class CauselessError(Exception):
+    """An error whose cause cannot be read."""
+
+    @property
+    def __cause__(self) -> Any:
+        raise UserBugError("no cause")
+
+
+class LeavingError(Exception):
+    """An error that leaves the interpreter when it is pickled."""
+
+    def __reduce__(self) -> Any:
+        sys.exit("out of an error")
+
+
+class NumberlessError(OSError):
+    """A system error without a number."""
+
+    @property
+    def errno(self) -> Any:  # type: ignore[override]
+        raise UserBugError("no number")
+
+
+class BareFault(GameFault):
+    """A user's fault that lacks all that the base class sets."""
+
+    def __init__(self, message: str) -> None:
+        Exception.__init__(self, message)
+
+
+def with_cause(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
 ODD_ERRORS: dict[str, Callable[[], Exception]] = {
     "text that is no text": lambda: UserBugError("no file \udc80"),
     "no message": MutedError,
     "an interrupt": InterruptingError,
     "no traceback": lambda: SyntaxError("bad", ("f.py", "no number", "nor this", "text")),
     "a subclass of ours": lambda: TwoPartError("map", "too small"),
+    "no attribute": UnreadableError,
+    "another class": LyingError,
+    "no cause": CauselessError,
+    "a cause without attributes": lambda: with_cause(UserBugError("top"), UnreadableError()),
+    "an end in its pickling": LeavingError,
+    "no number": NumberlessError,
+    "a bare fault": lambda: BareFault("the window is gone"),
 }
 
 

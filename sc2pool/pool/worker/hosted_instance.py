@@ -32,6 +32,8 @@ from sc2pool.pool.ipc import (
     describe,
     for_trainer,
     of_the_user,
+    stand_in_for,
+    text_of,
     trace_of,
 )
 from sc2pool.pool.queues import memory
@@ -220,7 +222,8 @@ class HostedInstance:
             if message.options:
                 episode = replace(episode, options=pickle.loads(message.options))
             await player.play(episode, pair)
-        except BaseException as error:
+        except BaseException as raised:
+            error = of_the_user(raised)
             if isinstance(error, asyncio.CancelledError) and (pair.abandoned or self._over):
                 return  # cancelled by this class, not by the user's code
             replay = b""
@@ -290,9 +293,16 @@ class HostedInstance:
             return
         try:
             with suppress(ChannelClosedError):
-                self._channel.send(self._last_words(error, replay))
+                self._channel.send(self._words_for(error, replay))
         finally:  # if no memory is left to send it, the trainer sees the channel's end
             self._finish(closed=False)
+
+    def _words_for(self, error: BaseException, replay: bytes) -> messages.Faulted | messages.Raised:
+        try:
+            return self._last_words(error, replay)
+        except Exception as broken:  # the user's own kind of `GameFault` or `OSError` may raise it
+            why = f"it raises {type(of_the_user(broken)).__name__} when it is reported"
+            return self._last_words(stand_in_for(error, why), replay)
 
     def _last_words(
         self, error: BaseException, replay: bytes
@@ -304,7 +314,9 @@ class HostedInstance:
         log_tail = self.player.log_tail() if self.player is not None else ""
         evidence = messages.Evidence(log_tail, trace_of(error), replay)
         if isinstance(error, GameFault):
-            fault = Fault(error.kind, phase, error.detail, error.refused, error.map_note)
+            detail = error.detail or text_of(error) or f"{type(error).__name__} was raised"
+            kind = FaultKind(error.kind)
+            fault = Fault(kind, phase, detail, error.refused, error.map_note)
             return messages.Faulted(fault, evidence)
         return describe(error, str(phase), evidence)
 

@@ -15,11 +15,12 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import NoneType
 
 import numpy as np
 import psutil
 import pytest
-from fault_pools import assert_same_bytes, processes_of, step
+from fault_pools import assert_fault, assert_same_bytes, processes_of, step
 from fault_tasks import (
     N_WALKS,
     Blocks,
@@ -298,7 +299,14 @@ ODD_ERRORS = {
     "an interrupt": (UserCodeError, InterruptingError, "InterruptingError: <no message"),
     "no traceback": (UserCodeError, SyntaxError, "SyntaxError: bad"),
     "a subclass of ours": (ConfigError, TwoPartError, "env 0, stepping: map: too small"),
+    "no attribute": (UserCodeError, Exception, "UnreadableError: <no message: its attributes"),
+    "another class": (UserCodeError, Exception, "LyingError: <no message: its class"),
+    "no cause": (UserCodeError, Exception, "CauselessError: <no message: its attributes"),
+    "a cause without attributes": (UserCodeError, UserBugError, "UserBugError: top"),
+    "an end in its pickling": (UserCodeError, NoneType, "LeavingError"),
+    "no number": (UserCodeError, Exception, "NumberlessError: <no message: it raises UserBugError"),
 }
+"""For each error, the type of the error that the trainer gets, and its cause and message."""
 
 
 @pytest.mark.parametrize("kind", ODD_ERRORS)
@@ -314,6 +322,16 @@ def test_the_users_own_error_is_raised(make_env, tmp_path, kind):
     (report,) = tmp_path.iterdir()
     trace = (report / "traceback.txt").read_text()
     assert "raise ODD_ERRORS" in trace
+
+
+def test_a_users_fault_that_lacks_what_ours_have(make_env, tmp_path):
+    env = make_env(n=1, task=RaisesOddly, config=PoolConfig(fault_report_dir=tmp_path))
+    env.set_options({"error": "a bare fault"})
+    env.reset()
+    _, _, dones, infos = step(env, 0)
+    assert dones.tolist() == [True]
+    assert_fault(infos[0], {"game-exited"}, "stepping", 0)
+    assert infos[0]["sc2pool.fault"]["detail"] == "the window is gone"
 
 
 def test_the_log_of_a_game_whose_worker_was_killed(begun, tmp_path):
