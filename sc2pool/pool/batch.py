@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from gymnasium import spaces
@@ -94,19 +94,24 @@ def check_actions(
     fast = compiled.fast
     if fast and isinstance(space, spaces.Discrete):
         first = int(space.start)
-        if fast.all_within(batch, first, first + int(space.n)):
+        end = first + int(space.n)
+        if end <= _MOST_INT64 and fast.all_within(batch, first, end):
             return batch
-    low, high = _integer_bounds(space)
-    _raise_where((batch < low) | (batch >= high), space, batch, numbers, each)
+    first, last = _integer_bounds(space)
+    _raise_where((batch < first) | (batch > last), space, batch, numbers, each)
     return batch
 
 
+_MOST_INT64: Final = 2**63 - 1
+
+
 def _integer_bounds(space: spaces.Space[Any]) -> tuple[Any, Any]:
+    """The first and the last action: the number after the last one may not fit the dtype."""
     if isinstance(space, spaces.Discrete):
-        return space.start, space.start + space.n
+        return space.start, space.start + (space.n - 1)
     if isinstance(space, spaces.MultiDiscrete):
-        return space.start, space.start + space.nvec
-    return 0, 2  # MultiBinary
+        return space.start, space.start + (space.nvec - 1)
+    return 0, 1  # MultiBinary
 
 
 def _check_box(space: spaces.Box, batch: Array, numbers: Sequence[int], each: str) -> Array:
@@ -114,7 +119,20 @@ def _check_box(space: spaces.Box, batch: Array, numbers: Sequence[int], each: st
         raise ActionError(f"actions for {space} must be numbers, got dtype {batch.dtype}")
     if batch.dtype.kind == "f":
         _raise_where(np.isnan(batch), space, batch, numbers, each)
+    if space.low.dtype.kind in "iu" and np.result_type(batch, space.low).kind == "f":
+        return _clip_to_integers(batch, space)
     return np.clip(batch, space.low, space.high).astype(space.dtype, copy=False)
+
+
+def _clip_to_integers(batch: Array, space: spaces.Box) -> Array:
+    """Clip without a float in place of a bound, because a large bound may be no float.
+
+    numpy would also make floats of int64 and uint64 together.
+    """
+    with np.errstate(invalid="ignore"):  # a number that does not fit is replaced by its bound
+        whole = batch.astype(space.dtype)
+    within = np.where(batch <= space.low, space.low, whole)
+    return np.where(batch >= space.high, space.high, within)
 
 
 def _raise_where(

@@ -160,6 +160,8 @@ def test_json_has_no_nan():
 
 
 BOX = spaces.Box(np.array([-1, 0], np.float32), np.array([1, 5], np.float32))
+AT_THE_TOP = spaces.MultiDiscrete(np.array([6, 3], np.uint8), np.uint8, start=np.array([250, 0]))
+"""The number after the last action does not fit the type."""
 GOOD = [
     (spaces.Discrete(3), [0, 2]),
     (spaces.Discrete(3), np.array([0, 2], np.uint8)),
@@ -167,6 +169,8 @@ GOOD = [
     (spaces.Discrete(3), np.array([0, 5, 2, 5])[::2]),
     (spaces.MultiDiscrete([2, 3]), [[0, 2], [1, 0]]),
     (spaces.MultiDiscrete([2, 3], start=[5, 0]), [[5, 2], [6, 0]]),
+    (spaces.Discrete(2, start=2**63 - 2), [2**63 - 1, 2**63 - 2]),
+    (AT_THE_TOP, [[250, 0], [255, 2]]),
     (spaces.MultiBinary(2), [[0, 1], [1, 1]]),
     (spaces.MultiBinary(2), [[False, True], [True, True]]),
     (spaces.MultiBinary(2), np.array([[0, 1], [1, 1]], np.float32)),
@@ -188,6 +192,27 @@ def test_a_box_action_is_clipped_and_has_the_spaces_type():
     checked = check_actions(BOX, [[-7.0, 9.0], [np.inf, -np.inf]], range(2))
     assert checked.dtype == np.float32
     assert checked.tolist() == [[-1, 5], [1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high", "actions"),
+    [
+        (np.int64, -(2**63), 2**63 - 1, [[np.inf, -np.inf], [2.0**63, -1e300]]),
+        (np.int64, 3 - 2**53, 2**53 + 3, [[1e17, -1e17]]),
+        (np.int64, -(2**63), 2**63 - 1, np.array([[2**64 - 1, 2**63 - 2]], np.uint64)),
+        (np.uint64, 0, 2**64 - 1, [[1e300, -1.0]]),
+        (np.uint64, 2, 2**64 - 1, [[2**62 + 1, -1]]),
+        (np.int8, -5, 5, [[1e9, -4.9]]),
+    ],
+    ids=str,
+)
+def test_an_integer_action_is_clipped_exactly(dtype, low, high, actions):
+    """The nearest float of a bound may be beyond it, and may not even fit the type."""
+    given = np.array(actions)
+    checked = check_actions(spaces.Box(low, high, (2,), dtype), given, range(len(given)))
+    assert checked.dtype == dtype
+    exact = [low if one <= low else high if one >= high else int(one) for one in given.flat]
+    assert np.ravel(checked).tolist() == exact
 
 
 class GradientTensor:
@@ -220,6 +245,8 @@ class GradientTensor:
         (spaces.Discrete(3), [[0], [1, 2]], "do not form an array"),
         (spaces.MultiDiscrete([2, 3]), [[0, 0], [2, 0]], r"env 8: action \[2, 0\]"),
         (spaces.MultiDiscrete([2, 3]), [0, 0], r"must have shape \(2, 2\)"),
+        (AT_THE_TOP, [[255, 0], [256, 0]], r"env 8: action \[256, 0\]"),
+        (AT_THE_TOP, [[4, 0], [255, 0]], r"env 4: action \[4, 0\]"),
         (spaces.MultiBinary(2), [[0, 2], [0, 0]], r"env 4: action \[0, 2\]"),
         (spaces.MultiBinary(2), [[0, 1], [0, 0.5]], r"env 8: action \[0.0, 0.5\]"),
         (spaces.MultiBinary(2), [[np.nan, 1], [0, 0]], r"env 4: action \[nan, 1.0\]"),
