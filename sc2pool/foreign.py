@@ -14,13 +14,15 @@ import json
 import os
 import reprlib
 import stat
+import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from io import BytesIO
+from contextlib import ExitStack, contextmanager
+from io import BytesIO, RawIOBase, TextIOWrapper
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
+from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError
 from sc2pool.optional import needed_for
 from sc2pool.platform import WINDOWS
@@ -37,6 +39,9 @@ _MOST_LEVELS: Final = 50
 _GROWTH_BYTES: Final = 16 << 20
 """How much larger than its file an archive's parts may be; SB3's archives are not compressed."""
 _PIECE_BYTES: Final = 1 << 20
+_ARRIVES_WITHIN_S: Final = 5.0
+"""How long a pipe or a device may take to deliver its whole content."""
+_ARRIVAL_POLL_S: Final = 0.01
 _MOST_SHOWN: Final = 200
 """Maximum length of a foreign text in a message, in characters."""
 
@@ -97,13 +102,45 @@ def _read_as(kind: str, what: object) -> Iterator[None]:
 
 def read_bytes(path: Path, most: int = MOST_BYTES, *, only_ours: bool = False) -> bytes:
     """A file's bytes; ConfigError if unreadable, larger than `most`, or (`only_ours`) not ours."""
-    with _read_as("a file", path), path.open("rb") as file:
-        if only_ours and (why := why_not_ours(os.fstat(file.fileno()))):
+    with _read_as("a file", path), open(path, "rb", buffering=0, opener=_at_once) as file:
+        found = os.fstat(file.fileno())
+        if only_ours and (why := why_not_ours(found)):
             raise ConfigError(f"{path} is not used: {why}")
-        content = file.read(most + 1)
+        content = file.read(most + 1) if stat.S_ISREG(found.st_mode) else _arriving(file, most + 1)
     if len(content) > most:
         raise ConfigError(f"{path} is too large: expected at most {most:,} bytes")
     return content
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open a file; a pipe would otherwise wait until a program writes into it."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _arriving(file: RawIOBase, most: int) -> bytes:
+    """What a pipe or device delivers, at most this number of bytes; OSError if it has no end."""
+    deadline = Deadline.after(_ARRIVES_WITHIN_S)
+    content = b""
+    may_be_over = not stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
+    while len(content) < most:
+        piece = file.read(most - len(content))  # None if nothing is there yet
+        if piece == b"" and (content or may_be_over):
+            break
+        content += piece or b""
+        if deadline.expired():
+            raise TimeoutError(f"it is a pipe without an end after {_ARRIVES_WITHIN_S:g} s")
+        if not piece:  # a pipe that no program has opened cannot be waited for
+            time.sleep(_ARRIVAL_POLL_S)
+    return content
+
+
+@contextmanager
+def open_regular(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file; OSError if it cannot be opened, or is a folder, a pipe or a device."""
+    with open(path, "rb", opener=_at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError("it is not a regular file")
+        yield file
 
 
 def read_json(
@@ -206,8 +243,9 @@ def read_table(path: Path) -> Iterator[list[str]]:
     Raises:
         ConfigError: the file is missing, cannot be read, is not UTF-8 text, or is not CSV.
     """
-    with _read_as("a table", path), path.open(encoding="utf-8", newline="") as file:
-        yield from csv.reader(line for line in file if line.endswith("\n"))
+    with _read_as("a table", path), open_regular(path) as file:
+        lines = TextIOWrapper(file, encoding="utf-8", newline="")
+        yield from csv.reader(line for line in lines if line.endswith("\n"))
 
 
 class Archive:
@@ -224,16 +262,22 @@ class Archive:
 
     def __init__(self, source: Path | bytes, what: str, kind: str) -> None:
         self._what, self._kind = what, kind
-        with self._read():
-            self._file = zipfile.ZipFile(source if isinstance(source, Path) else BytesIO(source))
-            size = source.stat().st_size if isinstance(source, Path) else len(source)
+        with self._read(), ExitStack() as opened:
+            file: BinaryIO
+            if isinstance(source, bytes):
+                file = BytesIO(source)
+            else:
+                file = opened.enter_context(open_regular(source))
+            size = file.seek(0, os.SEEK_END)
+            self._file = opened.enter_context(zipfile.ZipFile(file))
+            self._opened = opened.pop_all()
         self._most = size + _GROWTH_BYTES
 
     def __enter__(self) -> Archive:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self._opened.close()
 
     def _read(self) -> Any:
         return _read_as(self._kind, self._what)

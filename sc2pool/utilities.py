@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         REFUSED_PATH as REFUSED_PATH,
         Archive as Archive,
         check_levels as check_levels,
+        open_regular as open_regular,
         printable as printable,
         read_json as read_json,
         read_table as read_table,
@@ -65,8 +66,8 @@ _NAMES = {
     "sc2pool.deadline": "Deadline",
     "sc2pool.envs.shared_keywords": "whole_number",
     "sc2pool.foreign": (
-        "REFUSED_PATH Archive check_levels printable read_json read_table read_yaml shown "
-        "why_not_ours"
+        "REFUSED_PATH Archive check_levels open_regular printable read_json read_table read_yaml "
+        "shown why_not_ours"
     ),
     "sc2pool.optional": "how_to_install needed_for require",
     "sc2pool.platform": "LINUX SYSTEM WINDOWS",

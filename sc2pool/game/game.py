@@ -33,7 +33,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault, UserCodeError
-from sc2pool.foreign import printable
+from sc2pool.foreign import open_regular, printable
 from sc2pool.game.clock import ElasticClock, LoopTimer, Tick
 from sc2pool.game.connection import Extend, GameAPI
 from sc2pool.game.episode import (
@@ -373,7 +373,8 @@ class Game:
         if self._maps is None or map_path.resolve().is_relative_to(self._maps.resolve()):
             return b""
         try:
-            return map_path.read_bytes()
+            with open_regular(map_path) as file:
+                return file.read()
         except OSError:
             return b""  # the game's reply will explain the problem with the path
 

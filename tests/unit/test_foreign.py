@@ -5,12 +5,22 @@ from __future__ import annotations
 import json
 import os
 import stat
+import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from sc2pool.errors import ConfigError
-from sc2pool.foreign import printable, read_json, read_table, read_yaml, shown, why_not_ours
+from sc2pool.foreign import (
+    Archive,
+    printable,
+    read_json,
+    read_table,
+    read_yaml,
+    shown,
+    why_not_ours,
+)
 from sc2pool.platform import WINDOWS
 
 pytest.importorskip("yaml")
@@ -139,6 +149,52 @@ def test_a_file_that_cannot_be_read(tmp_path, read):
         read(tmp_path / "missing")
     with pytest.raises(ConfigError, match="cannot be read: "):
         read(tmp_path)
+
+
+needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+READERS = {
+    "JSON": read_json,
+    "YAML": read_yaml,
+    "table": lambda path: list(read_table(path)),
+    "archive": lambda path: Archive(path, str(path), "an archive"),
+}
+
+
+@needs_pipes
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_a_pipe_that_nobody_writes_into(tmp_path, monkeypatch, read):
+    monkeypatch.setattr("sc2pool.foreign._ARRIVES_WITHIN_S", 0.1)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match=r"pipe cannot be read: it is (a pipe|not a reg)"):
+        read(tmp_path / "pipe")
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs a device without an end")
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_a_device_without_an_end(read):
+    with pytest.raises(ConfigError, match=r"/dev/zero (is too large|.*not a regular file)"):
+        read(Path("/dev/zero"))
+
+
+@needs_pipes
+def test_a_pipe_is_read_to_its_end(tmp_path, monkeypatch):
+    """A shell's `<(…)` is a pipe, whose program may begin late and write in parts."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    awaited = threading.Event()
+    monkeypatch.setattr("sc2pool.foreign.time", SimpleNamespace(sleep=lambda _: awaited.set()))
+
+    def write() -> None:
+        assert awaited.wait(10)
+        with pipe.open("w") as file:
+            for part in ("[1,\n", "2]\n"):
+                file.write(part)
+                file.flush()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert read_json(pipe) == [1, 2]
+    writer.join()
 
 
 def test_what_is_said_is_read(tmp_path):

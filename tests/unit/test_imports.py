@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "shell": {"platform"},
     "platform": set(),
     "replacing": set(),
-    "foreign": {"errors", "optional", "platform"},
+    "foreign": {"deadline", "errors", "optional", "platform"},
     "_fast": set(),
     "protocol": FOUNDATIONS,
     "commands": {"errors"},

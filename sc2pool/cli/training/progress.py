@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self, TextIO
+from typing import Any, ClassVar, Final, Self, TextIO
 
 import numpy as np
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -42,7 +42,7 @@ from sc2pool.cli.table import NONE, duration
 from sc2pool.cli.training.run_folder import PROGRESS_FILE, EpisodeLog, EpisodeRow
 from sc2pool.errors import ConfigError
 from sc2pool.integration import Rates
-from sc2pool.utilities import read_table, replacing
+from sc2pool.utilities import open_regular, read_table, replacing
 
 LINE_EVERY_S = 5.0
 _BAR_WIDTH = 16
@@ -356,15 +356,21 @@ class TensorBoardEvents(Output):
             self._file.close()
 
 
+_MOST_TIME_S: Final = 1e10
+"""The first time with more digits than a name has; a damaged file may say any time."""
+
+
 def _latest_s(events: Path) -> float:
     """The latest time in a file of events or in its name; 0 without any time."""
     named = re.match(rf"{re.escape(_EVENTS)}(\d{{1,10}}(?:\.\d+)?)\.", events.name)
     latest_s = float(named[1]) if named else 0.0
-    with suppress(OSError, DecodeError), events.open("rb") as file:
+    with suppress(OSError, DecodeError), open_regular(events) as file:
+        left = os.fstat(file.fileno()).st_size  # a damaged record may say that it has more
         # Each record has its size in 8 bytes, a checksum of 4, the event, and a checksum of 4.
         while len(head := file.read(12)) == 12:
-            content = file.read(int.from_bytes(head[:8], "little"))
-            latest_s = max(latest_s, Event.FromString(content).wall_time)
+            content = file.read(min(int.from_bytes(head[:8], "little"), left))
+            if (wall_time := Event.FromString(content).wall_time) < _MOST_TIME_S:
+                latest_s = max(latest_s, wall_time)
             file.seek(4, os.SEEK_CUR)
     return latest_s
 

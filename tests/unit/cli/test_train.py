@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import re
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +16,8 @@ from stable_baselines3.common.envs import IdentityEnv
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.summary.writer.record_writer import RecordWriter
 
 from sc2pool.cli.training.progress import ProgressTable, open_logger
 from sc2pool.cli.training.run_folder import (
@@ -113,6 +117,23 @@ def test_figures_of_all_parts_reach_tensorboard_whatever_the_clock_says(tmp_path
     assert logged(tmp_path)["number"] == [(step, step) for step in range(1, 41)]
     events = EventAccumulator(str(tmp_path)).Reload().Scalars("number")
     assert [one.wall_time for one in events] == sorted(one.wall_time for one in events)
+
+
+@pytest.mark.parametrize("found", ["a record of 2**63 bytes", "a time without an end", "a pipe"])
+def test_a_damaged_file_of_an_earlier_part_stops_no_training(tmp_path, found):
+    """A part whose times cannot be read is one without times."""
+    earlier = tmp_path / "events.out.tfevents.0000000001.000000.1"
+    if found == "a pipe":
+        os.mkfifo(earlier)
+    elif found == "a time without an end":
+        with earlier.open("wb") as file:
+            RecordWriter(file).write(Event(wall_time=math.inf).SerializeToString())
+    else:
+        earlier.write_bytes((2**63).to_bytes(8, "little") + bytes(100))
+    open_logger(tmp_path, [], steps_done=1).close()
+    names = [one.name for one in tmp_path.glob("events.*")]
+    assert len(names) == 2
+    assert all(re.fullmatch(r"events\.out\.tfevents\.\d{10}\.\d{6}\.\d+", one) for one in names)
 
 
 def test_figures_reach_tensorboard_once_the_disk_has_room_again(tmp_path, full_disk, capfd):
