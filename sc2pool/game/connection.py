@@ -33,6 +33,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
+from sc2pool.foreign import printable
 from sc2pool.game.hang_detection import STALL_S
 from sc2pool.game.program.lease import HOST, PortLease
 from sc2pool.game.program.process import GameProcess
@@ -113,7 +114,13 @@ class Connection(picows.WSListener):
             ) from None
         except (picows.WSError, OSError) as error:
             connection.abort()
-            raise NotReadyError(f"no websocket on port {port}: {error}") from error
+            answer, final = "", False
+            if isinstance(error, picows.WSHandshakeError):
+                head = error.raw_header or b""
+                answer = printable(head.decode(errors="replace").partition("\r\n")[0])
+                final = not head.upper().startswith(b"HTTP/")
+            why = f"no websocket on port {port}: {error}"
+            raise NotReadyError(why, answer, final=final) from error
         except asyncio.CancelledError:
             # The event loop still reads this socket: shut it down, and the loop will close it.
             with contextlib.suppress(OSError):

@@ -11,6 +11,8 @@ the three reads. The compiled way begins only between two messages.
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
 from collections.abc import Iterable
 from pathlib import Path
@@ -30,11 +32,26 @@ _CONNECTIONS: Final = Path("/proc/net/tcp")
 
 
 class NotReadyError(Exception):
-    """No process answers on the port, or the process does not speak the API (yet)."""
+    """No process answers on the port, or the process does not speak the API (yet).
+
+    Attributes:
+        answer: what a program has answered to the handshake in place of the API; empty if it has
+            not answered.
+        final: the answer is not HTTP, so the program will not speak the API later either.
+    """
+
+    def __init__(self, why: str = "", answer: str = "", *, final: bool = False) -> None:
+        super().__init__(why)
+        self.answer = answer
+        self.final = final
 
 
 def connect(port: int) -> socket.socket:
-    """A socket connected to the local `port`; NotReadyError if nothing listens. Sends nothing."""
+    """A socket connected to the local `port`; nothing is sent.
+
+    Raises NotReadyError if nothing listens there, OSError if this machine has no network to itself,
+    as with a loopback device that is down.
+    """
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         sock.settimeout(1.0)  # a local connection is accepted or refused immediately
@@ -42,6 +59,8 @@ def connect(port: int) -> socket.socket:
         sock.setblocking(False)
     except OSError as error:
         sock.close()
+        if error.errno == errno.ENETUNREACH:
+            raise OSError(error.errno, f"{os.strerror(error.errno)}: {HOST}") from error
         raise NotReadyError(f"nothing listens on port {port}: {error}") from error
     return sock
 

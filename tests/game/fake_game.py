@@ -2,7 +2,7 @@
 
 Started like the game. `behaviour.json` in its data directory says what goes wrong:
 
-    at_start   "exit" | "silent" | "port-refused" | "not-found-first"
+    at_start   "exit" | "silent" | "port-refused" | "not-found-first" | "not-found" | "speaks-SSH"
     on_step    {"3": FRAMES}   what to answer to the third step in place of the right reply
     no_result  N               the first N observations after the end have no player_result
     stub       true            observations are stubs
@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import socket
 import sys
@@ -208,6 +209,14 @@ def send_wrong(transport, wrong: str, reply: sc_pb.Response) -> None:  # noqa: P
             raise ValueError(wrong)
 
 
+async def speak_ssh(host: str, port: int) -> None:
+    def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH\r\n\r\n")
+
+    server = await asyncio.start_server(greet, host, port)
+    await server.serve_forever()
+
+
 async def main() -> None:
     arguments = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=False))
     behaviour = json.loads((Path(arguments["-dataDir"]) / "behaviour.json").read_text())
@@ -221,7 +230,9 @@ async def main() -> None:
     if at_start == "port-refused":
         print("Failed to create the socket.", flush=True)
         await asyncio.Event().wait()
-    refusals = 1 if at_start == "not-found-first" else 0
+    if at_start == "speaks-SSH":
+        await speak_ssh(arguments["-listen"], int(arguments["-port"]))
+    refusals = {"not-found-first": 1, "not-found": math.inf}.get(at_start, 0)
 
     def accept(request):
         nonlocal refusals

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -330,6 +331,25 @@ class TestLaunch:
     async def test_not_found_before_ready(self, fake):
         async with playing(fake(at_start="not-found-first")) as game:
             await game.step([], 8)
+
+    def test_another_protocol_of_an_unproven_program_costs_a_try(self, fake, monkeypatch):
+        monkeypatch.setattr(
+            "sc2pool.game.program.launch.find_listener", Mock(side_effect=psutil.AccessDenied)
+        )
+        fault = asyncio.run(failed_launch(fake(at_start="speaks-SSH"), timeout_s=60.0))
+        assert fault.kind is FaultKind.PORT_TAKEN
+        assert "SSH-2.0-OpenSSH" in fault.detail
+
+    @pytest.mark.parametrize(
+        ("at_start", "answer"), [("speaks-SSH", "SSH-2.0-OpenSSH"), ("not-found", "404 Not Found")]
+    )
+    def test_a_program_of_another_protocol(self, fake, monkeypatch, at_start, answer):
+        """The launch does not wait for its limit: such a program never becomes the game."""
+        monkeypatch.setattr("sc2pool.game.program.launch._REFUSES_FOR_S", 0.1)
+        fault = asyncio.run(failed_launch(fake(at_start=at_start), timeout_s=60.0))
+        assert fault.kind is FaultKind.LAUNCH_FAILED
+        assert "does not speak StarCraft II's protocol" in fault.detail
+        assert answer in fault.detail
 
     @pytest.mark.parametrize(
         ("content", "said"),

@@ -6,6 +6,8 @@ Rules:
 - A game has one seat, a single websocket. We connect as soon as the game listens. If another
   program has the seat, the game is replaced immediately by one on another port.
 - The wait ends as soon as the process ends, and otherwise at its deadline.
+- A program that answers the handshake with anything but a websocket is final: at once if the
+  answer is not HTTP, else after a time, because a game may refuse while it starts.
 - A taken port costs one try. An executable that is missing, not executable or being written may be
   in the middle of an update, and is tried again until the deadline. All other failures are final.
 - After any failure, process, port, descriptors and files are released.
@@ -48,6 +50,8 @@ _TURN_WAIT_S: Final = 10.0
 """The longest wait for a turn, as a stopped process may hold it."""
 _UPDATE_POLL_S: Final = 0.2
 """Time between two tries to start an executable that may be in the middle of an update."""
+_REFUSES_FOR_S: Final = 10.0
+"""How long a game may answer the handshake with a refusal while it starts."""
 _PORT_TRIES: Final = 5
 _Connects = Callable[[socket.socket], Coroutine[Any, Any, Connection]]
 """A function that opens the websocket over a socket that is connected to the game's port."""
@@ -186,6 +190,7 @@ def _is_being_replaced(executable: Path, error: ConfigError) -> bool:
 async def _when_ready(
     process: GameProcess, port: int, deadline: Deadline, turn: _Turn, connects: _Connects
 ) -> tuple[Connection, int | None]:
+    refuses: Deadline | None = None
     while True:
         turn.end_in_time()
         code = process.exit_code()  # read first: after the end, the output is complete
@@ -200,12 +205,27 @@ async def _when_ready(
                 FaultKind.DEADLINE,
                 f"the game (pid {process.pid}) was not ready in time{process.log_note()}",
             )
+        listener_pid = None
         try:
             sock = connect(port)
             listener_pid = _prove_listener(process, port, sock)
             return await _take_seat(process, port, sock, connects), listener_pid
-        except NotReadyError:
+        except NotReadyError as not_ready:
+            if not_ready.answer:
+                refuses = refuses or Deadline.after(_REFUSES_FOR_S)
+                if not_ready.final or refuses.expired():
+                    raise _speaks_otherwise(process, listener_pid, not_ready.answer) from not_ready
             await asyncio.sleep(_POLL_S)
+
+
+def _speaks_otherwise(process: GameProcess, listener_pid: int | None, answer: str) -> GameFault:
+    # An unproven listener may be another program, which costs one try. Without the port and the
+    # pid, because a second launch that fails with the same words is the last one.
+    return GameFault(
+        FaultKind.PORT_TAKEN if listener_pid is None else FaultKind.LAUNCH_FAILED,
+        "the program does not speak StarCraft II's protocol: it answers the websocket's handshake "
+        f"with {answer!r}{process.log_note()}",
+    )
 
 
 def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> int | None:

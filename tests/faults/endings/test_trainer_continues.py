@@ -366,13 +366,12 @@ else:
 """
 
 
-def can_mount() -> bool:
-    return run("unshare", "-m", "true").returncode == 0
+def can_unshare(what: str) -> bool:
+    return os.geteuid() == 0 and run("unshare", what, "true").returncode == 0
 
 
-needs_a_mount = pytest.mark.skipif(
-    os.geteuid() != 0 or not can_mount(), reason="needs a mount of its own"
-)
+needs_a_mount = pytest.mark.skipif(not can_unshare("-m"), reason="needs a mount of its own")
+needs_a_network = pytest.mark.skipif(not can_unshare("-n"), reason="needs a network of its own")
 
 
 def play(folder: Path, options: str, variable: str, game: object) -> str:
@@ -409,3 +408,14 @@ def test_a_cache_that_no_pool_can_do_without_is_named(tmp_path, options, words):
     said = play(tmp_path / "cache", options, "XDG_CACHE_HOME", "auto")
     assert said.startswith("ConfigError: ")
     assert all(word in said for word in words)
+
+
+@needs_a_network
+@pytest.mark.standin("the game must start without a network")
+def test_a_machine_without_a_network_to_itself_is_told(standin_dir):
+    """In a new network namespace, the loopback device is down."""
+    program = (sys.executable, "-c", PLAYS_ONCE, standin_dir)
+    done = run("unshare", "-n", *program, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert done.returncode == 1
+    assert "CrashLoopError: " in done.stderr
+    assert "Network is unreachable: 127.0.0.1" in done.stderr
