@@ -32,7 +32,7 @@ from typing import Final
 from sc2pool.errors import ConfigError
 from sc2pool.foreign import REFUSED_PATH
 from sc2pool.platform import SYSTEM, WINDOWS
-from sc2pool.processes.spawn import run_python
+from sc2pool.processes.spawn import describe_exit, run_python
 
 logger = logging.getLogger("sc2pool")
 
@@ -324,8 +324,13 @@ def write_stand_in() -> Path:
     except subprocess.TimeoutExpired:
         raise ConfigError(f"{failure} within {STAND_IN_S:g} s") from None
     if done.returncode != 0:
-        *_, reason = done.stderr.strip().split(f"{root}: ")
-        raise ConfigError(f"{failure}: {reason}; set {_CACHE_VARIABLE} to use another folder")
+        said = done.stderr.strip()
+        _, is_told, reason = said.rpartition(f"{root}: ")
+        if is_told:
+            raise ConfigError(f"{failure}: {reason}; set {_CACHE_VARIABLE} to use another folder")
+        # A signal has ended it, or the interpreter: another folder would not help.
+        how = describe_exit(done.returncode)
+        raise ConfigError(f"{failure}: the program that writes it ended with {how}\n{said}".strip())
     return root
 
 

@@ -18,7 +18,7 @@ from sc2pool.game.program import installation
 from sc2pool.game.program.installation import find_installation, find_map
 from sc2pool.platform import WINDOWS
 from sc2pool.pool.report import fault_reports
-from tests.support.systems import EXECUTABLE
+from tests.support.systems import EXECUTABLE, write_program
 
 has_modes = pytest.mark.skipif(WINDOWS, reason="its files have no modes")
 
@@ -255,6 +255,16 @@ def test_fault_reports_are_in_the_same_cache(tmp_path):
     ours = tmp_path / "cache" / "sc2pool"
     assert installation.cache_folder() == (ours / "Cache" if WINDOWS else ours)
     assert fault_reports.default_dir() == installation.cache_folder() / "faults"
+
+
+@pytest.mark.skipif(WINDOWS, reason="it has no signals")
+def test_a_signal_to_the_program_that_writes_the_stand_in(tmp_path, monkeypatch):
+    """Another folder would not help, so the error does not advise it."""
+    killed = write_program(tmp_path / "python", "import os; os.kill(os.getpid(), 9)")
+    monkeypatch.setattr("sys.executable", str(killed))
+    with pytest.raises(ConfigError, match=r"ended with signal SIGKILL$") as raised:
+        find_installation("auto")
+    assert "XDG_CACHE_HOME" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
