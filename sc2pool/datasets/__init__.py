@@ -274,6 +274,7 @@ class MinariWriter:
         """Begin or resume the dataset."""
         for folder in (self.folder.parent, self.folder):
             remove_unfinished(folder)
+        self._check_files()
         if not self.folder.exists() or self._is_empty():
             self._begin()
             return
@@ -282,6 +283,12 @@ class MinariWriter:
         self._check()
         self._unlinked = self._readable_shards()
         self._link(anew=True)
+
+    def _check_files(self) -> None:
+        """Raise `ConfigError` if a file is a pipe or a device, for which a reader would wait."""
+        for path in (self.folder / _MAIN, *self.folder.glob(f"{_SHARD}*.hdf5")):
+            if path.exists() and not path.is_file():
+                raise ConfigError(f"dataset {self._id}: {path} is not a regular file")
 
     def _is_empty(self) -> bool:
         """True if the folder has no episodes, for example after an early kill of the program."""
@@ -314,13 +321,14 @@ class MinariWriter:
 
     def _metadata(self) -> dict[str, Any] | None:
         """The metadata; None if they are missing or damaged, or lack the spaces."""
-        with suppress(ConfigError):
-            found = read_json(self.folder / _METADATA, most=_METADATA_BYTES)
-            # Without the spaces Minari would make the env that the file names, and run its code.
-            if isinstance(found, dict) and all(
-                isinstance(found.get(name), str) for name in ("observation_space", "action_space")
-            ):
-                return found
+        from minari.serialization import deserialize_space  # noqa: PLC0415
+
+        # Without the spaces Minari would make the env that the file names, and run its code.
+        with suppress(Exception):  # Minari does not check the text of a space
+            found: dict[str, Any] = read_json(self.folder / _METADATA, most=_METADATA_BYTES)
+            for name in ("observation_space", "action_space"):
+                deserialize_space(found[name])
+            return found
         return None
 
     def _check(self) -> None:
@@ -363,7 +371,7 @@ class MinariWriter:
             try:
                 with h5py.File(shard) as file:
                     _ = [int(file[name].attrs["total_steps"]) for name in file]
-            except (OSError, KeyError, ValueError) as error:
+            except Exception as error:  # h5py raises many kinds, and an attribute may be anything
                 aside = shard.with_name(f"damaged-{shard.name}")
                 log.warning("%s is damaged (%s), and becomes %s", shard, str(error), aside.name)
                 shard.replace(aside)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import json
+import os
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -13,6 +14,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import gymnasium
+import h5py
 import minari
 import numpy as np
 import pytest
@@ -249,6 +251,26 @@ def test_damaged_metadata_are_written_again(content: bytes, caplog) -> None:
     assert_has([0, 1, 2])
 
 
+@pytest.mark.parametrize("space", ["", "{", "[]", '{"type": "Nope"}', '{"type": "Discrete"}', 5])
+def test_damaged_spaces_are_written_again(space: Any, caplog) -> None:
+    folder = recorded(0)
+    about = json.loads((folder / "metadata.json").read_text())
+    (folder / "metadata.json").write_text(json.dumps({**about, "action_space": space}))
+    write(writer(resume=True), 1)
+    assert "its metadata are damaged, and are written again" in caplog.text
+    assert_has([0, 1])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("name", ["main_data.hdf5", "shard-00000.hdf5"])
+def test_a_pipe_in_place_of_a_file_is_refused(name: str) -> None:
+    folder = recorded(0)
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(ConfigError, match=f"{name} is not a regular file"):
+        writer(resume=True)
+
+
 def test_metadata_name_no_env_that_is_made() -> None:
     """If the spaces are missing, Minari makes the env, with code that the file chooses."""
     folder = recorded(0)
@@ -260,10 +282,20 @@ def test_metadata_name_no_env_that_is_made() -> None:
     assert_has([0])
 
 
-def test_a_damaged_shard_is_set_aside(caplog) -> None:
-    folder = recorded(0, 1, 2)
-    shard = folder / "shard-00001.hdf5"
+def cut_short(shard: Path) -> None:
     shard.write_bytes(shard.read_bytes()[:-100])
+
+
+def give_no_number_of_steps(shard: Path) -> None:
+    with h5py.File(shard, "a") as file:
+        (episode,) = file.values()
+        episode.attrs["total_steps"] = [1, 2]
+
+
+@pytest.mark.parametrize("damage", [cut_short, give_no_number_of_steps])
+def test_a_damaged_shard_is_set_aside(damage: Callable[[Path], None], caplog) -> None:
+    folder = recorded(0, 1, 2)
+    damage(folder / "shard-00001.hdf5")
     second = writer(resume=True)
     assert "damaged-shard-00001.hdf5" in caplog.text
     assert_has([0, 2])
