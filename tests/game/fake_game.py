@@ -3,6 +3,7 @@
 Started like the game. `behaviour.json` in its data directory says what goes wrong:
 
     at_start   "exit" | "silent" | "port-refused" | "not-found-first" | "not-found" | "speaks-SSH"
+               | "stopped" | "stopped-in-handshake"
     on_step    {"3": FRAMES}   what to answer to the third step in place of the right reply
     no_result  N               the first N observations after the end have no player_result
     stub       true            observations are stubs
@@ -227,6 +228,8 @@ async def main() -> None:
         sys.exit(7)
     if at_start == "silent":
         await asyncio.Event().wait()
+    if at_start == "stopped":
+        psutil.Process().suspend()
     if at_start == "port-refused":
         print("Failed to create the socket.", flush=True)
         await asyncio.Event().wait()
@@ -238,6 +241,8 @@ async def main() -> None:
         nonlocal refusals
         if b"origin" in {name.lower().encode() for name in request.headers}:
             return None
+        if at_start == "stopped-in-handshake":
+            psutil.Process().suspend()
         if refusals:
             refusals -= 1
             return None

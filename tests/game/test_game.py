@@ -22,6 +22,7 @@ from sc2pool.game.game import NOWHERE, Game, ResetKind, Surroundings
 from sc2pool.game.program import launch as launch_module
 from sc2pool.game.program.installation import Installation, find_installation
 from sc2pool.game.program.lease import HOST, PortLease
+from sc2pool.game.program.process import GameProcess
 from sc2pool.game.wire import connect
 from sc2pool.platform import WINDOWS
 from sc2pool.protocol.replies import Status
@@ -327,6 +328,29 @@ class TestLaunch:
         fault = asyncio.run(failed_launch(fake(at_start=at_start), timeout_s))
         assert fault.kind is kind
         assert re.search(said, fault.detail)
+
+    @pytest.mark.parametrize("at_start", ["stopped", "stopped-in-handshake"])
+    def test_stopped_by_a_signal(self, fake, at_start):
+        """The launch does not wait for its limit."""
+        fault = asyncio.run(failed_launch(fake(at_start=at_start), timeout_s=60.0))
+        assert fault.kind is FaultKind.STOPPED
+        assert fault.detail == "the game was stopped by a signal and not continued"
+
+    async def test_stopped_for_a_moment(self, fake, monkeypatch):
+        """The game continues when the second look has found it stopped."""
+        looks: list[bool] = []
+        look = GameProcess.is_stopped
+
+        def continuing(process: GameProcess) -> bool:
+            looks.append(look(process))
+            if len(looks) == 2:
+                psutil.Process(process.pid).resume()
+            return looks[-1]
+
+        monkeypatch.setattr(GameProcess, "is_stopped", continuing)
+        async with playing(fake(at_start="stopped")) as game:
+            await game.step([], 8)
+        assert looks[:2] == [True, True]
 
     async def test_not_found_before_ready(self, fake):
         async with playing(fake(at_start="not-found-first")) as game:

@@ -8,6 +8,7 @@ Rules:
 - The wait ends as soon as the process ends, and otherwise at its deadline.
 - A program that answers the handshake with anything but a websocket is final: at once if the
   answer is not HTTP, else after a time, because a game may refuse while it starts.
+- A game that a signal has stopped is given up: the trainer's watchdog does not know it yet.
 - A taken port costs one try. An executable that is missing, not executable or being written may be
   in the middle of an update, and is tried again until the deadline. All other failures are final.
 - After any failure, process, port, descriptors and files are released.
@@ -43,6 +44,11 @@ _POLL_S: Final = 0.004
 half of this interval. Polling this often takes 3 % of a core."""
 _SEAT_POLL_S: Final = 0.25
 """Poll interval for the owner of the port, while the game does not answer the handshake."""
+_STOP_POLL_S: Final = 0.5
+"""Time between two looks for a signal that has stopped the game."""
+_STOPPED_LOOKS: Final = 3
+"""How many looks in a row must find it stopped; time does not count, because this process may have
+been stopped, too (Ctrl-Z, a closed lid)."""
 _APART_S: Final = 0.1
 """The least time between the starts of two games."""
 _TURN_POLL_S: Final = 0.01
@@ -74,7 +80,7 @@ async def launch(
     `Connection`. If `in_turn`, the launch keeps a distance in time to the start of every other
     game. Raises ConfigError if the executable cannot be started at all, or not before the deadline;
     GameFault LAUNCH_FAILED (the game ended, or the system refused a resource), GAME_EXITED (the
-    game was killed), PORT_TAKEN (in all tries) or DEADLINE.
+    game was killed), STOPPED, PORT_TAKEN (in all tries) or DEADLINE.
     """
     spawn = partial(
         GameProcess.spawn, installation, directory=directory, core_file_bytes=core_file_bytes
@@ -191,8 +197,10 @@ async def _when_ready(
     process: GameProcess, port: int, deadline: Deadline, turn: _Turn, connects: _Connects
 ) -> tuple[Connection, int | None]:
     refuses: Deadline | None = None
+    stops = _Stops(process)
     while True:
         turn.end_in_time()
+        stops.check()
         code = process.exit_code()  # read first: after the end, the output is complete
         if process.port_refused():
             raise GameFault(FaultKind.PORT_TAKEN, f"the game could not listen on port {port}")
@@ -209,13 +217,32 @@ async def _when_ready(
         try:
             sock = connect(port)
             listener_pid = _prove_listener(process, port, sock)
-            return await _take_seat(process, port, sock, connects), listener_pid
+            return await _take_seat(process, port, sock, connects, stops), listener_pid
         except NotReadyError as not_ready:
             if not_ready.answer:
                 refuses = refuses or Deadline.after(_REFUSES_FOR_S)
                 if not_ready.final or refuses.expired():
                     raise _speaks_otherwise(process, listener_pid, not_ready.answer) from not_ready
             await asyncio.sleep(_POLL_S)
+
+
+class _Stops:
+    """Looks whether a signal has stopped the game."""
+
+    def __init__(self, process: GameProcess) -> None:
+        self._process = process
+        self._next_look = Deadline.after(_STOP_POLL_S)
+        self._found = 0
+
+    def check(self) -> None:
+        """Look, unless it is too early; GameFault STOPPED if the last looks found it stopped."""
+        if not self._next_look.expired():
+            return
+        self._next_look = Deadline.after(_STOP_POLL_S)
+        self._found = self._found + 1 if self._process.is_stopped() else 0
+        if self._found == _STOPPED_LOOKS:
+            detail = "the game was stopped by a signal and not continued"
+            raise GameFault(FaultKind.STOPPED, detail)
 
 
 def _speaks_otherwise(process: GameProcess, listener_pid: int | None, answer: str) -> GameFault:
@@ -244,18 +271,19 @@ def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> int
 
 
 async def _take_seat(
-    process: GameProcess, port: int, sock: socket.socket, connects: _Connects
+    process: GameProcess, port: int, sock: socket.socket, connects: _Connects, stops: _Stops
 ) -> Connection:
     """Open the game's websocket over a socket that is connected to its port.
 
     Raises NotReadyError if the game does not answer yet, or has ended; GameFault PORT_TAKEN if
-    another program has the seat, or our peer is not the game.
+    another program has the seat, or our peer is not the game; GameFault STOPPED.
     """
     own_port: int = sock.getsockname()[1]
     opening = asyncio.ensure_future(connects(sock))
     try:
         while not (await asyncio.wait([opening], timeout=_SEAT_POLL_S))[0]:
             _require_free_seat(process, port, own_port)
+            stops.check()
         connection = opening.result()
     except NotReadyError:
         _require_free_seat(process, port, own_port)
