@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import signal
 import sys
 from pathlib import Path
 
@@ -32,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
         full=args.full,
         timeout_s=args.timeout,
         say=_say if sys.stderr.isatty() else lambda _: None,
-        terminated=Stopped(signal.SIGTERM),
+        terminated=Stopped,
     )
     width = min(max(shutil.get_terminal_size().columns, NARROW), WIDE)
     text = diagnosis.as_json() if args.json else diagnosis.as_text(width)

@@ -12,7 +12,7 @@ measurements of `--full` launch other games, one measurement after the other.
 
 Rules: a missing, broken or hung game is a finding, and ends only the measurements that depend on
 it. Every launched game is closed, whatever happens. A game is never stopped while a request is in
-flight, and is always resumed. Ctrl-C and SIGTERM end the games before anything else.
+flight, and is always resumed. Ctrl-C, SIGTERM and SIGHUP end the games before anything else.
 
 Rules of `--full`: each measurement has its own limit and its own games. So a game that hangs or
 crashes costs only that limit, and is a finding. An unexpected reply is also a finding, so that the
@@ -55,6 +55,7 @@ from sc2pool.errors import FaultKind
 from sc2pool.game.game import Game
 from sc2pool.game.program.builds import Settled, settle, settled_on
 from sc2pool.game.program.installation import Installation
+from sc2pool.platform import WINDOWS
 from sc2pool.protocol import requests
 from sc2pool.waiting import run_in_selector_loop
 
@@ -89,7 +90,7 @@ def examine_game(
     full: bool = False,
     timeout_s: float | None = None,
     say: Callable[[str], None] = lambda _: None,
-    terminated: BaseException | None = None,
+    terminated: Callable[[int], BaseException] = lambda _: KeyboardInterrupt(),
 ) -> Diagnosis:
     """Check the machine, an installation of the game and running games.
 
@@ -100,7 +101,8 @@ def examine_game(
         game_choice: "auto", "real", "standin" or the path of an installation.
         timeout_s: the time limit for examining the games; None for 600 s, with `full` 900 s.
         say: called with the name of each check when it begins.
-        terminated: raised after SIGTERM, when the games are closed; None for `KeyboardInterrupt`.
+        terminated: makes the exception that is raised after SIGTERM or SIGHUP, when the games are
+            closed, from the signal's number.
     """
     plan = QUICK if quick else Plan()
     if full:
@@ -137,25 +139,29 @@ async def _examine_until_signalled(
     playable: Playable | None,
     plan: Plan,
     findings: Findings,
-    terminated: BaseException | None,
+    terminated: Callable[[int], BaseException],
 ) -> str:
-    """Call `examine`; at SIGTERM, like at Ctrl-C, close the games first, then raise."""
+    """Call `examine`; at SIGTERM or SIGHUP, like at Ctrl-C, close the games first, then raise."""
     task = asyncio.current_task()
     assert task is not None
-    signalled = False
+    received: list[int] = []
 
-    def terminate() -> None:
-        nonlocal signalled
-        signalled = True
+    def terminate(number: int) -> None:
+        received.append(number)
         task.cancel()
 
+    numbers = [signal.SIGTERM]
+    # An ignored SIGHUP stays ignored, because the program was started with nohup.
+    if not WINDOWS and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
     with suppress(NotImplementedError):  # Windows
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminate)
+        for number in numbers:
+            asyncio.get_running_loop().add_signal_handler(number, terminate, number)
     try:
         return await examine(installation, playable, plan, findings)
     except asyncio.CancelledError:
-        if signalled:
-            raise terminated or KeyboardInterrupt from None
+        if received:
+            raise terminated(received[0]) from None
         raise
 
 

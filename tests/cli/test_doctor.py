@@ -26,6 +26,7 @@ from sc2pool.doctor.findings import Finding, Findings, Grade
 from sc2pool.doctor.lab import Lab
 from sc2pool.doctor.machine import probe_installation, probe_maps, tasks_by_map
 from sc2pool.game.program.builds import Settled
+from sc2pool.platform import WINDOWS
 from tests.cli.conftest import COMMAND
 from tests.support.installations import changed
 from tests.support.programs import assert_gone, start
@@ -190,20 +191,28 @@ def test_too_little_time(doctor: Doctor, fake_game: Callable[..., Path]) -> None
     assert any(check["figure"] == "the time was up (--timeout)" for check in checks)
 
 
+posix_only = pytest.mark.skipif(WINDOWS, reason="has no SIGHUP")
+
+
 def is_listening(process: psutil.Process) -> bool:
     with suppress(psutil.NoSuchProcess):
         return bool(process.net_connections())
     return False
 
 
-def test_sigterm_leaves_nothing(standin_dir: Path, run_temp: Path, wait_for: Any) -> None:
+@pytest.mark.parametrize("name", ["SIGTERM", pytest.param("SIGHUP", marks=posix_only)])
+def test_a_signal_leaves_nothing(
+    standin_dir: Path, run_temp: Path, wait_for: Any, name: str
+) -> None:
+    """A closed terminal sends SIGHUP."""
+    number = getattr(signal, name)
     with start(*COMMAND, "doctor", "--game", standin_dir) as doctor:
         process = psutil.Process(doctor.pid)
         wait_for(lambda: any(map(is_listening, process.children())))
         games = process.children()
-        doctor.terminate()
+        doctor.send_signal(number)
         out, err = doctor.communicate(timeout=300)
-    assert (doctor.returncode, out, err) == (143, "", "")
+    assert (doctor.returncode, out, err) == (128 + number, "", "")
     assert_gone(games, within_s=5)
     assert not list(run_temp.glob("sc2pool-game-*"))
 
