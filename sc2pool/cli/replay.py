@@ -11,6 +11,7 @@ from s2clientprotocol import common_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.cli.arguments import check_file
+from sc2pool.cli.stop import Stop
 from sc2pool.cli.table import duration, game_name
 from sc2pool.errors import ConfigError
 from sc2pool.integration import LOOPS_PER_S
@@ -21,7 +22,8 @@ from sc2pool.utilities import printable
 def run(args: argparse.Namespace) -> int:
     if args.picture is not None:
         check_file(args.picture, "PICTURE.gif", [".gif"])
-    with open_replay(args.replay, args.game) as replay:
+    # SIGTERM and SIGHUP would otherwise leave the game's temporary folder.
+    with Stop().handling(), open_replay(args.replay, args.game) as replay:
         told = _summary(replay, args) if args.picture is None else _draw(replay, args)
     print(printable(told, None, keep="\n"))
     return 0

@@ -26,7 +26,7 @@ from sc2pool.datasets import EpisodeCollector
 from sc2pool.tasks.registry import resolve_task
 from tests.cli.conftest import COMMAND
 from tests.support.installations import changed
-from tests.support.programs import start
+from tests.support.programs import assert_gone, start
 
 
 @pytest.fixture(scope="module")
@@ -189,6 +189,23 @@ def test_sigterm_leaves_no_file(standin_dir, tmp_path):
     process.terminate()
     assert process.wait(100) == 143
     assert [path.name for path in folder.iterdir()] in ([], ["a.mp4"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_a_reader_of_replays(standin_dir, wait_for, tmp_path, number):
+    """The game that reads the replay ends, and so does its folder."""
+    replay, temp = tmp_path / "a.SC2Replay", tmp_path / "temp"
+    replay.write_bytes(b"MPQ")
+    temp.mkdir()
+    silent = changed(standin_dir, tmp_path / "game", lambda _: "#!/bin/sh\nexec sleep 100\n")
+    env = os.environ | {"TMPDIR": str(temp)}
+    process = start(*COMMAND, "replay", replay, "--game", silent, stdout=None, stderr=None, env=env)
+    wait_for(lambda: list(temp.glob("sc2pool-game-*/*")))
+    game = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(number)
+    assert process.wait(100) == 128 + number
+    assert_gone(game)
+    assert not list(temp.iterdir())
 
 
 def test_teams_on_several_games(standin_dir):
