@@ -34,17 +34,20 @@ class GymSpec:
     """The index of the function in `env_fns`."""
 
     def player(self) -> Player:
-        """The env's player; ConfigError if `env_fn` returns no env with an observation space."""
+        """The env's player; ConfigError if `env_fn` returns no env, or it lacks a space."""
         env = self.env_fn()
-        if not hasattr(env, "observation_space"):
+        # A class has the attributes, too, if its body defines the spaces.
+        if isinstance(env, type) or not hasattr(env, "observation_space"):
             raise ConfigError(
                 f"env_fns[{self.index}] returned {env!r:.80}, expected a gymnasium.Env"
             )
-        if not isinstance(env.observation_space, gymnasium.Space):
-            raise ConfigError(
-                f"the env of env_fns[{self.index}] has the observation_space "
-                f"{env.observation_space!r:.80}, expected a space of gymnasium"
-            )
+        for name in ("observation_space", "action_space"):
+            space = getattr(env, name, None)
+            if not isinstance(space, gymnasium.Space):
+                raise ConfigError(
+                    f"the env of env_fns[{self.index}] has the {name} "
+                    f"{space!r:.80}, expected a space of gymnasium"
+                )
         return GymPlayer(env)
 
 

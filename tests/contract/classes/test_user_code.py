@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 import time
@@ -235,9 +236,25 @@ def test_a_breakpoint_in_a_worker_names_the_class_to_use(vec):
 
 
 @pytest.mark.parametrize("serial", [False, True], ids=["workers", "serial"])
-def test_a_function_that_returns_no_env_is_named(vec):
-    with pytest.raises(ConfigError, match=r"env_fns\[1\] returned None, expected a gymnasium.Env"):
-        vec(Counting, partial(next, iter([None])))
+@pytest.mark.parametrize("returned", [None, Counting], ids=["nothing", "a class"])
+def test_a_function_that_returns_no_env_is_named(vec, returned):
+    told = re.escape(f"env_fns[1] returned {returned!r}, expected a gymnasium.Env")
+    with pytest.raises(ConfigError, match=told):
+        vec(Counting, partial(next, iter([returned])))
+
+
+class Incomplete(Counting):
+    """An env without one of its spaces."""
+
+    def __init__(self, lacks: str) -> None:
+        super().__init__()
+        setattr(self, lacks, None)
+
+
+@pytest.mark.parametrize("lacks", ["observation_space", "action_space"])
+def test_a_missing_space_is_named(vec, lacks):
+    with pytest.raises(ConfigError, match=rf"env_fns\[1\] has the {lacks} None, expected a space"):
+        vec(Counting, partial(Incomplete, lacks))
 
 
 def test_a_function_that_cannot_be_pickled_is_named(vec):
