@@ -329,6 +329,7 @@ class TestLaunch:
         assert fault.kind is kind
         assert re.search(said, fault.detail)
 
+    @not_told_by_wine
     @pytest.mark.parametrize("at_start", ["stopped", "stopped-in-handshake"])
     def test_stopped_by_a_signal(self, fake, at_start):
         """The launch does not wait for its limit."""
@@ -336,6 +337,7 @@ class TestLaunch:
         assert fault.kind is FaultKind.STOPPED
         assert fault.detail == "the game was stopped by a signal and not continued"
 
+    @not_told_by_wine
     async def test_stopped_for_a_moment(self, fake, monkeypatch):
         """The game continues when the second look has found it stopped."""
         looks: list[bool] = []
@@ -364,6 +366,7 @@ class TestLaunch:
         assert fault.kind is FaultKind.PORT_TAKEN
         assert "SSH-2.0-OpenSSH" in fault.detail
 
+    @not_told_by_wine  # an unproven listener costs a try; see the test above
     @pytest.mark.parametrize(
         ("at_start", "answer"), [("speaks-SSH", "SSH-2.0-OpenSSH"), ("not-found", "404 Not Found")]
     )
