@@ -9,9 +9,11 @@ enum member, and is stored as a number.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from enum import Enum
+from math import inf
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,10 @@ _MAY_BE_ZERO = (
 )
 
 
+_MOST = sys.float_info.max
+"""The largest number, because durations and sizes are computed as floats."""
+
+
 class _Checked:
     """A dataclass that checks its values when it is made."""
 
@@ -62,6 +68,8 @@ class _Checked:
             expected, is_right = _KINDS[kind]
             if one.name == "metrics_port" and _is_whole(value) and value > 65535:
                 raise ConfigError(f"{name} must be at most 65535, got {value!r}")
+            if is_number(value) and inf != value > _MOST:
+                raise ConfigError(f"{name} must be at most {_MOST:.2g}, got a larger number")
             may_be_zero = one.name in _MAY_BE_ZERO
             if not is_right(value) and not (may_be_zero and is_number(value) and value == 0):
                 or_zero = "0 or " * may_be_zero

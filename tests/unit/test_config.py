@@ -52,6 +52,13 @@ def test_a_wrong_value(made_of: Any, name: str, value: object, expected: str) ->
             make(**{name: value})
 
 
+@pytest.mark.parametrize("digits", [400, 5000])
+def test_a_number_that_is_too_large(digits: int) -> None:
+    """A number of many digits has no `repr`."""
+    with pytest.raises(ConfigError, match=r"Limits\(step_s=…\) must be at most 1.8e\+308"):
+        Limits(step_s=10**digits)
+
+
 @pytest.mark.parametrize(("name", "value"), [("dir", None), ("every", 0), ("best", 1), ("keep", 0)])
 def test_a_wrong_value_of_replays(name: str, value: object) -> None:
     given: dict[str, Any] = {"dir": "replays", name: value}

@@ -296,6 +296,10 @@ def _cpu_seconds(processes: Sequence[psutil.Process]) -> float:
     return total_s
 
 
+_MOST_CORE_BYTES: Final = 2**63 - 1
+"""The largest limit that `setrlimit` takes."""
+
+
 @contextmanager
 def _core_files_limited(size_bytes: int) -> Iterator[None]:
     """Limit the core files of processes that are started in the block."""
@@ -304,7 +308,8 @@ def _core_files_limited(size_bytes: int) -> Iterator[None]:
     else:
         with _limiting_core_files:  # two threads would restore each other's limits
             soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
-            lower = size_bytes if hard == resource.RLIM_INFINITY else min(size_bytes, hard)
+            most = _MOST_CORE_BYTES if hard == resource.RLIM_INFINITY else hard
+            lower = int(min(size_bytes, most))  # a setting may also be a float
             resource.setrlimit(resource.RLIMIT_CORE, (lower, hard))
             try:
                 yield
