@@ -15,7 +15,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.registry import SMACV2, resolve_task
-from sc2pool.tasks.teams.battle import LOST, WON, Battle, Ground, available
+from sc2pool.tasks.teams.battle import DRAWN, LOST, WON, Battle, Ground, available
 from sc2pool.tasks.teams.battle_task import smac_task
 from sc2pool.tasks.teams.features import Sizes
 from sc2pool.tasks.teams.scenarios import (
@@ -41,7 +41,6 @@ from sc2pool.tasks.teams.smacv2 import (
     random_teams,
     smacv2_task,
     state_names,
-    terran_outcome,
 )
 from tests.unit.tasks.teams.conftest import observed, seen_by, unit
 
@@ -493,16 +492,28 @@ def test_no_such_scenario(name, config, message):
 
 
 MARINES = [ally(1, MARINE, 1, 1), ally(2, MEDIVAC, 2, 2), enemy(3, MARINE, 9, 9)]
+ZEALOTS = [ally(1, ZEALOT, 1, 1), enemy(2, ZEALOT, 9, 9)]
 
 
 @pytest.mark.parametrize(
-    ("left", "outcome"),
-    [([0, 1, 2], None), ([1, 2], LOST), ([0, 1], WON), ([1], LOST), ([], LOST), ([0, 2], None)],
+    ("map_name", "units", "left", "outcome"),
+    [
+        ("10gen_terran", MARINES, [0, 1, 2], None),
+        ("10gen_terran", MARINES, [1, 2], LOST),
+        ("10gen_terran", MARINES, [0, 1], WON),
+        ("10gen_terran", MARINES, [1], LOST),
+        ("10gen_terran", MARINES, [], LOST),
+        ("10gen_terran", MARINES, [0, 2], None),
+        ("10gen_protoss", ZEALOTS, [0], WON),
+        ("10gen_protoss", ZEALOTS, [], DRAWN),
+    ],
 )
-def test_how_a_terran_battle_ends(begin, left, outcome):
-    battle = begin(MARINES)
-    battle.update(observed([MARINES[i] for i in left]))
-    assert terran_outcome(battle) == outcome
+def test_how_a_battle_ends(begin, map_name, units, left, outcome):
+    battle = begin(units, map_name)
+    battle.update(observed([units[i] for i in left]))
+    task = smacv2_task(map_name)()
+    task.begin(battle)
+    assert task.outcome() == outcome
 
 
 def test_recovered_shields_earn_nothing(begin):
