@@ -18,6 +18,7 @@ if not LINUX:
     pytest.skip("the simulated machine is a Linux", allow_module_level=True)
 
 from sc2pool.config import PoolConfig
+from sc2pool.errors import PauseError
 from sc2pool.pool.instances.instance import ACTIONS_KEPT
 from sc2pool.pool.instances.states import State
 from sc2pool.pool.pool import Pool
@@ -201,3 +202,14 @@ def test_a_paused_game_leaves_the_fast_path(simulated):
     one.send(4)
     assert of(one.pool.recv(), "action") == [4]
     assert one.pool._stepping.arrange_plain()
+
+
+def test_a_pause_that_was_refused_may_be_tried_again(simulated):
+    one = simulated(1)
+    one.pool.reset()
+    one.happens(acts(0, "refused"))
+    with pytest.raises(PauseError, match="env 0: the game cannot be stopped"):
+        one.pool.pause()
+    assert one.pool._stepping.arrange_plain(), "its game continues"
+    one.pool.pause()
+    assert [instance.state for instance in one.instances] == [State.PAUSED]
