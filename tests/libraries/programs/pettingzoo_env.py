@@ -261,9 +261,12 @@ def test_no_game_before_the_first_reset_and_none_after_close(make):
     env = make("3m")
     with pytest.raises(ResetNeeded, match="no game is launched"):
         env.stats()
+    assert repr(env) == f"SC2ParallelEnv(agents={env.possible_agents}, no game launched)"
     env.close()
     env.reset()
     env.close()
+    assert repr(env).startswith("SC2ParallelEnv(task=3m, n=1, ")
+    assert repr(env).endswith(", closed=True)")
     with pytest.raises(ClosedError):
         env.reset()
 

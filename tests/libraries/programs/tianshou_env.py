@@ -68,6 +68,7 @@ def test_it_is_a_vector_env_of_tianshou(make):
     assert envs.action_space == [Counting.action_space] * 2
     assert envs.observation_space == [Counting.observation_space] * 2
     assert envs.ready_id == [0, 1]
+    assert repr(envs) == "SC2TianshouVectorEnv(env_fns, n=2, closed=False)"
 
 
 def test_same_results_as_tianshous_own_class(make):
