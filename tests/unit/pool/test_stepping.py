@@ -213,3 +213,15 @@ def test_a_pause_that_was_refused_may_be_tried_again(simulated):
     assert one.pool._stepping.arrange_plain(), "its game continues"
     one.pool.pause()
     assert [instance.state for instance in one.instances] == [State.PAUSED]
+
+
+def test_a_reset_ends_all_pauses_of_an_env(simulated):
+    one = simulated(1)
+    one.pool.reset()
+    one.pool.pause()
+    one.pool.pause()
+    one.pool.reset()
+    assert one.pool._stepping.arrange_plain(), "its game continues"
+    one.pool.pause()
+    one.pool.resume()
+    assert one.pool._stepping.arrange_plain(), "one resume is enough"
