@@ -316,6 +316,7 @@ learner.start()
 bot = Short(pair)
 run_game(maps.get("MoveToBeacon"), [Bot(Race.Terran, bot)], realtime=False)
 assert bot.episode_over
+assert bot.state.game_loop < 250, "it leaves the game at the episode's end"
 learner.join(10)
 print("steps", steps, "return", total > 0, "truncated", truncated)
 """
