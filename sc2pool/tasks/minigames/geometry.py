@@ -165,7 +165,7 @@ def bytes_of(grid: common_pb2.ImageData) -> NDArray[np.uint8]:
 
 
 def _shaped(cells: NDArray[np.uint8], grid: common_pb2.ImageData) -> NDArray[np.uint8]:
-    whole = np.zeros(max(grid.size.x, 0) * max(grid.size.y, 0), dtype=np.uint8)
+    whole = np.zeros((max(grid.size.y, 0), max(grid.size.x, 0)), dtype=np.uint8)
     known = min(cells.size, whole.size)
-    whole[:known] = cells[:known]
-    return whole.reshape(max(grid.size.y, 0), max(grid.size.x, 0))
+    whole.reshape(-1)[:known] = cells[:known]
+    return whole

@@ -262,7 +262,12 @@ def test_older_versions_have_bytes_from_the_top_and_tell_where_units_cannot_walk
 def test_missing_bytes_are_zero():
     grid = common_pb2.ImageData(size=common_pb2.Size2DI(x=4, y=2), data=b"\xff")
     assert bytes_of(grid).tolist() == [[255, 0, 0, 0], [0] * 4]
-    assert bits_of(common_pb2.ImageData()).shape == (0, 0)
+
+
+@pytest.mark.parametrize(("x", "y", "shape"), [(0, 0, (0, 0)), (-4, 2, (2, 0)), (4, -2, (0, 4))])
+def test_a_grid_without_a_size_is_empty(x, y, shape):
+    grid = common_pb2.ImageData(size=common_pb2.Size2DI(x=x, y=y), data=b"\xff")
+    assert bytes_of(grid).shape == bits_of(grid).shape == shape
 
 
 # ---- MoveToBeacon --------------------------------------------------------------------------------
