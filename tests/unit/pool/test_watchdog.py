@@ -374,6 +374,26 @@ def test_the_thread_survives_without_a_free_descriptor(sleeper, caplog, limited)
     assert caplog.text.count("the watchdog cannot inspect the processes: [Errno 24]") == 1
 
 
+def test_growth_counts_from_the_end_of_the_first_episode(monkeypatch):
+    """A game that loads its first map grows, and does not leak."""
+    limit = replace(UNLIMITED, growth_bytes=1000 * MB)
+    history = iter([(1, 100), (1, 300), (2, 1250), (3, 1350)])
+    now = [next(history)]
+
+    class Table:
+        def read(self) -> Processes:
+            megabytes = now[0][1]
+            now[:] = [next(history, now[0])]
+            return Processes({WORKER_PID: ProcessRow(PARENT, False, megabytes * MB, 0.0)})
+
+    monkeypatch.setattr("sc2pool.pool.watchdog.process_table", lambda _: Table())
+    watched = Watched(7, WORKER_PID, [], None, 0.0)
+    with closing(
+        Watchdog(lambda: [replace(watched, episodes=now[0][0])], limit, interval_s=0.01)
+    ) as dog:
+        assert next_verdict(dog).detail == "grown by 1,050 MB"
+
+
 @pytest.mark.parametrize(
     ("free_mb", "said"),
     [(700, None), (699, "8 games of 100 MB each will not fit")],
