@@ -10,7 +10,7 @@ import re
 import shutil
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
@@ -27,7 +27,7 @@ from sc2pool.game.clock import Tick
 from sc2pool.players.replays import REPLAY, PlayedReplay
 from sc2pool.pool import statistics
 from sc2pool.pool.messages import Evidence
-from sc2pool.pool.report import fault_reports, live_files, snapshot
+from sc2pool.pool.report import fault_reports, live_files, snapshot, stuck_hooks
 from sc2pool.pool.report.fault_reports import FaultedInstance
 from sc2pool.pool.report.pages import (
     MOST_CONNECTIONS,
@@ -36,6 +36,7 @@ from sc2pool.pool.report.pages import (
 )
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.report.snapshot import EVENTS_IN_FILE, Snapshots
+from sc2pool.pool.report.stuck_hooks import HookWatch
 from sc2pool.pool.statistics import Counters, InstanceStats
 from sc2pool.tasks.player import Episode, GameFacts
 from tests.support.systems import is_private
@@ -470,6 +471,31 @@ def test_no_reader_sees_half_of_it(tmp_path):
             with suppress(PermissionError):  # Windows cannot open a file while it is replaced
                 assert json.loads(file.read_text()) in whole
                 seen += 1
+
+
+# ---- hooks that do not return --------------------------------------------------------------------
+
+
+def test_a_hook_is_noted_from_the_second_look_until_it_returns(tmp_path):
+    def instance(hook: Callable[[], None]) -> None:
+        hook()
+
+    watch = HookWatch(lambda frame: tmp_path if frame.f_code is instance.__code__ else None)
+
+    def hook() -> None:
+        watch._look()
+        assert stuck_hooks.read(tmp_path) is None, "it may just have begun"
+        watch._look()
+        stuck = stuck_hooks.read(tmp_path)
+        assert stuck.name == "hook()"
+        assert stuck.place.startswith(f"{__file__}, line ")
+        assert "watch._look()" in stuck.stack
+
+    instance(hook)
+    assert stuck_hooks.read(tmp_path) is not None, "nobody has looked since"
+    watch._look()
+    assert stuck_hooks.read(tmp_path) is None
+    instance(hook)
 
 
 # ---- the server on the loopback address ----------------------------------------------------------
