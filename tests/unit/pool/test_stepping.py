@@ -19,6 +19,7 @@ if not LINUX:
 
 from sc2pool.config import PoolConfig
 from sc2pool.errors import PauseError
+from sc2pool.pool.instances.event_loop import _POLL_INTERVAL_S
 from sc2pool.pool.instances.instance import ACTIONS_KEPT
 from sc2pool.pool.instances.states import State
 from sc2pool.pool.pool import Pool
@@ -225,3 +226,16 @@ def test_a_reset_ends_all_pauses_of_an_env(simulated):
     one.pool.pause()
     one.pool.resume()
     assert one.pool._stepping.arrange_plain(), "one resume is enough"
+
+
+def test_what_does_not_ring_is_looked_for_once_in_an_interval(simulated):
+    """A look asks the kernel, which not every step shall do."""
+    one = simulated(1)
+    one.pool.reset()
+    loop = one.pool._runtime.loop
+    one.world.now_s += _POLL_INTERVAL_S
+    assert not loop.look_for_more()
+    one.world.apply(("verdict", 0, "soft"))
+    assert not loop.look_for_more(), "not yet again"
+    one.world.now_s += _POLL_INTERVAL_S
+    assert loop.look_for_more()
