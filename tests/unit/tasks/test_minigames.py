@@ -14,6 +14,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
 
 from sc2pool import commands
+from sc2pool.tasks.marine_duel import ENEMY_MARINES, MarineDuel
 from sc2pool.tasks.minigames.collect_mineral_shards import (
     MINERAL_SHARDS,
     CollectMineralShards,
@@ -415,17 +416,26 @@ def test_script_sends_each_to_its_own(unit, begin):
 
 
 @pytest.fixture
-def battle(unit, begin):
-    """Three marines left of three roaches; marine 2 would not survive another hit."""
-    return begin(
-        DefeatRoaches,
-        unit(OWN_MARINES, 20, 29, tag=1, health=45, weapon_cooldown=0),
-        unit(OWN_MARINES, 20, 30, tag=2, health=16, weapon_cooldown=4),
-        unit(OWN_MARINES, 20, 31, tag=3, health=29, weapon_cooldown=0),
-        unit(ENEMY_ROACHES, 24, 30, tag=11, health=145),
-        unit(ENEMY_ROACHES, 26, 30, tag=12, health=29),
-        unit(ENEMY_ROACHES, 25, 30, tag=13, health=29),
-    )
+def fight(unit, begin):
+    """Builds a fight of three marines against three; a roach's next hit would kill marine 2."""
+
+    def build(task_class, enemies):
+        return begin(
+            task_class,
+            unit(OWN_MARINES, 20, 29, tag=1, health=45, weapon_cooldown=0),
+            unit(OWN_MARINES, 20, 30, tag=2, health=16, weapon_cooldown=4),
+            unit(OWN_MARINES, 20, 31, tag=3, health=29, weapon_cooldown=0),
+            unit(enemies, 24, 30, tag=11, health=145),
+            unit(enemies, 26, 30, tag=12, health=29),
+            unit(enemies, 25, 30, tag=13, health=29),
+        )
+
+    return build
+
+
+@pytest.fixture
+def battle(fight):
+    return fight(DefeatRoaches, ENEMY_ROACHES)
 
 
 def test_vector_of_defeat_roaches(battle):
@@ -439,10 +449,15 @@ def test_vector_of_defeat_roaches(battle):
     assert vector[21:].tolist() == [0, 0, 0, 0], "there is no fourth roach"
 
 
-def test_focus(battle):
-    battle.observe()
+@pytest.mark.parametrize(
+    ("task_class", "enemies"),
+    [(DefeatRoaches, ENEMY_ROACHES), (MarineDuel, ENEMY_MARINES)],
+)
+def test_focus(fight, task_class, enemies):
+    task = fight(task_class, enemies)
+    task.observe()
     for action, target in ((FOCUS_NEAREST, 11), (FOCUS_WEAKEST, 13)):
-        (order,) = battle.act(action)
+        (order,) = task.act(action)
         assert order.ability_id == commands.ATTACK
         assert list(order.unit_tags) == [1, 2, 3]
         assert order.target_unit_tag == target
