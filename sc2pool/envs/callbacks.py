@@ -48,11 +48,6 @@ class PoolStatsCallback(BaseCallback):
         ConfigError: the model's env neither is nor wraps a `SubprocSC2VecEnv`.
     """
 
-    def __init__(self, verbose: int = 0) -> None:
-        super().__init__(verbose)
-        self._rates = Rates(_RECORD_EVERY_S)
-        self._next_record_s = 0.0
-
     def _on_training_start(self) -> None:
         self._rates = Rates(_RECORD_EVERY_S)
         self._next_record_s = 0.0
