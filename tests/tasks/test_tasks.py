@@ -245,29 +245,49 @@ def test_units_are_in_the_first_observation(play, realtime):
         assert (first.info["loops"], last.info["loops"]) == (2, LIMIT_LOOPS + 2)
 
 
+class Expanding(RLBotAI):
+    """Observes whether python-sc2 has found places for towns before `on_start`."""
+
+    map_name = "CollectMineralsAndGas"
+    max_loops = LIMIT_LOOPS
+    observation_space = Crowd.observation_space
+    action_space = Crowd.action_space
+
+    async def on_start(self):
+        self.has_places = len(self.expansion_locations_list) > 0
+
+    def observe(self):
+        return np.array([self.has_places], np.float32)
+
+    def act(self, action):
+        pass
+
+
 UNDER_RUN_GAME = """
+import sys
+
 from sc2 import maps
 from sc2.data import Race
 from sc2.main import run_game
 from sc2.player import Bot
 from sc2pool import PolicyBot
-from tests.tasks.test_tasks import Crowd, Still
+from tests.tasks import test_tasks
 
-bot = Bot(Race.Terran, PolicyBot(Crowd, Still()))
-run_game(maps.get(Crowd.map_name), [bot], realtime=False)
+task = getattr(test_tasks, sys.argv[1])
+bot = Bot(Race.Terran, PolicyBot(task, test_tasks.Still()))
+run_game(maps.get(task.map_name), [bot], realtime=False)
 """
 
 
-def test_units_are_in_the_first_observation_under_run_game(game_installation):
+@pytest.mark.parametrize(("task", "seen"), [(Crowd, 4), (Expanding, 1)])
+def test_what_is_in_the_first_observation_under_run_game(game_installation, task, seen):
     done = run(
         sys.executable,
-        "-c",
-        UNDER_RUN_GAME,
+        *("-c", UNDER_RUN_GAME, task.__name__),
         env={**os.environ, "SC2PATH": str(game_installation.root), "PYTHONPATH": str(ROOT)},
     )
     sees = [line for line in done.stdout.splitlines() if line.startswith("SEES")]
-    assert sees
-    assert set(sees) == {"SEES 4"}, done.stderr
+    assert set(sees) == {f"SEES {seen}"}, done.stderr
 
 
 class Match(Crowd):
