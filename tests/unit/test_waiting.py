@@ -12,6 +12,7 @@ from functools import partial
 
 import pytest
 
+from sc2pool.game.wire import DirectReader
 from sc2pool.platform import LINUX
 from sc2pool.waiting import BlockingWait, Turn, WorkerLoop
 from tests.unit.conftest import in_worker_loop
@@ -107,6 +108,42 @@ async def test_a_worker_that_ends_forbids_it(pipe):
     loop.own_tasks = 0
     assert not wait.possible
     wait.close()
+
+
+class Received(asyncio.BufferedProtocol):
+    """What came by a connection, whoever has read it."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray(20)
+        self.bytes = b""
+
+    def get_buffer(self, _: int) -> bytearray:
+        return self._buffer
+
+    def buffer_updated(self, n_bytes: int) -> None:
+        self.bytes += self._buffer[:n_bytes]
+
+
+@in_worker_loop(1)
+async def test_the_loop_reads_no_connection_that_is_read_directly():
+    """Otherwise the loop's own descriptor would end each wait for the connection."""
+    loop = asyncio.get_running_loop()
+    ours, theirs = socket.socketpair()
+    with theirs:
+        transport, received = await loop.create_connection(Received, sock=ours)
+        reader = DirectReader(ours, transport)
+        assert reader.take_over()
+        theirs.send(b"news")
+        assert reader.wait(LONG_S)
+        assert reader.read()
+        assert received.bytes == b"news"
+        reader.give_back()
+        theirs.send(b" and more")
+        async with asyncio.timeout(LONG_S):
+            while received.bytes != b"news and more":
+                await asyncio.sleep(0)
+        reader.close()
+        transport.close()
 
 
 @in_worker_loop(2)
