@@ -129,18 +129,19 @@ def test_children_left_by_a_worker_are_ended(wait_for):
 
 
 @pytest.mark.parametrize(
-    ("program", "words"),
+    ("program", "words", "from_outside"),
     [
-        ("raise SystemExit(3)", "status 3"),
-        pytest.param("import os; os.kill(os.getpid(), 15)", "SIGTERM", marks=has_signals),
-        pytest.param("import os; os.kill(os.getpid(), 40)", "killed by 40", marks=has_signals),
+        ("raise SystemExit(3)", "status 3", False),
+        pytest.param("import os; os.kill(os.getpid(), 15)", "SIGTERM", True, marks=has_signals),
+        pytest.param("import os; os.kill(os.getpid(), 40)", "by 40", False, marks=has_signals),
     ],
 )
-def test_how_it_ended_by_itself(program, words):
+def test_how_it_ended_by_itself(program, words, from_outside):
     worker, _ = started(program)
     worker.wait(Deadline.after(5.0), threading.Event())
     worker.end()
     assert words in worker.how_it_ended()
+    assert worker.was_killed == from_outside
 
 
 def test_it_may_not_have_ended():
