@@ -150,15 +150,13 @@ class MarineDuel(Task):
         x, y = self.area.relative(*centre.tolist())
         vector[3:5] = self.facing * x, y
         apart = distances(own.positions, enemies.positions)
-        of_own = vector[FIRST_OWN:FIRST_ENEMY].reshape(N_MARINES, VALUES_PER_MARINE)
-        self._describe(of_own, own, centre, apart)
+        of_own = self._described(own, centre, apart)
         if len(enemies):
             vector[5:7] = self._relative(enemies.positions.mean(axis=0) - centre)
-            of_enemies = vector[FIRST_ENEMY:].reshape(N_MARINES, VALUES_PER_MARINE)
-            self._describe(of_enemies, enemies, centre, apart.T)
-            for rows, units, others in ((of_own, own, enemies), (of_enemies, enemies, own)):
-                order = nearest_first(units, others)[:N_MARINES]
-                rows[: len(order)] = rows[order]
+            of_enemies = self._described(enemies, centre, apart.T)
+            _put(of_enemies[nearest_first(enemies, own)], vector[FIRST_ENEMY:])
+            of_own = of_own[nearest_first(own, enemies)]
+        _put(of_own, vector[FIRST_OWN:FIRST_ENEMY])
         return vector.clip(-1.0, 1.0, out=vector)
 
     def reward(self) -> float:
@@ -212,22 +210,26 @@ class MarineDuel(Task):
         """Offsets on the map as this side sees them, in tens of cells."""
         return offsets * (self.facing / NEAR, 1 / NEAR)
 
-    def _describe(
-        self, rows: NDArray[np.float32], units: Units, centre: Floats, to_others: Floats
-    ) -> None:
-        """Write the values of one side's marines into the first `rows`, in the order of their tags.
+    def _described(self, units: Units, centre: Floats, to_others: Floats) -> NDArray[np.float32]:
+        """The values of one side's marines, a row for each, in the order of their tags.
 
         `centre` is the learner's; `to_others` are the distances to each marine of the other side.
         """
-        shown = rows[: len(units)]
-        n = len(shown)
-        shown[:, :2] = self._relative(units.positions - centre)[:n]
-        shown[:, 2] = health(units)[:n] / MARINE_HEALTH
-        shown[:, 3] = weapon_cooldown(units)[:n] / COOLDOWN_LOOPS
+        rows = np.zeros((len(units), VALUES_PER_MARINE), np.float32)
+        rows[:, :2] = self._relative(units.positions - centre)
+        rows[:, 2] = health(units) / MARINE_HEALTH
+        rows[:, 3] = weapon_cooldown(units) / COOLDOWN_LOOPS
         if to_others.shape[1]:
-            shown[:, 4] = to_others.min(axis=1)[:n] / NEAR
+            rows[:, 4] = to_others.min(axis=1) / NEAR
+        return rows
 
     def _walk(self, direction: int) -> Commands:
         """All marines walk in the same direction, so the group keeps its shape."""
         on_map = direction if self.facing > 0 else _TURNED[direction]
         return walks(self.own, repeat(on_map), self.area)
+
+
+def _put(rows: NDArray[np.float32], numbers: NDArray[np.float32]) -> None:
+    """Write the first rows of one side into its part of the observation, as many as it has."""
+    shown = rows[:N_MARINES].ravel()
+    numbers[: len(shown)] = shown
