@@ -1,7 +1,8 @@
 """A small live program without an interface, and an env that plays it.
 
-As a program it prints `TICK PAUSED` every 10 ms while it runs, and once when it pauses. A line `p`
-on its standard input is its pause key. It has these options:
+Every 10 ms the program writes its state into a file that is its first argument: twice its tick,
+plus one while it is paused. It says when it has begun. A line `p` on its standard input is its
+pause key. It has these options:
 
     paused   it starts paused
     no-key   its pause key does nothing
@@ -9,11 +10,14 @@ on its standard input is its pause key. It has these options:
 
 from __future__ import annotations
 
+import mmap
+import os
 import subprocess
 import sys
-import threading
+import tempfile
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -23,34 +27,47 @@ from numpy.typing import NDArray
 
 TICK_S = 0.01
 PERIOD_TICKS = 2
+STATE_BYTES = 8
 
 
 class LiveGame:
-    """The running program, and a thread that reads its ticks."""
+    """The running program. Its state is read from memory that both share.
+
+    So nothing that it did before a pause is seen only in the pause.
+    """
 
     def __init__(self, *options: str) -> None:
+        descriptor, name = tempfile.mkstemp()
+        self._file = Path(name)
+        os.truncate(descriptor, STATE_BYTES)
+        self._memory = mmap.mmap(descriptor, STATE_BYTES)
+        os.close(descriptor)
         self._process = subprocess.Popen(
-            [sys.executable, "-S", "-c", PROGRAM, *options],
+            [sys.executable, "-S", "-c", PROGRAM, name, *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             bufsize=1,
         )
         self.pid = self._process.pid
-        self.tick = -1
-        self.paused = False
         self.presses = 0
-        self._began = threading.Event()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        assert self._began.wait(60.0)
-
-    def _read(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            tick, paused = line.split()
-            self.tick, self.paused = int(tick), paused == "1"
-            self._began.set()
+        told = self._process.stdout.readline()
+        assert told == "began\n"
+        with suppress(PermissionError):  # Windows does not delete an open file
+            self._file.unlink()
+
+    def _state(self) -> tuple[int, bool]:
+        state = int.from_bytes(self._memory[:], "little")
+        return state // 2, state % 2 == 1
+
+    @property
+    def tick(self) -> int:
+        return self._state()[0]
+
+    @property
+    def paused(self) -> bool:
+        return self._state()[1]
 
     def press_p(self) -> None:
         """Press the pause key."""
@@ -63,7 +80,7 @@ class LiveGame:
 
     def picture(self) -> NDArray[np.int64]:
         """A picture that moves while the game runs, with a pause menu."""
-        return np.array([self.tick, self.paused])
+        return np.array(self._state())
 
     def still_picture(self) -> NDArray[np.int64]:
         """A picture that does not move, with a pause menu."""
@@ -76,12 +93,13 @@ class LiveGame:
 
     def close(self) -> None:
         self.kill()
-        self._reader.join()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdout.close()
         with suppress(OSError):  # a key was pressed after the end
             self._process.stdin.close()
+        self._memory.close()
+        self._file.unlink(missing_ok=True)
 
 
 class LiveEnv(gymnasium.Env[NDArray[np.float32], int]):
@@ -118,23 +136,21 @@ class LiveEnv(gymnasium.Env[NDArray[np.float32], int]):
 
 
 PROGRAM = f"""
-import sys, threading, time
+import mmap, sys, threading, time
+with open(sys.argv[1], "r+b") as file:
+    memory = mmap.mmap(file.fileno(), {STATE_BYTES})
 paused = "paused" in sys.argv
 def read_keys():
     global paused
     for _ in sys.stdin:
         paused = paused if "no-key" in sys.argv else not paused
 threading.Thread(target=read_keys, daemon=True).start()
-tick, said = 0, None
+tick = 0
+memory[0] = paused
+print("began", flush=True)
 while True:
-    tick += not paused
-    line = f"{{tick}} {{int(paused)}}\\n"
-    if line != said:
-        said = line
-        try:
-            sys.stdout.write(line)
-            sys.stdout.flush()
-        except OSError:  # the reader has ended, and the game plays on
-            pass
+    is_paused = paused
+    tick += not is_paused
+    memory[:] = (2 * tick + is_paused).to_bytes({STATE_BYTES}, "little")
     time.sleep({TICK_S})
 """
