@@ -225,7 +225,7 @@ def test_script(task):
 def grown(unit, begin):
     """Builds the task with a command centre, a field, 16 busy SCVs, and more structures."""
 
-    def build(minerals: int, *structures: int, food_used: int = 17) -> BuildMarines:
+    def build(minerals: int, *structures: int, food_used: int = 17, loop: int = 0) -> BuildMarines:
         workers = [unit(Kind(SCV, OWN), 18, 30, tag=i, build_progress=1) for i in range(1, 17)]
         for worker in workers:
             worker.orders.add(ability_id=295, target_unit_tag=3)
@@ -241,15 +241,16 @@ def grown(unit, begin):
             minerals=minerals,
             food_used=food_used,
             food_cap=15 + 8 * structures.count(SUPPLY_DEPOT),
+            loop=loop,
         )
 
     return build
 
 
 def test_vector_of_build_marines(grown):
-    vector = grown(50, SUPPLY_DEPOT, BARRACKS, BARRACKS).observe()
+    vector = grown(50, SUPPLY_DEPOT, BARRACKS, BARRACKS, loop=3600).observe()
     assert vector[4:8] == pytest.approx([16 / 50, 0, 0, 1 / 20])
-    assert vector[9:] == pytest.approx([0.2, 0, 0.2, 0, 0])
+    assert vector[9:] == pytest.approx([0.2, 0, 0.2, 0, 0.25])
 
 
 @pytest.mark.parametrize(
