@@ -249,12 +249,14 @@ def test_the_newest_of_each_reason_stay_and_nothing_of_others_goes(tmp_path):
     assert foreign.exists()
 
 
-def test_equal_names_do_not_overwrite(tmp_path):
+def test_equal_names_do_not_overwrite(tmp_path, monkeypatch):
     """Episodes get the same numbers again after `seed()`, maybe within one second."""
+    monkeypatch.setattr("time.strftime", lambda _: "20260101-120000")
     folder = ReplayFolder(ReplayPolicy(tmp_path))
-    paths = {settled(folder, SEAT, 0, 1.0, by_number=True) for _ in range(3)}
-    assert len(paths) == 3
-    assert len(names(tmp_path)) == 3
+    for _ in range(3):
+        settled(folder, SEAT, 0, 1.0, by_number=True)
+    name = "every-env3-episode0-return1"
+    assert names(tmp_path) == [f"{name}{number}.SC2Replay" for number in ("-2", "-3", "")]
 
 
 def test_an_info_without_a_replay_stays_as_it_is(tmp_path):
