@@ -85,10 +85,17 @@ def test_how_long_a_game_is_waited_for(clock, shares, waits):
     assert not detector.silent
 
 
-def test_starved_is_waited_for_while_it_is_starved(clock):
-    waits, _, warnings = play(clock, *[STARVED] * 5, IDLE)
+@pytest.mark.parametrize(
+    ("share", "told"),
+    [
+        (0.9, "90%"),
+        (1.2, "100%"),  # a wait that began earlier is counted when it ends
+    ],
+)
+def test_starved_is_waited_for_while_it_is_starved(clock, share, told):
+    waits, _, warnings = play(clock, *[(0.0, share)] * 5, IDLE)
     assert waits == [LIMIT_S / 2] * 6
-    assert "waits for a processor 90% of the time" in warnings[0]
+    assert f"waits for a processor {told} of the time" in warnings[0]
 
 
 class TestInRealTime:
