@@ -228,6 +228,15 @@ def test_a_reset_ends_all_pauses_of_an_env(simulated):
     assert one.pool._stepping.arrange_plain(), "one resume is enough"
 
 
+def test_a_spare_that_is_held_stays_held_when_a_pause_ends(simulated):
+    one = simulated(1, realtime=True, spares=1)
+    one.pool.reset()
+    one.pool.pause()  # waits until the spare is held
+    one.pool.resume()
+    (spare,) = one.pool._supervisor.spare_seats
+    assert spare.instance.state is State.HELD
+
+
 def test_what_does_not_ring_is_looked_for_once_in_an_interval(simulated):
     """A look asks the kernel, which not every step shall do."""
     one = simulated(1)
