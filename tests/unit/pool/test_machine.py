@@ -13,6 +13,8 @@ import psutil
 import pytest
 
 from sc2pool import SubprocSC2VecEnv
+from sc2pool.config import PoolConfig
+from sc2pool.envs.shared_keywords import gym_specs
 from sc2pool.errors import ConfigError
 from sc2pool.platform import WINDOWS
 from sc2pool.pool import machine
@@ -30,6 +32,7 @@ from sc2pool.pool.machine import (
     sweep,
     trainer_of,
 )
+from sc2pool.pool.pool import Pool
 from sc2pool.pool.report.live_files import request
 from sc2pool.processes.tree import created_at_s
 from tests.support.systems import KILLED, is_private
@@ -280,10 +283,12 @@ def test_more_than_one_wait_takes_on_windows(monkeypatch):
         require_descriptors(253, 1)
 
 
-def test_too_few(limited):
+@pytest.mark.parametrize(("envs", "spares"), [(2, 0), (1, 1)])
+def test_too_few(limited, envs, spares):
+    specs = gym_specs([MAKE_ENV] * envs)
     refused = pytest.raises(ConfigError, match="2 envs and spares need about")
     with limited("NOFILE", open_files_with(PER_POOL + 2 * ALONE - 1)), refused:
-        SubprocSC2VecEnv([MAKE_ENV] * 2)
+        Pool(specs, one_book=False, config=PoolConfig(), spares=spares)
 
 
 def test_just_enough_is_enough(limited):
