@@ -11,7 +11,6 @@ import re
 import signal
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -125,11 +124,7 @@ def test_before_the_first_observation(  # noqa: PLR0917
     """The fault shows only in `reset_infos` of the env that was struck."""
     game = "striking_installation" if phase == "launching" else "standin_dir"
     arm(harm)
-    config = IMPATIENT
-    if (harm, phase) == ("game STOP", "launching"):
-        # Only the limit of a launch, doubled for the first, ends the wait for such a game.
-        config = replace(IMPATIENT, limits=replace(IMPATIENT.limits, launch_s=4.0))
-    env = make_env(game=request.getfixturevalue(game), config=config)
+    env = make_env(game=request.getfixturevalue(game), config=IMPATIENT)
     assert_same_bytes(env.reset(), undisturbed.observations[0][:2])
     (struck,) = (i for i, info in enumerate(env.reset_infos) if "sc2pool.fault" in info)
     assert_fault(env.reset_infos[struck], EXPECTED_KINDS[harm], phase, instance=struck)
