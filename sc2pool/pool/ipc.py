@@ -103,7 +103,7 @@ class RemoteTraceback(Exception):
 
 
 def of_the_user(error: BaseException) -> BaseException:
-    """The error that the user's code raised, or its stand-in; see `readable_error`.
+    """The error that the user's code raised, or its substitute; see `readable_error`.
 
     Undoes Python's conversion of StopIteration.
     """
@@ -127,10 +127,10 @@ _READ_OF_ERRORS: Final = (
 
 
 def readable_error(error: BaseException) -> BaseException:
-    """This exception, or its stand-in if its class does not let it be handled.
+    """This exception, or its substitute if its class does not let it be handled.
 
     `isinstance` reads an attribute, so an exception whose attributes raise would raise again in
-    each handler, and never be reported. The stand-in has its name and its traceback.
+    each handler, and never be reported. The substitute has its name and its traceback.
     """
     kind = type(error)
     try:
@@ -142,10 +142,10 @@ def readable_error(error: BaseException) -> BaseException:
         why = "its class says that it is another one"
     except BaseException as broken:  # user's code, which may raise KeyboardInterrupt
         why = f"its attributes raise {_name_of(type(broken))}"
-    return stand_in_for(error, why)
+    return substitute_for(error, why)
 
 
-def stand_in_for(error: BaseException, why: str) -> Exception:
+def substitute_for(error: BaseException, why: str) -> Exception:
     """An exception with the name and the traceback of `error`; `why` stands for its message."""
     # The descriptors of the base classes, because the error's own classes may hide them.
     kind = type(error)

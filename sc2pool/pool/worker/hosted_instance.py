@@ -32,7 +32,7 @@ from sc2pool.pool.ipc import (
     describe,
     for_trainer,
     of_the_user,
-    stand_in_for,
+    substitute_for,
     text_of,
     trace_of,
 )
@@ -302,7 +302,7 @@ class HostedInstance:
             return self._last_words(error, replay)
         except Exception as broken:  # the user's own kind of `GameFault` or `OSError` may raise it
             why = f"it raises {type(of_the_user(broken)).__name__} when it is reported"
-            return self._last_words(stand_in_for(error, why), replay)
+            return self._last_words(substitute_for(error, why), replay)
 
     def _last_words(
         self, error: BaseException, replay: bytes
