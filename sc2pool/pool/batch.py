@@ -1,9 +1,9 @@
 """Batches: the actions of all rows are checked, and the replies of the envs are gathered.
 
 `check_actions` checks a batch of actions before any of it is sent. Rules: an action outside its
-space raises an `ActionError`, which names the env (the row, if envs have several), the given and
-the expected value. Only a Box action beyond its bounds is clipped, as SB3 does for its own
-policies. A batch is checked as a whole, with numpy, because every step does it.
+space raises an `ActionError`, which names the env (the row, if envs have several rows), the action
+and the space. The exception is a Box action beyond its bounds: it is clipped, as SB3 does for its
+own policies. A batch is checked as a whole, with numpy, because every step has this check.
 
 Rules: a batch belongs to the caller, so none of its objects is kept, or shared with another batch.
 A synthetic outcome is a marked truncation with reward 0 in every row of the env. It is never a
@@ -57,13 +57,13 @@ def check_actions(
     """Check the actions; for array spaces return them as an array (len(numbers), *shape).
 
     Args:
-        space: of one action; None to check only the number of the actions, and to return them.
+        space: the space of one action. With None only the number of the actions is checked.
         actions: one for each of these envs or rows.
         numbers: indices of the envs or rows, for the message.
         each: "env" or "row", for the message.
 
     Raises:
-        ActionError: one of them is outside the space.
+        ActionError: an action is outside the space.
     """
     if space is None:
         check_count(actions, len(numbers), each)
@@ -76,7 +76,7 @@ def check_actions(
         return list(actions)
     try:
         batch = np.asarray(actions)
-    except (ValueError, TypeError, RuntimeError) as error:  # the last two: torch's tensors
+    except (ValueError, TypeError, RuntimeError) as error:  # torch's tensors raise the last two
         check_count(actions, len(numbers), each)
         raise ActionError(f"actions do not form an array for {space}: {error}") from None
     shape = (len(numbers), *(space.shape or ()))
@@ -125,9 +125,9 @@ def _check_box(space: spaces.Box, batch: Array, numbers: Sequence[int], each: st
 
 
 def _clip_to_integers(batch: Array, space: spaces.Box) -> Array:
-    """Clip without a float in place of a bound, because a large bound may be no float.
+    """Clip, but convert no bound to a float, because a large bound may have no exact float.
 
-    numpy would also make floats of int64 and uint64 together.
+    numpy would convert to floats even if it combined only int64 and uint64.
     """
     with np.errstate(invalid="ignore"):  # a number that does not fit is replaced by its bound
         whole = batch.astype(space.dtype)
@@ -151,10 +151,10 @@ class Outcome:
     Attributes:
         rewards, infos: one for each row.
         observation: the newest observation. None if the space has a fixed layout.
-        final_observations: each row's last observation of an episode that ended. None if none did.
-        reset_infos: each row's reset info of an episode that began. None if none did.
+        final_observations: each row's last observation, if an episode ended. Otherwise None.
+        reset_infos: each row's reset info, if an episode began. Otherwise None.
         report: the fault that made the outcome synthetic. None for a real outcome.
-        tick: the step's lateness, in real time.
+        tick: the step's lateness. None unless the game runs in real time.
         episode_return: sum of the first row's rewards in the episode that ended. None if no episode
             ended, or if a fault cut it short.
     """
@@ -209,7 +209,7 @@ class Batch:
 
 
 def real_outcome(queue: TrainerEnd, flags: int) -> Outcome | None:
-    """The outcome of a reply to a step; None for a plain reply, one without `Flag.TELLING`."""
+    """The outcome of a reply to a step; None if the reply is plain, without `Flag.TELLING`."""
     if not flags & Flag.TELLING:
         return None
     observation, infos = queue.out_of_band()
@@ -262,7 +262,7 @@ class Gatherer:
         self._rows = rows
         self.n_rows = n * rows
         self._every = np.arange(n)
-        # Chosen once, because each step calls it.
+        # Chosen once, because each step calls this function.
         self._whole: Callable[[list[Array]], Any] = (
             itemgetter(0) if layout.is_array else lambda leaves: layout.build(leaves.__getitem__)
         )
@@ -287,7 +287,7 @@ class Gatherer:
         queues: Sequence[TrainerEnd],
         given: Sequence[Outcome | None],
     ) -> Batch:
-        """One batch of these envs, from the outcome of each; None is given for a plain reply."""
+        """One batch of these envs; `given` has the outcome of each, None for a plain reply."""
         outcomes = [
             outcome or self._plain(queue) for queue, outcome in zip(queues, given, strict=True)
         ]
@@ -318,7 +318,7 @@ class Gatherer:
         return outcome
 
     def newest(self, queues: Sequence[TrainerEnd]) -> Any:
-        """The newest observations of all envs, in the structure of a batch of all of them."""
+        """The newest observations of all envs, in the structure of a batch of all envs."""
         outcomes = [Outcome.empty(self._rows) for _ in queues]
         if not self._layout.fixed:
             for queue, outcome in zip(queues, outcomes, strict=True):

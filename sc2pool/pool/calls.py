@@ -12,7 +12,7 @@ Rules of calls into players:
 - No call is sent while a reply of the same instance is awaited. The reply may be large, and if both
   sides send, neither reads.
 - If an instance dies before or during a call, its successor is asked, in the env's next episode.
-- If the call itself hangs, the instance is replaced and the call given up.
+- If the call itself hangs, the instance is replaced and the call is given up.
 - An answer that arrives after its deadline is dropped.
 """
 
@@ -37,10 +37,10 @@ from sc2pool.pool.stepping import Stepping
 from sc2pool.render import FRAME_SHAPE
 
 _MOVING = (STOPPED - {State.HELD, State.PAUSED}) | {State.RESETTING}
-"""The game is being stopped, or can be stopped after its reset."""
+"""The states of a game that is being stopped, or that can be stopped after its reset."""
 
 _GOING_ON = frozenset({State.RESUMING, State.RELEASING})
-"""The game was stopped and is about to continue."""
+"""The states of a game that was stopped and is about to continue."""
 
 
 class Pauses:
@@ -57,11 +57,11 @@ class Pauses:
         return bool(self._counts)
 
     def forget(self) -> None:
-        """Forget all pauses, as every instance is about to be replaced."""
+        """Forget all pauses, because every instance is about to be replaced."""
         self._counts.clear()
 
     def pause(self, envs: Sequence[int], *, spares: bool) -> None:
-        """Count one more pause of these envs, and stop their games, with `spares` also theirs."""
+        """Count one more pause of these envs; stop their games and, with `spares`, the spares'."""
         for env in envs:
             self._counts[env] = self._counts.get(env, 0) + 1
         try:
@@ -92,7 +92,7 @@ class Pauses:
 
     @contextmanager
     def suspended(self, envs: Iterable[int]) -> Iterator[None]:
-        """Resume the paused ones of these envs for the block; the counts stay as they are."""
+        """During the block, resume those of these envs that are paused; keep the counts."""
         paused = [self._envs[env] for env in envs if env in self._counts]
         if paused:
             self._let_go_on(paused)
@@ -108,13 +108,13 @@ class Pauses:
 
     @staticmethod
     def _is_held(spare: Seat) -> bool:
-        """True if its game is held at its first observation, independent of pauses."""
+        """True if the spare's game is held at its first observation, even without a pause."""
         return spare.instance.holds and spare.instance.state in STOPPED
 
     def _stop(self, seats: Sequence[Seat]) -> None:
         """Stop each of these games as soon as no reply of the game is pending.
 
-        PauseError if one could not be stopped; then the games of all these seats continue.
+        PauseError if a game could not be stopped; then the games of all these seats continue.
         """
         for seat in seats:
             seat.pause_asked()
@@ -193,7 +193,7 @@ class Calls:
         targets = self._targets(rows)
         before = [(seat, seat.attributes) for seat, _ in targets]
         pickled = pickle_for_worker(value)  # now, because the caller may change the value later
-        for seat, row in targets:  # first, so that episodes that begin during the call get it
+        for seat, row in targets:  # stored first, for episodes that begin during the call
             seat.attribute_set(row, name, pickled)
         try:
             self.call(rows, "set_attr", name, value)
@@ -211,14 +211,14 @@ class Calls:
         """Run an operation of `sc2pool.players.operations`; return each target's result or error.
 
         A target may occur twice. Raises `multiprocessing.TimeoutError` if not all have answered at
-        the deadline. With `NEVER` only the limit of each call holds.
+        the deadline. With the deadline `NEVER`, only the limit of each single call applies.
         """
         self._answers.clear()  # drop late answers to calls that were given up
         asked: dict[int, tuple[Instance, int]] = {}
         answers: dict[int, messages.Answer] = {}
         hung: set[int] = set()
 
-        # Rendering begins no episode: the frame would show one that the trainer does not know yet.
+        # Rendering begins no episode, because the trainer does not know the new one yet.
         needs_episode = operation != "render"
 
         def can_answer(seat: Seat) -> bool:
@@ -263,7 +263,7 @@ class Calls:
         return [answers[place] for place in range(len(targets))]
 
     def _limit(self, deadline: Deadline) -> Deadline:
-        """When an instance that is asked now counts as hung: after the caller's own deadline."""
+        """The time when an instance asked now counts as hung: after the caller's own deadline."""
         if deadline == NEVER:
             return Deadline.after(self._limit_s)
         return Deadline(deadline.instant_s + self._limit_s)

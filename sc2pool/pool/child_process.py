@@ -7,10 +7,10 @@ Rules:
 - The two processes take turns. The child process acts only on a message, and sends one reply to
   each.
 - An exception of `handle` is also a reply, and is raised by `request` with its type.
-- The child process ends with `close`, with the end of `lifeline` and with the parent, even while it
-  is still starting. Ctrl-C does not reach it.
-- A request has no time limit while the child uses the CPU. A child without CPU time is stopped, or
-  waits for ever, and is given up.
+- The child process ends at `close`, at the end of `lifeline`, or when the parent ends, even while
+  it is still starting. Ctrl-C does not reach it.
+- A request has no time limit while the child uses the CPU. A child that uses no CPU time is stopped
+  or waits for ever, so it is given up.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from sc2pool.processes.with_parent import Follower, start_follower
 _SILENT_S: Final = 60.0
 """How long a process whose reply is awaited may use no CPU time."""
 _READS_WITHIN_S: Final = 120.0
-"""How long it may take to read a message: it may still be importing its modules."""
+"""How long the child may take to read a message; it may still be importing its modules."""
 _CHECKS: Final = 20
-"""How often its CPU time is checked within `_SILENT_S`."""
+"""How often the child's CPU time is checked within `_SILENT_S`."""
 _EXITS_WITHIN_S: Final = 5.0
 """How long a process that has closed its socket may take to exit."""
 
@@ -69,7 +69,7 @@ class ChildProcess:
                 raise
             self.lifeline = self._follower.lifeline
             self._process = self._follower.process
-            if not WINDOWS:  # on Windows it stays open until the child has made its copy
+            if not WINDOWS:  # on Windows the socket stays open until the child has copied it
                 theirs.close()
             try:
                 self.request(first)
@@ -135,7 +135,7 @@ def _start(module: str, connection: socket.socket) -> Follower:
 
 
 def answer(descriptor: int, handle: Callable[[Any], Any], phase: str) -> None:
-    """In the child: reply to each message with `handle(message)`, until the parent closes.
+    """In the child: reply to each message with `handle(message)`, until the channel closes.
 
     Args:
         descriptor: the socket, from `become_follower`.

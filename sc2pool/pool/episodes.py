@@ -1,29 +1,29 @@
-"""Deals episodes to the envs: from one book for all of them, or each env counts by itself.
+"""Deals (assigns) episodes to the envs: from one book for all envs, or by each env's own count.
 
     EpisodeBook ─ next episodes ─► Spares: spare, spare, …   an env that is over takes the first
          └──────── next episode ─► an env, if no spare holds one
 
 Rules of the book, for tasks:
-- A task's episodes come from one book, in its order, so a seed determines all of them.
-- Episodes are dealt in the order in which episodes end, ties by env index. So a seeded run does not
-  depend on how long a reset takes.
-- Seeds come from numpy's `SeedSequence(seed, spawn_key=(number,))`. It gives independent streams
-  for neighbouring numbers.
-- Before an episode is dealt out of order, those that spares hold go back into the book. The same
-  holds for episodes not yet played when the trainer resets, seeds, or sets options or attributes.
+- A task's episodes come from one book, in the order of their numbers. So a seed determines all.
+- The env whose episode ends first is dealt the next one; of several at once, the env with the
+  lowest index. So a seeded run does not depend on how long a reset takes.
+- Episode seeds come from numpy's `SeedSequence(seed, spawn_key=(number,))`, which gives independent
+  streams for neighbouring episode numbers.
+- Before an episode is dealt out of order, the episodes that spares hold go back into the book. So
+  do the unplayed episodes when the trainer resets, seeds, or sets options or attributes.
 
 Rules of the spares, instances that are reset before an env needs them:
 - Spares hold consecutive episodes, beginning with the next to be played. So a seeded run does not
   depend on the number of spares.
-- An env with attributes of its own plays its episode itself, because the spare's task object does
-  not have them. An env whose spare is still launching does so too.
+- An env with attributes of its own plays its next episode itself, because a spare's task object
+  lacks these attributes. An env also plays it itself if the spare is still launching.
 - A spare that is stopped stays stopped until an env takes it or its episode is taken back. In real
   time every spare is held from its first observation on. If games cannot be held, the pool has no
   spares, because their episodes would begin without a player.
 
-Envs of the user count their own episodes, have no spares, and get their seeds from the reset. The
-first reset of a new instance without a seed derives one from the env's last seed. An instance that
-has reached a soft limit is replaced before its next episode begins, on a reset of any kind.
+Envs of the user count their own episodes, have no spares, and get their seeds from the reset. If
+the first reset of a new instance has no seed, one is derived from the env's last seed. An instance
+that has reached a soft limit is replaced before its next episode begins, on a reset of any kind.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def episode_seed(seed: int | Sequence[int], number: int) -> int:
 
 
 class EpisodeBook:
-    """Deals episodes for tasks: one book for all envs, numbered from 0; see `begin`."""
+    """Deals the episodes of tasks, numbered from 0: one book for all envs; see `begin`."""
 
     def __init__(self, seed: int | Sequence[int] | None = None, seeded: int | None = None) -> None:
         self.begin(seed, seeded)
@@ -78,7 +78,7 @@ class EpisodeBook:
         return Episode(number, episode_seed(self._seed, number), dict(options))
 
     def take_back(self, numbers: Iterable[int]) -> None:
-        """Deal these episodes again, before all others; they have not been played."""
+        """Take back these episodes, which were not played; they are dealt again before others."""
         for number in numbers:
             heapq.heappush(self._again, number)
 
@@ -97,7 +97,7 @@ class Spares:
         return len(self._holding) < len(self._supervisor.spare_seats)
 
     def prepare(self) -> None:
-        """Give each spare without an episode the next one.
+        """Give the next episodes to the spares that hold none.
 
         Best called while envs step: then the trainer is idle, and no env waits for a spare.
         """
@@ -137,13 +137,13 @@ class Spares:
         first = self._holding[0]
         if first.episode is not None and first.episode.seed is not None:
             return first
-        for seat in self._holding:  # no generator, as in `Fleet.seat_of`
+        for seat in self._holding:  # not a generator, for the reason in `Fleet.seat_of`
             if seat.arrived:
                 return seat
         return first
 
     def forget(self) -> None:
-        """Forget the spares' episodes for good: before the interrupt an env may have taken one."""
+        """Forget the spares' episodes for good: an env may have taken one before the interrupt."""
         self._holding.clear()
 
     def take_back(self) -> None:
@@ -192,12 +192,12 @@ class Episodes:
         """Seats that `begin_ahead` has brought to their next episodes."""
 
     def seed(self, seed: int | Sequence[int] | None, seeded: int | None) -> None:
-        """Begin the book again; see `EpisodeBook`."""
+        """Begin the book again from episode 0; see `EpisodeBook.begin`."""
         self.take_back()
         self._book.begin(seed, seeded)
 
     def begin_next(self, seat: Seat) -> None:
-        """Bring the env to its next episode, by a spare if one is ready."""
+        """Bring the env to its next episode, with a spare if one is ready."""
         if seat in self._ahead:
             self._ahead.remove(seat)
         elif self._one_book:
@@ -213,11 +213,11 @@ class Episodes:
             self._ahead.append(seat)
 
     def is_ahead(self, seat: Seat) -> bool:
-        """True from `begin_ahead` until `begin_next`, or until its episode is taken back."""
+        """True from `begin_ahead` until `begin_next`, or until the episode is taken back."""
         return seat in self._ahead
 
     def take_back(self) -> None:
-        """Take back the episodes of spares and of envs that are ahead; they are dealt again."""
+        """Take back the episodes of spares and of seats that are ahead, to deal them again."""
         self.spares.take_back()
         for seat in self._ahead:
             if self._one_book:
@@ -247,7 +247,7 @@ class Episodes:
         self._supervisor.play(seat, Episode(number, seed, options, request.both_keywords))
 
     def _seed_of_env(self, seat: Seat, request: Request) -> int | None:
-        """The trainer's seed; for a new instance without one, a seed derived from the last one."""
+        """The trainer's seed; if a new instance gets none, one derived from the env's last seed."""
         if request.seed is not None:
             self._seeds[seat.index] = request.seed
         before = self._seeds[seat.index]

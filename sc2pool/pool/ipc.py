@@ -4,21 +4,21 @@
     Control   the worker's socket for the trainer's orders, which carry descriptors
 
 Rules of the pickles:
-- Values to a worker use cloudpickle, because a worker does not import the training script, in whose
-  `__main__` classes may be defined. Values to the trainer use plain pickle if possible, which is
-  100 times faster.
-- An error of the user's code is sent as data from a worker, then raised in the trainer. The user's
-  own error must be reported. So nothing here fails because the user's exception cannot be
+- Values for a worker are pickled with cloudpickle, because a worker does not import the training
+  script, which may define their classes. Values for the trainer are pickled with plain pickle if
+  possible, which is 100 times faster.
+- An error of the user's code is sent as data from a worker, then raised in the trainer. The user
+  must see this very error. So nothing here fails because the user's exception cannot be
   constructed, printed or pickled.
 
 Both ends of a socket belong to this package, on a socket pair that no other process holds. A
-message is a pickle in a frame: a 4-byte length and its bytes. An order is a pickle too. On POSIX it
-is a datagram with descriptors, on Windows a frame in a stream with copied descriptors
-(`processes.windows`).
+message is a pickle in a frame: a 4-byte length, then the pickle's bytes. An order is pickled, too.
+On POSIX an order is a datagram with descriptors, on Windows a frame in a stream with copied
+descriptors (`processes.windows`).
 
 Rules of the sockets: sending a message has a time limit, because a stopped peer does not read.
-Receiving never waits, so call it when the socket is readable. With orders neither side waits. A
-worker needs no recovery from a lost trainer, because it ends with the trainer.
+Receiving never waits, so call it when the socket is readable. Sending an order does not wait
+either. A worker needs no recovery from a lost trainer, because it ends with the trainer.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ _NO_TERMINAL = (
 
 
 class RemoteTraceback(Exception):
-    """The traceback in a worker, shown as the cause of an exception from there."""
+    """The traceback of an exception in a worker, shown as the cause of its copy in the trainer."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"
@@ -105,7 +105,7 @@ class RemoteTraceback(Exception):
 def of_the_user(error: BaseException) -> BaseException:
     """The error that the user's code raised, or its substitute; see `readable_error`.
 
-    Undoes Python's conversion of StopIteration.
+    If Python has converted a StopIteration to a RuntimeError, this is the StopIteration.
     """
     error = readable_error(error)
     if error.__cause__ is None:
@@ -123,14 +123,14 @@ _READ_OF_ERRORS: Final = (
     "__suppress_context__",
     "args",
 )
-"""The attributes of every exception that `isinstance`, `traceback` and this package read."""
+"""The attributes that `isinstance`, `traceback` and this package read of every exception."""
 
 
 def readable_error(error: BaseException) -> BaseException:
     """This exception, or its substitute if its class does not let it be handled.
 
     `isinstance` reads an attribute, so an exception whose attributes raise would raise again in
-    each handler, and never be reported. The substitute has its name and its traceback.
+    each handler, and never be reported. The substitute has the exception's name and traceback.
     """
     kind = type(error)
     try:
@@ -147,7 +147,7 @@ def readable_error(error: BaseException) -> BaseException:
 
 def substitute_for(error: BaseException, why: str) -> Exception:
     """An exception with the name and the traceback of `error`; `why` stands for its message."""
-    # The descriptors of the base classes, because the error's own classes may hide them.
+    # Read by the descriptors of the base classes, because the error's own classes may hide them.
     kind = type(error)
     own = {"__module__": type.__dict__["__module__"].__get__(kind)}
     made: Exception = type(_name_of(kind), (Exception,), own)(f"<no message: {why}>")
@@ -155,7 +155,7 @@ def substitute_for(error: BaseException, why: str) -> Exception:
 
 
 def _name_of(kind: type) -> str:
-    """A class's own name, even if its metaclass has another property of this name."""
+    """A class's own name, even if its metaclass has another `__name__`."""
     return str(type.__dict__["__name__"].__get__(kind))
 
 
@@ -206,7 +206,7 @@ def original(raised: Raised) -> BaseException | None:
 
 
 def to_exception(raised: Raised, where: str, fault_report: str | None) -> SC2PoolError:
-    """The error that ends a pool: one of this package's that names the env, or `UserCodeError`."""
+    """The error that ends a pool: this package's error with the env's name, or `UserCodeError`."""
     error = original(raised)
     ours: SC2PoolError
     if isinstance(error, SC2PoolError) and not isinstance(error, UserCodeError):
@@ -265,7 +265,7 @@ class Channel:
         try:
             self._socket.sendall(frame(data))
         except OSError as error:
-            # The message may be half sent, and no other can follow it: end the channel.
+            # The message may be half sent, and then no other can follow it: end the channel.
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
             raise ChannelClosedError(str(error)) from error
@@ -273,7 +273,7 @@ class Channel:
     def receive(self) -> list[Any]:
         """Read once, and return the messages that are complete now (maybe none).
 
-        ChannelClosedError if the peer has closed its end, and all its messages were returned.
+        ChannelClosedError if the peer has closed its end, after all its messages were returned.
         """
         self._buffer += self.skip()
         return [pickle.loads(message) for message in take_frames(self._buffer)]
@@ -297,7 +297,7 @@ _MOST_DESCRIPTORS: Final = 2
 
 
 class Control:
-    """One end of a worker's control socket; on the trainer's, set `peer_pid` before `send`."""
+    """One end of a worker's control socket; at the trainer's end set `peer_pid` before `send`."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -320,8 +320,8 @@ class Control:
     def send(self, order: Any, channel: socket.socket | None = None, spec: int = -1) -> None:
         """Send an order, maybe with a channel and the descriptor of a memory (`spec`).
 
-        The worker gets its own descriptors, and the caller closes these. OSError if the worker has
-        exited, or does not read.
+        The worker gets descriptors of its own; the caller closes the given ones. OSError if the
+        worker has exited, or does not read.
         """
         if WINDOWS:
             copies = None
@@ -383,7 +383,7 @@ def take_frames(received: bytearray) -> Iterator[bytes]:
 def socket_pair() -> tuple[socket.socket, socket.socket]:
     """Two connected stream sockets; OSError if the system has no descriptors left."""
     pair = socket.socketpair()
-    if WINDOWS:  # TCP there: Nagle's algorithm would delay small messages
+    if WINDOWS:  # there a pair is TCP, and Nagle's algorithm would delay small messages
         for end in pair:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return pair

@@ -17,10 +17,10 @@ Further files are described in `pool/report/live_files.py`. The folder's name id
 - how many pools that process had made before.
 
 So the content is not needed to see if the run is alive. A cleaner of temporary files may delete any
-of it: missing folders are made again on demand.
+content: missing folders are made again on demand.
 
 The folder is private to the user (0700) and is deleted with the pool. The next pool sweeps the
-folders of killed trainers: it ends the noted processes that are still alive, then deletes the
+folders of killed trainers: it ends the recorded processes that are still alive, then deletes the
 folder. Rules: a sweep never raises and follows no symbolic link. It ignores folders of other users,
 machines and containers.
 """
@@ -70,7 +70,7 @@ def available_and_total_bytes() -> tuple[int, int]:
 PER_WORKER = 6
 PER_INSTANCE = 1
 PER_POOL = 16
-"""The pool's own, and temporary ones: for a spawn, for the inspection of a process."""
+"""Descriptors of the pool itself, and temporary ones: to start and to inspect a process."""
 
 _MOST_SOCKETS = 512
 """`FD_SETSIZE` of Python on Windows."""
@@ -172,7 +172,7 @@ class RunDir:
         return self._folder(f"worker-{self._workers_made}")
 
     def note_process(self, number: int, pid: int | None) -> None:
-        """Note a process of this instance, for the sweep if the trainer is killed."""
+        """Record a process of this instance, for the sweep if the trainer is killed."""
         created_s = None if pid is None else created_at_s(pid)
         if created_s is None:
             return
@@ -192,7 +192,7 @@ def trainer_of(run: Path) -> int | None:
 
 
 def living_runs(temp: Path) -> dict[Path, int]:
-    """This user's runs below a folder whose trainers are alive, with their pids.
+    """This user's runs below a folder that have a living trainer, each with its trainer's pid.
 
     The runs of one process are in the order in which it made them.
     """

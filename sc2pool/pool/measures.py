@@ -1,26 +1,26 @@
 """What a pool measures: durations, lateness, results of matches, and the history of its figures.
 
-`Durations` are percentiles of the newest thousand, and the longest of all. Only this module
-computes percentiles of durations. They equal those of `numpy.percentile`.
+`Durations` has percentiles of the newest thousand durations, and the longest of all. Only this
+module computes percentiles of durations. They equal those of `numpy.percentile`.
 
     Tick of each step ─► LatenessCounter ─► RealtimeStats, which is `stats().realtime`
 
-Lateness is never only an average. Only the trainer's thread counts, and any thread may read.
+Lateness is never given only as an average. The trainer's thread counts it; any thread may read it.
 
     last info of an episode ─► outcome_of ─► MatchCounter ─► PoolStats.matches
 
-The results are plain counts of one pool. A `SnapshotStore` keeps its own results to weigh its
+The match results are plain counts of one pool. A `SnapshotStore` keeps its own results to weigh its
 opponents (`sc2pool.tasks.opponents.results`). Rules: an episode that a fault cut short has no
 result, and an episode in which the learner plays both sides has no opponent. Neither is counted. A
-pool lists at most `MOST_OPPONENTS`. The counts of the opponents that were met longest ago are
-summed in `OTHERS`.
+pool lists at most `MOST_OPPONENTS`. If there are more, the counts of those that were met longest
+ago are summed in `OTHERS`.
 
-The history serves the curves of a page that is opened later:
+The history of the figures supplies the curves of a page that is opened later:
 
     watchdog's samples ─► note ─► at most `POINTS` samples ─► the run's `curve.json`
 
 Rule: the memory is bounded. When the history is full, every second sample is dropped and the
-interval between samples doubles. So it always covers the whole run at an even resolution. `Rates`
+interval between samples doubles. So the history always covers the whole run evenly. `Rates`
 computes the growth of counters from the same samples of the watchdog.
 """
 
@@ -182,7 +182,7 @@ class LatenessCounter:
             self._held_loops += loops or 0
 
     def note_problem(self, problem: str) -> bool:
-        """Note why a game cannot be held; return True if this is the pool's first problem."""
+        """Record why a game cannot be held; return True if this is the pool's first problem."""
         with self._lock:
             first = not self._problem
             self._problem = problem
@@ -290,7 +290,7 @@ class History:
         self.changes = 0
 
     def note(self, at_s: float, steps: int, figures: Mapping[str, float | None]) -> None:
-        """Keep a sample if the interval has passed; `at_s` counts from the making of the pool."""
+        """Keep a sample if the interval has passed; `at_s` is the time since the pool was made."""
         if at_s < self._next_s:
             return
         self._next_s = at_s + self._interval_s
@@ -329,8 +329,8 @@ class Rates:
     """Rates of some counters over a window of time. Not thread-safe.
 
     Args:
-        window_s: the time that a rate covers. If notes are further apart, a rate covers the time
-            between the newest two.
+        window_s: the time that a rate covers. If calls of `note` are further apart, a rate covers
+            the time between the newest two.
     """
 
     def __init__(self, window_s: float) -> None:
@@ -338,13 +338,13 @@ class Rates:
         self._notes: deque[tuple[float, Mapping[str, float]]] = deque()
 
     def note(self, now_s: float, counters: Mapping[str, float]) -> None:
-        """Note the counters' values at this monotonic time."""
+        """Record the counters' values at this monotonic time."""
         self._notes.append((now_s, counters))
         while len(self._notes) > 2 and self._notes[0][0] < now_s - self._window_s:
             self._notes.popleft()
 
     def per_s(self, name: str) -> float | None:
-        """A counter's growth per second; None if fewer than two notes have it."""
+        """A counter's growth per second; None if fewer than two calls of `note` had the counter."""
         now_s, newest = self._notes[-1]
         for then_s, counters in self._notes:
             if name in counters and name in newest and now_s > then_s:

@@ -1,4 +1,4 @@
-"""The messages of trainer and worker besides the step path.
+"""The messages between trainer and worker, apart from the actions and replies in the slots.
 
 `Host` and `Leave` go from the trainer to a worker, on its control socket. All others use the
 channel of an instance.
@@ -28,8 +28,8 @@ from sc2pool.tasks.player import Episode, GameFacts
 class Host:
     """Host this instance, with two descriptors: its channel, and a memory with its `PlayerSpec`.
 
-    The pickled spec may be too large for a socket's buffer, and the worker reads no order while it
-    starts. The directory is for temporary files.
+    The memory is needed because the pickled spec may be too large for a socket's buffer, and a
+    worker that starts reads no order. The directory is for temporary files.
     """
 
     number: int
@@ -69,9 +69,9 @@ class Launch:
 class Reset:
     """Begin this episode; its first observation answers request `sequence`.
 
-    `episode` has no options: `options` has them pickled, and is empty if there are none.
+    `episode` has no options: they are in `options`, pickled, which is empty if there are none.
     `attributes` has the pickled values that `set_attr` set, by name, for each row. With `hold` the
-    game is stopped at that observation until `Resume`.
+    game is stopped at its first observation until `Resume`.
     """
 
     sequence: int
@@ -101,7 +101,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Pause:
-    """Stop the processes of the player (`Player.processes`); only while no reply is awaited."""
+    """Stop the processes of the player (`Player.processes`); sent while no reply is awaited."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Launched:
 
 @dataclass(frozen=True)
 class OutOfBand:
-    """The pickled (observation or None, info) of a reply; with several rows (None, all infos)."""
+    """A reply's pickled (observation or None, info); for several rows, (None, list of infos)."""
 
     sequence: int
     payload: bytes

@@ -4,10 +4,10 @@
     begin(envs)    ├─► every env's instance works ─► recv(): wait, begin the next episodes, gather
     reset()      ──┘                                 (reset is begin in all envs, then recv)
 
-`Pool` checks its arguments and delegates: `stepping` tracks each env's step, `episodes` deals the
-episodes, `calls` stops games and runs operations in the players' processes, and `instances`
-keeps the games alive. Rule: every env that was sent an action gets exactly one transition. It is
-real or, after a fault, synthetic and marked as such. After an interrupt (Ctrl-C) in any call, the
+`Pool` checks its arguments and delegates. `stepping` tracks each env's step, `episodes` chooses
+each env's next episode, and `instances` keeps the games alive. `calls` stops games, and calls into
+the players' processes. Rule: every env that was sent an action gets exactly one transition: a real
+one or, after a fault, a synthetic one that is marked. After an interrupt (Ctrl-C) in any call, the
 next reset of all envs gives a working pool. A pool belongs to the process that made it.
 """
 
@@ -60,29 +60,29 @@ class Pool:
 
     Args:
         specs: a player for each env.
-        one_book: True if all envs share one book of episodes (tasks). False if each env counts its
-            own episodes (environments of the user).
+        one_book: True if all envs share one numbered sequence of episodes (tasks). False if each
+            env counts its own episodes (environments of the user).
         config: limits and policies.
-        spares: how many more instances to keep reset, holding the next episodes. Tasks only.
+        spares: how many more instances to keep, reset for the next episodes. Tasks only.
         autoreset: whether an env whose episode is over begins its next episode in the same step.
         max_concurrency: how many envs may step or begin an episode at one time. None for all.
-        agree: maps the players' hellos, in the order of the envs, to the one whose spaces the pool
-            uses. Raises if the hellos do not fit together.
+        agree: chooses, from the players' `Hello` messages in the order of the envs, the one whose
+            spaces the pool uses. Raises if the messages do not fit together.
         task: the task's name, for the statistics. None for envs of the user.
-        settled: shown in the statistics, see `PoolStats.settled`.
+        settled: findings about the game, which the statistics show as `PoolStats.settled`.
         system: creates the operating system resources.
 
     Attributes:
         n: how many envs there are.
-        rows: how many rows each has.
+        rows: how many rows each env has.
         n_rows: how many rows there are in all.
-        observation_space: of one row.
-        action_space: of one row.
+        observation_space: the space of one row's observation.
+        action_space: the space of one row's action.
 
     Raises:
-        ConfigError: the players do not agree on their spaces. Or a game cannot be started, the
-            metrics cannot be served, or the limit of open files is too low for this many
-            instances. Or the interpreter is ending.
+        ConfigError: the players do not agree on their spaces, a game cannot be started, the
+            metrics cannot be served, the interpreter is ending, or the limit of open files is too
+            low for this many instances.
     """
 
     __reduce__ = refuse_to_travel
@@ -163,7 +163,7 @@ class Pool:
     # Episodes.
 
     def seed(self, seed: int | Sequence[int] | None, seeded: int | None = None) -> None:
-        """Begin a new book of episodes; see `EpisodeBook`."""
+        """Begin a new sequence of episodes, from episode 0; see `EpisodeBook.begin`."""
         self._mend()
         with self._bookkeeping:
             self._episodes.seed(seed, seeded)
@@ -173,10 +173,10 @@ class Pool:
         seeds: Sequence[int | None] | None = None,
         options: Sequence[Mapping[str, Any]] | None = None,
     ) -> Batch:
-        """Begin a new episode in every env, even if a step is pending, and receive them all.
+        """Begin an episode in every env, even if a step is pending; return first observations.
 
         Games in real time begin together. Each is held at its first observation until all games
-        have reached theirs, because a game may have to be launched first.
+        have reached theirs, because some games may have to be launched first.
 
         Args:
             seeds: a seed for each env of the user. Tasks ignore it and take their seeds from
@@ -209,7 +209,7 @@ class Pool:
                 self._stepping.drop()
 
     def _mend(self) -> None:
-        """If an interrupt has left the records torn, replace every instance."""
+        """If an interrupt has left the records half updated, replace every instance."""
         if not self._bookkeeping.torn:
             return
         self._bookkeeping.check_open()
@@ -222,9 +222,9 @@ class Pool:
     def begin(
         self, envs: Iterable[int] | None = None, requests: Sequence[Request] | None = None
     ) -> None:
-        """Begin an episode in each of these envs; `recv` returns its first observation.
+        """Begin an episode in each of these envs; `recv` returns the first observations.
 
-        In the batch such a row has reward 0, no flags, and the info in `reset_infos`.
+        In that batch these envs' rows have reward 0, no end flags, and an info in `reset_infos`.
 
         Args:
             envs: indices, ascending. None for all.
@@ -311,7 +311,7 @@ class Pool:
         if not self._stepping.began:
             if self._is_task:
                 raise ResetNeeded("call reset() before the first step")
-            self.reset()  # SB3 allows a step before the first reset, and its users rely on it
+            self.reset()  # SB3 allows a step before the first reset, and users rely on that
         over = set(self._stepping.over).intersection(envs)
         if over:
             raise ResetNeeded(f"the episodes of envs {sorted(over)} are over: reset them first")
@@ -324,8 +324,8 @@ class Pool:
 
         Args:
             min_ready: None for all that are pending.
-            timeout_s: None for no limit but the deadlines of the instances. After a timeout the
-                batch has fewer than `min_ready` envs, and may be empty.
+            timeout_s: with None, only the deadlines of the instances limit the wait. After a
+                timeout the batch has fewer than `min_ready` envs, and may be empty.
 
         Raises:
             NoAsyncCallError: nothing is pending.
@@ -344,7 +344,7 @@ class Pool:
             return self._stepping.recv(min_ready, timeout_s)
 
     def wait(self, timeout_s: float | None) -> bool:
-        """Wait as `recv` does, but receive nothing.
+        """Wait until all pending envs are ready or the time is up, and receive nothing.
 
         Returns:
             True if all pending envs are ready.
@@ -369,9 +369,9 @@ class Pool:
     def pause(self, envs: Iterable[int] | None = None) -> None:
         """Stop the games of these envs: no game loop passes until they continue.
 
-        For a task this stops its games, for an env of the user all processes below its worker. They
-        continue with the next step or reset of the env, or after as many calls of `resume` as of
-        `pause`. Pausing a paused env only increases its count.
+        For a task this stops its games; for an env of the user, all processes below its worker. The
+        stopped processes continue with the next step or reset of the env, or after as many calls
+        of `resume` as of `pause`. So an env that is paused twice needs two calls of `resume`.
 
         Args:
             envs: indices. None for all envs and the spares. `pause` waits for a spare that is
@@ -410,7 +410,7 @@ class Pool:
         return self._stepping.gatherer.row(batch, row)
 
     def newest_observations(self) -> Any:
-        """The newest observation of every row, in the structure of a batch of all of them."""
+        """The newest observation of every row, in the structure of a batch of all rows."""
         return self._stepping.newest_observations()
 
     def action_mask(self, row: int) -> Array | None:
@@ -420,15 +420,15 @@ class Pool:
     def call(
         self, rows: Sequence[int], operation: str, *arguments: Any, timeout_s: float | None = None
     ) -> list[Any]:
-        """Run an operation of `sc2pool.players.operations` on the targets of these rows.
+        """Run an operation of `sc2pool.players.operations` on these rows' targets (tasks or envs).
 
         Paused games continue while a method of an env runs (`env_method`), because the method may
         query its game.
 
         Raises:
-            multiprocessing.TimeoutError: not all answered within `timeout_s`, and later answers
-                are dropped. Or one did not answer within `Limits.call_s`. Then its instance is
-                replaced, and the env's next transition reports the fault.
+            multiprocessing.TimeoutError: not all targets answered within `timeout_s`; answers that
+                come later are dropped. Or a target did not answer within `Limits.call_s`; then its
+                instance is replaced, and the env's next transition reports the fault.
         """
         self._bookkeeping.check_usable()
         return self._calls.call(rows, operation, *arguments, timeout_s=timeout_s)
@@ -448,7 +448,7 @@ class Pool:
         return self._calls.render(rows, is_task=self._is_task)
 
     def set_attr(self, rows: Sequence[int], name: str, value: Any) -> None:
-        """Set an attribute of these rows' targets, now and in all their later instances."""
+        """Set an attribute of these rows' tasks or envs, now and in all their later instances."""
         self._bookkeeping.check_usable()
         self._calls.set_attr(rows, name, value)
         with self._bookkeeping:
@@ -457,7 +457,7 @@ class Pool:
                 self._episodes.spares.prepare()
 
     def void_episodes(self) -> None:
-        """Take back the episodes that were begun ahead; they are dealt again."""
+        """Take back the episodes that were begun in advance; they are begun again when needed."""
         self._mend()
         with self._bookkeeping:
             self._episodes.take_back()
@@ -470,7 +470,7 @@ class Pool:
         """Set figures of the training, which `sc2pool watch` shows beside the pool's own.
 
         Args:
-            figures: the newest value of each, by name. They replace those of the previous call.
+            figures: the newest values by name. They replace the figures of the previous call.
         """
         # Converted here, so that a bad value raises in the caller's thread, not in the watchdog's.
         self._supervisor.stats.learner = {
@@ -514,7 +514,7 @@ class Pool:
 
 
 def _packed(system: System, spec: PlayerSpec, env: int) -> Any:
-    """An env's spec, packed for its worker; an error in pickling it names the env."""
+    """An env's spec, packed for its worker; if pickling fails, the error names the env."""
     try:
         return system.packed(spec)
     except Exception as error:

@@ -7,8 +7,8 @@ Rules:
 - `close` ends everything, from any thread and at any time. A Ctrl-C only shortens its waits.
 - A runtime is opened in a thread that no interrupt reaches, and its finalizer is registered there
   too. So an interrupt leaves no game behind.
-- Only the process that made a runtime uses it. It ends when the pool is closed or collected, or
-  when its process exits. If the pool fails, its instances end.
+- Only the process that made a runtime uses it. A runtime ends when the pool is closed or collected,
+  or when that process exits. If the pool fails, its instances end.
 - The statistics of the instances are plain values, which any thread may read.
 """
 
@@ -90,7 +90,7 @@ class Runtime:
         return self._snapshots.take(instances, self._watchdog.cpu_s)
 
     def serve_metrics(self) -> None:
-        """Serve Prometheus until `close`, if the configuration asks for it."""
+        """Serve metrics for Prometheus until `close`, if the configuration asks for them."""
         config = self._config
         if config.metrics_port is not None:
             from sc2pool.pool.report.pages import MetricsServer  # noqa: PLC0415 - few pools have it
@@ -158,9 +158,9 @@ class Runtime:
                 ending.callback(self._watch_page.close)
             ending.callback(self._slots.close)
             ending.callback(self.fleet.close)
-            ending.callback(self._watchdog.close)  # before `fleet`: it writes into the run's folder
-            # Removed before the watchdog closes it: a serial pool waits once more, and on Windows
-            # `select` fails on a closed descriptor.
+            ending.callback(self._watchdog.close)  # runs before `fleet` deletes the run's folder
+            # The doorbell is removed before the watchdog closes it, because a serial pool waits
+            # once more, and on Windows `select` fails on a closed descriptor.
             ending.callback(self._waiter.remove, self._watchdog.doorbell.listening)
             if grace is not None and not self.loop.supervisor.failed:
                 self.fleet.ask_to_close(grace, hurry)
@@ -194,7 +194,7 @@ class Lifetime:
             opened = submit(opening)
         except OSError as error:
             raise ConfigError(_REFUSED.format(error)) from error
-        opened.result()  # an OSError here is from a user's signal handler: not converted
+        opened.result()  # an OSError here is not converted: a user's signal handler raised it
         return self._runtime
 
     @property
@@ -204,7 +204,7 @@ class Lifetime:
     def close(self, *, ask_first: bool, grace_s: float | None) -> None:
         """See `Pool.close`."""
         if self._end is not None and not self._end.alive:
-            return  # closed; as the interpreter exits, modules used below may be gone
+            return  # already closed; modules used below may be gone as the interpreter exits
         if os.getpid() != self._owner_pid:
             warn_of_owner(self._owner_pid)
             return
@@ -245,7 +245,7 @@ def instance_stats(seats: Sequence[Seat], samples: Mapping[int, Sample]) -> list
 
 
 def seated(seats: Sequence[Seat]) -> list[tuple[Seat, Instance]]:
-    """Each seat and its instance. During an exchange one instance is on two seats: read again."""
+    """Each seat and its instance; reads again if an exchange has one instance on two seats."""
     pairs = [(seat, seat.instance) for seat in seats]
     for _ in range(_TRIES):  # not for ever: Ctrl-C may leave an exchange half done
         if len({instance.number for _, instance in pairs}) == len(pairs):

@@ -11,8 +11,8 @@ nothing watches memory or hung code. The user's code has no deadline, since the 
 breakpoint.
 
 Rules:
-- The user's code runs inside the trainer's calls. The call raises the hook's own error, with the
-  traceback from the trainer's line to the hook's.
+- The user's code runs inside the trainer's calls. If it raises, the call raises the same error,
+  with the traceback from the trainer's line to the line that failed.
 - Each side of a channel gets its own copies of objects, made by pickling.
 - An instance that fails ends together with its game. Ending an instance waits until none of its
   code runs, up to a limit.
@@ -131,7 +131,7 @@ class SerialWaiter(Waiter):
             self._loop.remove_reader(descriptor)
 
     def note_raised(self, error: BaseException, tag: Any) -> None:
-        """Note an error that the user's code raised in the instance with this tag."""
+        """Record an error that the user's code raised in the instance with this tag."""
         self._raised = error, tag
         self._loop.stop()
 
@@ -140,7 +140,7 @@ class SerialWaiter(Waiter):
         return raised
 
     def note_end(self, ending: asyncio.Task[None]) -> None:
-        """Note that an instance has ended; `close` raises the first error of an env's `close`."""
+        """Keep the first error of an env's own `close`; called when an instance has ended."""
         error = None if ending.cancelled() else ending.exception()
         if self._raised_in_close is None and error is not None:
             self._raised_in_close = of_the_user(error)
@@ -151,7 +151,7 @@ class SerialWaiter(Waiter):
         return self._answer([one for one in self._ready if one in self._tags])
 
     def close(self) -> None:
-        """Close as `Waiter.close`; then raise the first error of an env's own `close`."""
+        """Close as `Waiter.close` does; then raise the first error of an env's own `close`."""
         loop = self._loop
         if loop.is_closed() or loop.is_running():
             return
@@ -175,9 +175,9 @@ class SerialWaiter(Waiter):
 def run(loop: asyncio.AbstractEventLoop, timeout_s: float | None) -> None:
     """Run the loop until it is stopped, for at most `timeout_s` (None: no limit).
 
-    Another loop may already run in this thread, as in a notebook. It is blocked during this call,
-    as by any code that does not await. The loop does not run in another thread, because hooks must
-    run in the user's thread.
+    Another loop may already run in this thread, as in a notebook. This call blocks that loop, as
+    any code does that does not await. The players' loop does not run in another thread, because
+    their hooks must run in the user's thread.
     """
     timer = None if timeout_s is None else loop.call_later(max(0.0, timeout_s), loop.stop)
     try:
@@ -190,7 +190,7 @@ def run(loop: asyncio.AbstractEventLoop, timeout_s: float | None) -> None:
 
 @contextmanager
 def _without_running_loop() -> Iterator[None]:
-    """Hide this thread's running event loop in the block, so that another one can run."""
+    """During the block, hide this thread's running event loop, so that another one can run."""
     outer = asyncio._get_running_loop()
     if outer is None:
         yield
@@ -285,7 +285,7 @@ class SerialWorker(workers.Worker):
             self._loop.remove_reader(self.request_doorbell.listening)
 
     def kill(self) -> None:
-        """End its players and their games; their channels reach end of file."""
+        """End the worker's players and their games; the players' channels reach end of file."""
         super().kill()
         self._end_all()
 
@@ -295,13 +295,13 @@ class SerialWorker(workers.Worker):
         self._run_until_empty(Deadline.after(_CODE_ENDS_WITHIN_S))
 
     def _run_until_empty(self, deadline: Deadline, hurry: threading.Event | None = None) -> None:
-        """Run the loop until its players end, or the deadline; return if a hook called this."""
+        """Run the loop until its players end or the deadline; return at once if a hook calls it."""
         loop = self._loop
         while self._hosted or self._ending:
             hurries = hurry is not None and hurry.is_set()
             if hurries or deadline.expired() or loop.is_closed() or loop.is_running():
                 return
-            # Short while no task ends: a player that was asked to close may begin to end.
+            # Briefly while no task ends, because a player that was asked to close may begin to end.
             run(loop, deadline.remaining_s() if self._ending else _POLL_INTERVAL_S)
 
 

@@ -45,7 +45,7 @@ _SOFT = "soft-"
 class Metric:
     """Makes a field the Prometheus metric `sc2pool_<field>`; a final `_s` becomes `_seconds`.
 
-    The help is one sentence. For a dict, `label` is the name of the label that has its keys.
+    The help is one sentence. For a dict, `label` names the label whose values are the dict's keys.
     """
 
     kind: Literal["counter", "gauge", "durations", "matches"]
@@ -121,28 +121,28 @@ class InstanceStats:
         episode: the number of the episode that it plays or prepares, or None.
         steps: steps in all its episodes.
         episode_steps: steps in this episode.
-        episode_return: sum of this episode's rewards, with several rows those of the first row.
-            None if it is not finite.
+        episode_return: sum of this episode's rewards (of several rows, the first row's). None if
+            the sum is not finite.
         pid: the pid of the game, the process that listens on `port`, even if a script started it.
-            In a match, the host's game. None without a game.
+            In a match, that of the host's game. None without a game.
         worker_pid: the pid of the worker. None until it is started.
         port: the port on which the game listens. None without a game.
         listener: "proven" if the operating system confirms that the game's process holds this
-            port, "unproven" if it does not say. None without a game.
-        memory_bytes: resident memory of the game and the worker. A game includes its script and
-            other processes. A worker with several instances counts for its first. None before the
-            first sample.
+            port, "unproven" if the system cannot tell. None without a game.
+        memory_bytes: resident memory of the game, with its script and other processes, and of the
+            worker. If a worker has several instances, it is counted in the first one's memory.
+            None before the first sample.
         cpu_s: CPU time of the worker and all processes below it. None before the first sample.
         loop_cost_growth: the game's CPU time per game loop, relative to its first episodes. None
             until both are known. At `RecyclePolicy.slowdown` the game is replaced.
         steps_per_s: steps per second over the newest 5 s. None before the second sample.
-        cpu_share: used share of one core, worker and game, over the newest 5 s. None before the
-            second sample.
+        cpu_share: the share of one core that worker and game used over the newest 5 s. None before
+            the second sample.
         replacements: instances replaced on this seat, by cause.
         faults: how many of these replacements were faults.
         episodes: episodes that ended in this env, synthetic endings included.
-        node: the Ray node that plays it. Empty on this machine.
-        other_games: "pid" and "port" of each further game. In a match, of the guest's game.
+        node: the Ray node that plays the instance. Empty if this machine plays it.
+        other_games: "pid" and "port" of each further game. In a match, that is the guest's game.
     """
 
     seat: str
@@ -187,20 +187,20 @@ class PoolStats:
             envs of the user.
         base_build: the game's build. None for envs of the user.
         env_steps: transitions handed to the trainer, one for each row.
-        steps_per_s: such transitions per second over the newest 5 s. None before the second sample.
+        steps_per_s: transitions per second over the newest 5 s. None before the second sample.
         episodes: episodes that ended, synthetic endings included.
         mean_return: mean return of the newest hundred whole episodes, without those that a fault
-            cut short. With several rows, returns of each env's first row. None before the first.
+            cut short. Of several rows, the first row's return counts. None if there are no returns.
         matches: results of the matches against each opponent, the most recent opponent first. Empty
             without `opponent=`. Beyond fifty opponents the rest is summed as "others".
         launches: instances whose game came up.
         resets: episodes that were begun, by envs and spares.
-        replacements: replaced instances by cause: the kind of fault, or "soft-" and a soft limit.
+        replacements: replaced instances by cause: the fault's kind, or "soft-" plus a soft limit.
         faults: how many of these replacements were faults.
         reset_s: durations of resets, by kind: "restart" (restart_game), "create" (create_game),
             "reset" (an env of the user).
         recovery_s: times from a fault to the first observation of the instance that took over.
-            None before the first.
+            None before the first recovery.
         untold_ends: episodes whose end the game did not report, see `sc2pool.untold_end` in their
             last info.
         contradictions: matches whose two sides got contradictory results.
@@ -264,7 +264,7 @@ class PoolStats:
 class Counters:
     """The counters of one pool; `newest_game` is the game launched last.
 
-    The newest figures that the training has logged, `learner`, are replaced as a whole.
+    `learner` has the newest figures that the training has logged. It is replaced as a whole.
     """
 
     def __init__(self) -> None:
@@ -294,7 +294,7 @@ class Counters:
         self._lock = threading.RLock()  # a signal handler may read during a count
 
     def count_launch(self, seat: str, instance: int, games: Sequence[GameFacts]) -> None:
-        """Count an instance that is up, with its games if it has any."""
+        """Count the launch of an instance, with its games if it has any."""
         with self._lock:
             self.launches += 1
             self.newest_game = games[0] if games else None
@@ -307,7 +307,7 @@ class Counters:
             self._reset_s.setdefault(kind, DurationCounter()).add(took_s)
 
     def count_episode(self, seat: str, episode_return: float | None) -> None:
-        """Count an ended episode; no return if a fault cut it short: it cannot rate the policy."""
+        """Count an ended episode; after a fault its return is None, because it rates no policy."""
         with self._lock:
             self.episodes += 1
             self._episodes_by_seat[seat] += 1
@@ -326,7 +326,7 @@ class Counters:
             self._contradictions += contradiction
 
     def count_recovery(self, took_s: float) -> None:
-        """Count a fault whose seat has a first observation again."""
+        """Count the recovery from a fault: the seat's new instance has a first observation."""
         with self._lock:
             self._recovery_s.add(took_s)
 
@@ -382,7 +382,7 @@ class Counters:
         steps_per_s: float | None,
         watchdog_cpu_s: float,
     ) -> PoolStats:
-        """The figures now, with the given ones that are counted elsewhere."""
+        """The present figures, with the given ones, which are counted elsewhere."""
         realtime = self.lateness.snapshot()
         at_s = time.monotonic()
         with self._lock:

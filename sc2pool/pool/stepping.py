@@ -1,31 +1,31 @@
-"""The steps of all envs: requests, replies, and the begin of the next episodes.
+"""The steps of all envs: requests, replies, and the start of the next episodes.
 
     IDLE ─ send ─► SENT ─ reply or fault ─┬─ not over ────────────────► SETTLED ─ recv ─► IDLE
      │                                    └─ over ─► ANSWERED ─► BEGINNING ─► SETTLED
      └ begin an episode ───────────────────────────────────────► BEGINNING ─► SETTLED
 
 `EnvStep` is the record of one env; only this module changes it. Nearly every batch is *plain*: all
-envs step together, and every reply is an observation and a reward. Then actions and replies are
-copied for all envs at once, and the records are updated when something else happens. Rules:
+envs step together, and every reply is only an observation and a reward. Then actions and replies
+are copied for all envs at once, and the records are updated later, if anything else happens. Rules:
 - Each action or request of an episode settles exactly once: with a real outcome or, after a fault,
   with a synthetic outcome that is marked.
-- The next episodes are dealt as soon as the number of envs that the caller waits for has answered.
-  They are dealt in the order of the envs. So a seeded run that is stepped in lockstep does not
+- Once the number of envs that the caller waits for has answered, every env whose episode is over
+  gets its next one, in the order of the envs. So a seeded run that is stepped in lockstep does not
   depend on timing.
 - Real-time games whose episodes begin together are held at their first observations until all have
-  reached theirs, because a game may have to be launched first.
+  reached theirs, because some games may have to be launched first.
 
-`Alignment` keeps real-time games aligned whose envs are stepped together:
+`Alignment` keeps real-time games aligned if their envs are stepped together:
 
     env 0   observation ─────────────── action      the batch waits for the last observation:
     env 1            observation ─────── action     an early env waits as long in every step
     env 2                    observation ─ action
 
 Games that began together drift apart when one of them overruns a period, fails, or begins another
-episode. From then on an early game's actions are late by its lead. So the early game is delayed:
-one of its periods is made longer, by the whole game loops of its lead.
+episode. From then on an early game's actions are late by that game's lead. So the early game is
+delayed: one of its periods is made longer by its lead, in whole game loops.
 
-Rules: `Alignment` is pure. An env's lead is its minimum over three batches, so one slow answer
+Rules: `Alignment` is pure. An env's lead is the smallest in three batches, so one slow answer
 delays no env. The last env is never delayed.
 """
 
@@ -73,25 +73,25 @@ class Stage(StrEnum):
     OVER = "over"
     """The episode is over, and the trainer may begin the next one."""
     QUEUED = "queued"
-    """Waits until fewer envs are busy (`max_concurrency`)."""
+    """Its request waits until fewer envs are busy (`max_concurrency`)."""
     SENT = "sent"
     """An action was sent."""
     ANSWERED = "answered"
-    """The episode is over, and the next one is not dealt yet."""
+    """The episode is over, and the next one has not been begun."""
     BEGINNING = "beginning"
-    """An episode was dealt; its first observation is awaited."""
+    """An episode was begun; its first observation is awaited."""
     SETTLED = "settled"
     """The outcome is complete; `recv` takes it."""
 
 
 @dataclass(eq=False, slots=True)
 class EnvStep:
-    """One env's step or reset. Its deadline is its instance's, which also limits launches.
+    """One env's step or reset. Its deadline is in the env's instance, and limits launches, too.
 
     Attributes:
         outcome: the outcome so far. None for a plain reply.
-        queue: the queue pair that holds the newest observation. Its instance may have ended. None
-            before the first observation.
+        queue: the queue pair that holds the newest observation. The instance at its other end may
+            have ended. None before the first observation.
         is_reset: True if the trainer asked for an episode, not for a step.
     """
 
@@ -126,7 +126,7 @@ class _Begin:
 
 @dataclass(slots=True)
 class _PlainStep:
-    """A step of all envs that is under way, and that no record shows."""
+    """A step of all envs that is under way, and that is not in their records yet."""
 
     actions: Array
     sent_at_s: float
@@ -165,13 +165,13 @@ class Stepping(Listener):
         self._may_be_plain = not realtime and self._max_busy is None and n > 0
         self._plain_step: _PlainStep | None = None
         self._is_arranged = False
-        """True if all envs waited for an action, and since then were only stepped together."""
+        """True if all envs waited for an action, and since then took only plain steps together."""
         self._instances: list[Instance] = []
         """The envs' instances at the last `arrange_plain`."""
         self._doorbells: Sequence[Doorbell] = []
-        """The doorbells that wake their workers."""
+        """The doorbells that wake the workers of these instances."""
         self._plain_actions: deque[Array] = deque(maxlen=ACTIONS_KEPT)
-        """The newest actions of these instances that their records lack."""
+        """The newest actions of these instances that are not in their records yet."""
         self._queued: deque[tuple[EnvStep, _Send | _Begin]] = deque()
         self._together: list[EnvStep] = []
         """Envs whose episodes begin together, until all first observations have arrived."""
@@ -191,7 +191,7 @@ class Stepping(Listener):
     def require_at_rest(self, envs: Iterable[int], call: str, then: str) -> None:
         """Raise AlreadyPendingCallError if one of these envs has a pending step or reset.
 
-        The error names the pending `call`, and the operation (`then`) that the caller attempted.
+        `call` is the name that the error carries, `then` the attempted operation in its message.
         """
         plain = self._plain_step is not None
         busy = [env for env in envs if plain or self._steps[env].stage not in _AT_REST]
@@ -203,7 +203,7 @@ class Stepping(Listener):
             )
 
     def send(self, envs: Sequence[int], actions: Sequence[Any] | Array) -> None:
-        """Send each of these idle envs its action; with several rows, a sequence with one each."""
+        """Send each of these idle envs its action: if it has several rows, one action per row."""
         now_s = time.monotonic()
         deadline = self._supervisor.step_deadline(now_s)
         delays = self._delays_loops(envs)
@@ -225,7 +225,7 @@ class Stepping(Listener):
         instance.send(asked.action)
 
     def begin(self, envs: Sequence[int], requests: Sequence[Request] | None) -> None:
-        """Begin an episode in each of these envs, even amid another one; see `Pool.begin`."""
+        """Begin an episode in each of these envs, even if another one runs; see `Pool.begin`."""
         if self._realtime and len(envs) == len(self._steps):
             self._together = list(self._steps)
             for step in self._steps:
@@ -250,10 +250,10 @@ class Stepping(Listener):
         self.arrived(step.seat)  # the env may have taken a spare that was ready
 
     def begin_if_dead(self, seat: Seat) -> bool:
-        """Begin the next episode ahead if the game died since the last step; return True if begun.
+        """If the game died since the last step, begin the next episode now; return True if begun.
 
-        Before its first episode a task object has no game, and lacks the attributes that it sets as
-        an episode starts. So a call needs an episode. In a pause no episode begins.
+        Before its first episode, a task object has no game, and lacks the attributes that it sets
+        when an episode begins. So a call needs an episode. During a pause no episode begins.
         """
         is_idle = self._steps[seat.index].stage is Stage.IDLE
         if not is_idle or seat.fault is None or seat.paused or self._episodes.is_ahead(seat):
@@ -262,7 +262,7 @@ class Stepping(Listener):
         return True
 
     def can_be_called(self, seat: Seat) -> bool:
-        """False while the first observation of an episode that was begun ahead is awaited."""
+        """False while the first observation of an episode of `begin_if_dead` is awaited."""
         return not self._episodes.is_ahead(seat) or seat.arrived or seat.paused
 
     def _ask(self, step: EnvStep, asked: _Send | _Begin) -> None:
@@ -285,7 +285,7 @@ class Stepping(Listener):
         return limit is not None and sum(step.stage in _BUSY for step in self._steps) >= limit
 
     def forget(self) -> None:
-        """Forget all steps and episodes, as every instance is about to be replaced."""
+        """Forget all steps and episodes, because every instance is about to be replaced."""
         self._queued.clear()
         self._together.clear()
         self._plain_step = None
@@ -296,7 +296,7 @@ class Stepping(Listener):
             step.outcome = step.queue = None
 
     def drop(self) -> None:
-        """Wait for the replies of all pending steps, and drop them; an interrupt drops nothing."""
+        """Wait for the replies of all pending steps, then drop all; if interrupted, drop none."""
         self._loop.wait_until(
             lambda: all(step.seat.instance.state is not State.STEPPING for step in self._steps)
         )
@@ -328,11 +328,11 @@ class Stepping(Listener):
         return True
 
     def send_plain(self, actions: Array) -> None:
-        """Send each row its action, (n * rows, …); only after `arrange_plain` has returned True.
+        """Send each row its action, an array (n * rows, …), after `arrange_plain` returned True.
 
-        No record shows this step until `note_plain_steps`. Until then another thread sees the state
-        "playing" instead of "stepping": while the trainer does not wait for the step, or has waited
-        for less than one poll interval.
+        No record shows this step until `note_plain_steps` is called. So another thread sees the
+        state "playing" instead of "stepping", until the trainer has waited for the step for one
+        poll interval.
         """
         actions = actions.copy()  # the trainer may overwrite the actions
         if self._rows > 1:
@@ -341,19 +341,19 @@ class Stepping(Listener):
         self._slots.batch.send(actions)
         for doorbell in self._doorbells:
             doorbell.ring()
-        # Noted last: if this process is stopped before it rings, the workers lose no time.
+        # Noted last, so that a stop of this process before the rings takes no time from workers.
         self._plain_step = _PlainStep(actions, time.monotonic())
         self._bookkeeping.torn = False
 
     def recv_plain(self) -> Batch | None:
-        """The batch of all envs; None, with nothing taken, if not all replies are plain.
+        """The batch of all envs; None if not all replies are plain, and then nothing is received.
 
-        None also if another event happened, or a poll is due: then `recv` receives.
+        It is also None if another event happened or a poll is due. The caller then calls `recv`.
         """
         sent = self._plain_step
         if sent is None or self._loop.look_for_more():
             return None
-        slots = self._slots  # no reference to its batch: a traceback would keep the memory
+        slots = self._slots  # not `slots.batch`, because a traceback would keep its memory
         while unanswered := slots.batch.unanswered():
             # The last env is usually the last to answer.
             if not self._loop.wait_for_ring(self._instances[unanswered[-1]]):
@@ -398,12 +398,12 @@ class Stepping(Listener):
             return
         step = self._steps[seat.index]
         if step.stage is not Stage.SENT:
-            return  # between steps, or before an episode has begun: a later outcome reports it
+            return  # between steps or before an episode: a later outcome reports the fault
         self._queue_of(step).void()
         self._answer_for(step)
 
     def _answer_for(self, step: EnvStep) -> None:
-        """Settle the step of an instance that has died with a synthetic outcome."""
+        """Settle a step with a synthetic outcome, because the instance has died."""
         report = step.seat.fault_told()
         assert report is not None, "a failed env has a fault"
         self._answer(step, synthetic_outcome(report, self._queue_of(step), self._layout))
@@ -457,7 +457,7 @@ class Stepping(Listener):
     # Results for the trainer.
 
     def wait(self, wanted: int | None, deadline: Deadline) -> int:
-        """Wait until `wanted` envs (None: all pending) are settled; return how many are."""
+        """Wait until `wanted` envs (None: all pending) are settled; return how many are settled."""
         goal = self.pending if wanted is None else wanted
 
         def n_settled() -> int:
@@ -469,7 +469,7 @@ class Stepping(Listener):
         return n_settled()
 
     def _advance(self, goal: int) -> bool:
-        """Carry out queued requests, and deal the next episodes once `goal` envs have answered.
+        """Carry out queued requests; begin the next episodes once `goal` envs have answered.
 
         Returns True if an instance was sent a request.
         """
@@ -481,7 +481,7 @@ class Stepping(Listener):
         return has_asked
 
     def _may_deal(self, goal: int) -> bool:
-        """True if the next episodes of all envs that are over may be dealt."""
+        """True if all envs whose episodes are over may begin their next ones."""
         stages = [step.stage for step in self._steps]
         if Stage.ANSWERED not in stages:
             return False
@@ -547,7 +547,7 @@ class Stepping(Listener):
             self._stats.count_odd_end(untold=untold, contradiction=contradiction)
 
     def _delays_loops(self, envs: Sequence[int]) -> list[int] | None:
-        """By how many loops to delay each env's next period; None without alignment."""
+        """The number of loops by which to delay each env's next period; None if not aligned."""
         aligned = self._aligned
         if aligned is None:
             return None
@@ -556,13 +556,13 @@ class Stepping(Listener):
         return aligned.delays_loops() or [0] * len(self._steps)
 
     def _align(self, outcomes: Sequence[Outcome | None]) -> None:
-        """Note how late each env was, if all were stepped together and no episode ended."""
+        """Record how late each env was, if all were stepped together and no episode ended."""
         if self._aligned is not None:
             gaps_s = [one.tick.gap_s for one in outcomes if one and one.tick and not one.over]
             self._aligned.note(gaps_s if len(gaps_s) == len(self._steps) else None)
 
     def newest_observations(self) -> Any:
-        """The newest observation of every env, in the structure of a batch of all of them."""
+        """The newest observation of every env, in the structure of a batch of all envs."""
         return self.gatherer.newest([self._queue_of(step) for step in self._steps])
 
     def action_mask(self, env: int, row: int) -> Array | None:
@@ -580,7 +580,7 @@ class Alignment:
         self._leads_s: list[list[float]] = []
 
     def note(self, gaps_s: Sequence[float] | None) -> None:
-        """Note the time from each env's observation to its action in a batch.
+        """Record the time from each env's observation to its action in a batch.
 
         `gaps_s` is None unless all envs were stepped together and no episode ended.
         """
@@ -591,7 +591,7 @@ class Alignment:
         self._leads_s.append([gap_s - last_s for gap_s in gaps_s])
 
     def delays_loops(self) -> list[int] | None:
-        """By how many loops to delay each env's next period; None if no env is delayed."""
+        """The number of loops by which to delay each env's next period; None if all are 0."""
         if len(self._leads_s) < _BATCHES:
             return None
         leads_s = [min(of_env) for of_env in zip(*self._leads_s, strict=True)]

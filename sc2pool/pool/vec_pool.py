@@ -79,7 +79,7 @@ def whole_mask(mask: Array | None, actions: spaces.Space[Any]) -> Any:
 
 
 def agreed(hellos: Sequence[Hello]) -> Hello:
-    """The first hello; ConfigError, with the two envs' values, if spaces or rows differ."""
+    """The first `Hello`; ConfigError, with both values, if two envs' spaces or rows differ."""
     first = hellos[0]
     check_rows(hellos)
     for env, hello in enumerate(hellos):

@@ -1,16 +1,16 @@
-"""The watchdog: samples every process of the pool once a second and judges; it never acts.
+"""The watchdog: samples each process of the pool once a second and gives verdicts; it never acts.
 
     sample (in its thread) ─► decide (pure) ─► verdicts ─► the supervisor, woken by a doorbell
 
-A game or worker reports an exit, a closed connection or an expired deadline by itself. The watchdog
-finds the faults that they cannot report: a process that is stopped, too large, or hung. Rules:
-- *Slow is not hung*: while CPU time advances, only the deadline counts.
+An exit, a closed connection or an expired deadline is noticed without the watchdog. The watchdog
+finds the other faults: a process that is stopped, too large, or hung. Rules:
+- *Slow is not hung*: a process that uses CPU time has no limit but its deadline.
 - After a gap in the watchdog's own clock (Ctrl-Z, a laptop's lid) a sample is not compared with the
-  previous one. No game caused the gap. The same holds after a time in which no process could be
+  previous one, because no game caused the gap. Nor is it after a time in which no process could be
   inspected (no free descriptor).
 - All processes below a worker count as its game, because an executable may be a script that starts
   the game.
-- It must stay cheap: eight games cost 0.03 % of a core.
+- The watchdog must stay cheap: for eight games it takes 0.03 % of a core.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class ProcessSample:
 
 @dataclass(frozen=True)
 class Sample:
-    """One inspection of an instance; None for a process that has exited."""
+    """One inspection of an instance; `worker` or `game` is None if it has exited."""
 
     at_s: float
     watched: Watched
@@ -115,7 +115,7 @@ def decide(
 ) -> Verdict | None:
     """The verdict on one instance; the previous sample is None after a gap.
 
-    Growth is measured from `first`, its last sample in or before its first episode.
+    Growth is measured from `first`, the instance's last sample in or before its first episode.
     """
     for rule in _RULES:
         verdict = rule(first, previous, now, policy)

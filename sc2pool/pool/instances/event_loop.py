@@ -8,8 +8,8 @@ waiting call raises the error.
 
 An interrupt (Ctrl-C in a notebook) may strike between any two instructions of the trainer's thread.
 While the trainer waits, and between its calls, the pool's records are whole, and an interrupt does
-no harm. Rule: all changes are made inside a `Bookkeeping` block. An interrupt there leaves the
-records torn; then every instance must be replaced.
+no harm. Rule: all changes are made inside a `Bookkeeping` block. An interrupt inside a block leaves
+the records torn (half updated); then every instance must be replaced.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _POLL_INTERVAL_S = 0.02
 
 
 class EventLoop:
-    """Waits for a pool's instances; all code that changes its records shares `bookkeeping`."""
+    """Waits for a pool's instances; all code that changes the pool's records uses `bookkeeping`."""
 
     def __init__(self, waiter: Waiter, watchdog: Watchdog, supervisor: Supervisor) -> None:
         self._waiter = waiter
@@ -53,7 +53,7 @@ class EventLoop:
         self.bookkeeping = Bookkeeping(supervisor)
         self._next_poll_s = 0.0
         self._plans = True
-        """True if due starts and the next deadline may have changed."""
+        """True if the starts that are due, or the next deadline, may have changed."""
 
     def wait_until(
         self,
@@ -64,9 +64,9 @@ class EventLoop:
         """Handle events until the condition holds, or the deadline has passed.
 
         The condition has no side effects. Before each check `advance` is called: it makes requests
-        that have become possible, and returns True if deadlines may have changed. ClosedError if
-        another thread has closed the pool, SC2PoolError if the pool has failed; then all its
-        instances have ended.
+        that have become possible, and returns True if deadlines may have changed. Raises
+        ClosedError if another thread has closed the pool, and SC2PoolError if the pool has failed
+        and its instances have ended.
         """
         with self.bookkeeping:
             for seat in self.supervisor.seats:  # earlier rings may have been read, but not handled
@@ -129,7 +129,7 @@ class EventLoop:
     def wait_for_ring(self, instance: Instance) -> bool:
         """Wait for the doorbell of one instance's worker, as cheaply as possible.
 
-        Returns False if another event happened or a poll is due: call `wait_until`.
+        Returns False if another event happened or a poll is due; then call `wait_until`.
         """
         assert instance.worker is not None, "an action was sent there"
         return self._waiter.wait_for(instance.worker.reply_doorbell, _POLL_INTERVAL_S)
@@ -160,7 +160,7 @@ class EventLoop:
                 self.fleet.remove_departed(tag.worker)
                 continue
             seat_of_channel = self.fleet.seat_of(tag)
-            if seat_of_channel is not None:  # otherwise an earlier event of this poll replaced it
+            if seat_of_channel is not None:  # else an earlier event replaced the instance
                 supervisor.receive(seat_of_channel)
         self._next_poll_s = time.monotonic() + _POLL_INTERVAL_S
         if not ready:
@@ -168,7 +168,7 @@ class EventLoop:
         self._raise_failure()
 
     def _raise_what_came(self) -> None:
-        """Raise an error of the user's code from a wait that ran it; the records stay torn."""
+        """If the wait ran the user's code and that raised, raise its error; records stay torn."""
         raised = self._waiter.take_raised()
         if raised is None:
             return
@@ -195,7 +195,7 @@ class EventLoop:
             del failure  # the traceback refers to this frame: a reference cycle
 
     def _hear_the_others(self) -> None:
-        """Collect the other envs' errors in this step too, as the same bug often hits every env."""
+        """Collect the other envs' errors in this step, because a bug often hits every env."""
         deadline = Deadline.after(_HEARING_S)
         heard = {seat.index for seat, _ in self.supervisor.raised}
         for seat in self.supervisor.seats:
@@ -223,15 +223,15 @@ class EventLoop:
         self.bookkeeping.closed = True
 
     def wake(self) -> None:
-        """Wake a wait in another thread."""
+        """Wake another thread that waits."""
         self._watchdog.doorbell.ring()
 
 
 class Bookkeeping:
-    """A block in which the pool's records change; see the module.
+    """A block in which the pool's records change; see the module's docstring.
 
     `torn` is True inside a block, and stays True if the block ends with an error not in `_OURS`.
-    The outermost block first calls `bring_up_to_date`, because the fast path leaves records stale.
+    The outermost block first calls `bring_up_to_date`, because plain steps leave records outdated.
     """
 
     _OURS = (
@@ -271,7 +271,7 @@ class Bookkeeping:
             raise ClosedError("a signal handler or another thread has closed the pool in this call")
 
     def check_usable(self) -> None:
-        """As `check_open` and `check_whole`, in one call, because every step makes it."""
+        """Check what `check_open` and `check_whole` check, cheaply, because every step does it."""
         failed = self._supervisor.failed
         if self.torn or self.closed or failed or os.getpid() != self._owner_pid:
             self.check_open()
@@ -290,7 +290,7 @@ class Bookkeeping:
             raise ClosedError(f"the pool has failed: {self._supervisor.failed}")
 
     def check_closed_meanwhile(self) -> None:
-        """Raise ClosedError if a thread closed the pool in this call; a block does so by itself."""
+        """For calls without a block: raise ClosedError if a thread closed the pool meanwhile."""
         if self.closed:
             self.check_open()
 

@@ -2,8 +2,8 @@
 
 The fleet acts; the supervisor decides when. Rules:
 - Instance numbers are never reused.
-- The fleet knows every instance until it is retired, even one without a seat.
-- No more games launch at one time than the limits allow.
+- The fleet keeps every instance until the instance is retired, even one without a seat.
+- At most as many games launch at the same time as the limits allow.
 - An instance is removed from the waiter when it is retired. Its successor takes its slot, and no
   two living instances share a slot.
 """
@@ -35,7 +35,7 @@ QUICK_LAUNCH_S = 5.0
 
 
 class Fleet:
-    """All seats of a pool: one for each packed spec, and `spares` for players like the first."""
+    """All seats of a pool: one for each packed spec, and `spares` more, for the first spec."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Fleet:
         )
         self._instances_made = 0
         self._living: dict[int, Instance] = {}
-        """All instances that were not retired: an interrupt may leave one without a seat."""
+        """All instances that were not retired, even one that an interrupt left without a seat."""
         self._first_launch_s: float | None = None
         self._cores = usable_cores()
         self.seats = [
@@ -99,7 +99,7 @@ class Fleet:
         return refusal
 
     def launched(self, instance: Instance) -> None:
-        """Note that an instance's player is up, with its games if it has any."""
+        """Record that an instance's player is up, with its games if it has any."""
         if self._first_launch_s is None:
             self._first_launch_s = time.monotonic() - instance.asked_at_s
         for game in instance.games:
@@ -206,7 +206,7 @@ class Fleet:
         return min(times)
 
     def watched(self) -> list[Watched]:
-        """The processes for the watchdog to inspect; runs in its thread, so it only reads."""
+        """The processes for the watchdog; only reads, because it runs in the watchdog's thread."""
         limits = self._limits
         limits_s = {
             State.LAUNCHING: self._launch_timeout_s(),
@@ -246,6 +246,6 @@ class Fleet:
 
 
 def launches_at_once(cores: int, first_launch_s: float | None) -> int:
-    """How many games to launch at one time: a starting game uses one core fully."""
+    """How many games to launch at the same time; a starting game uses one whole core."""
     quick = first_launch_s is not None and first_launch_s < QUICK_LAUNCH_S
     return max(2, cores) if quick else 2

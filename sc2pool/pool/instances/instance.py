@@ -1,6 +1,6 @@
 """The trainer's record of an instance: a player in a worker, its games, queue pair and state.
 
-An instance sends messages, kills its processes and keeps its record; the supervisor decides. Rules:
+An instance sends messages, kills processes and keeps its record, as the supervisor decides. Rules:
 - Only this file changes an instance, in methods named after the request or the event.
 - The state changes only by the table in `states`.
 - The resources that an instance uses belong to its worker, which releases them (`workers`).
@@ -54,7 +54,7 @@ class Instance:
         deadline: when its current operation must be done.
         call_deadline: when all its calls under way must be answered.
         asked_at_s: when the pool sent the current request.
-        worker, channel: where it lives. None and unset before it moves in.
+        worker, channel: its worker, and the connection to it. None and unset without a worker.
         hello: the worker's description of its player. None until it is received.
         games: facts about its games. Empty until they run.
         episode: the episode that it plays or prepares.
@@ -97,7 +97,7 @@ class Instance:
         """The root pid and its creation time, for each game that could be inspected."""
 
     def wait_before_start(self, until_s: float) -> None:
-        """Delay the start of its worker until this monotonic time."""
+        """Delay the start of the instance's worker until this monotonic time."""
         self.start_not_before_s = until_s
 
     def start(
@@ -133,7 +133,7 @@ class Instance:
 
     @property
     def worker_pid(self) -> int | None:
-        """The pid of its worker; None before it moves in."""
+        """The worker's pid; None before a worker hosts the instance."""
         return None if self.worker is None else self.worker.process.pid
 
     @property
@@ -145,12 +145,12 @@ class Instance:
         self.state = advance(self.state, event)
 
     def greeted(self, hello: messages.Hello) -> None:
-        """Note the worker's description of its player."""
+        """Record the worker's description of its player."""
         self.hello = hello
         self.deadline = NEVER
 
     def attach(self) -> None:
-        """Take its slot, and send the offset; ConfigError if other players have other spaces."""
+        """Take the slot and send its offset; ConfigError if other players have other spaces."""
         assert self.hello is not None, "its spaces are known"
         hello = self.hello
         self.queue.attach(slot_layout(hello.observation_space, hello.action_space, hello.rows))
@@ -172,7 +172,7 @@ class Instance:
         hold: bool,
         of_spare: bool,
     ) -> None:
-        """Begin this episode (see `messages.Reset`); the worker abandons its current one."""
+        """Begin this episode (see `messages.Reset`); the worker abandons the current one."""
         self.was_spare = of_spare
         self.on(Event.RESET)
         assert self.hello is not None, "it is up"
@@ -189,7 +189,7 @@ class Instance:
         self._send(messages.Reset(sequence, episode, options, of_rows, self.holds))
 
     def began(self, *, held: bool) -> float:
-        """Note that the first observation has arrived; return how many seconds the reset took."""
+        """Record that the first observation has arrived; return how many seconds the reset took."""
         self.deadline = NEVER
         took_s = time.monotonic() - self.asked_at_s
         self.reset_kind = self.queue.reset_kind()
@@ -201,12 +201,12 @@ class Instance:
         return took_s
 
     def taken(self) -> None:
-        """Note that an env takes the episode."""
+        """Record that an env takes the episode."""
         self.on(Event.TAKEN)
         self.episodes += 1
 
     def begin_step(self, action: Any, now_s: float, deadline: Deadline) -> None:
-        """Note a step whose action is about to be sent."""
+        """Record a step whose action is about to be sent."""
         self.state = TRANSITIONS[self.state, Event.STEP]  # `on` would cost a call in each step
         self.last_actions.append(action)
         self.asked_at_s = now_s
@@ -219,7 +219,7 @@ class Instance:
             self._send(messages.ActionOutOfBand(sequence, pickle_for_worker(action)))
 
     def end_step(self, event: Event) -> None:
-        """Note that the step is answered."""
+        """Record that the step is answered."""
         self.state = TRANSITIONS[self.state, event]
         self.deadline = NEVER
 
@@ -231,23 +231,23 @@ class Instance:
         self._send(messages.Pause())
 
     def pause_asked(self) -> None:
-        """Forget an earlier pause problem, as the trainer asks for a new pause."""
+        """Forget an earlier pause problem, because the trainer asks for a new pause."""
         self.pause_problem = ""
 
     def paused(self, problem: str) -> None:
-        """Note that its game is stopped, or that it continues because of this problem."""
+        """Record that the game is stopped, or that it continues because of this problem."""
         if self.state not in (State.RESUMING, State.RELEASING):
             self.deadline = NEVER
         self.pause_problem = problem
         self.on(Event.NOT_PAUSED if problem else Event.PAUSED)
 
     def resumed(self) -> None:
-        """Note that its game continues."""
+        """Record that the game continues."""
         self.deadline = NEVER
         self.on(Event.RESUMED)
 
     def _note_stop(self) -> None:
-        """Note that the game stops now."""
+        """Record that the game stops now."""
         self.pauses += 1
         self.pause_problem = ""
         self.stopped_at_s = time.monotonic()
@@ -261,13 +261,13 @@ class Instance:
     def call(
         self, number: int, row: int, operation: str, payload: bytes, deadline: Deadline
     ) -> None:
-        """Order the worker to run an operation on its player's target of this row."""
+        """Order the worker to run an operation on the player's target of this row."""
         self._unanswered_calls += 1
         self.call_deadline = deadline
         self._send(messages.Call(number, operation, payload, row))
 
     def answered(self) -> None:
-        """Note that a call is answered."""
+        """Record that a call is answered."""
         self._unanswered_calls -= 1
         if not self._unanswered_calls:
             self.call_deadline = NEVER
@@ -277,13 +277,13 @@ class Instance:
         self.last_actions.extend(actions)
 
     def starved(self, grace_s: float) -> None:
-        """Extend its deadline to at least `grace_s` from now, as its processes get no CPU time."""
+        """The processes get no CPU time: extend the deadline to at least `grace_s` from now."""
         later = Deadline.after(grace_s)
         if self.deadline.instant_s < later.instant_s:
             self.deadline = later
 
     def too_large(self, problem: str) -> None:
-        """Note that it has reached the soft memory limit; `problem` describes it."""
+        """Record that the instance has reached the soft memory limit; `problem` describes how."""
         self.memory_problem = problem
 
     def extend_stalled_deadlines(self, grace_s: float) -> None:
@@ -294,12 +294,12 @@ class Instance:
             self.call_deadline = unless_stalled(self.call_deadline, grace_s)
 
     def close(self) -> None:
-        """Note that the instance is closed, and clear its deadline."""
+        """Record that the instance is closed, and clear its deadline."""
         self.deadline = NEVER
         self.on(Event.CLOSE)
 
     def ask_to_close(self) -> None:
-        """Ask the worker to close its player; it exits with its last one."""
+        """Ask the worker to close this player; the worker exits when its last player is closed."""
         self._send(messages.Close())
 
     def _send(self, message: Any) -> None:
@@ -308,7 +308,7 @@ class Instance:
             self.channel.send(message)
 
     def recycle_due(self, policy: RecyclePolicy) -> str | None:
-        """The soft limit that it has reached, as a word for the counters; None without one."""
+        """The soft limit that was reached, as a word for the counters; None if none was reached."""
         if self.memory_problem:
             return "memory"
         if self.queue.recycle_due():
@@ -322,11 +322,11 @@ class Instance:
         return None
 
     def phase(self) -> Phase:
-        """Its phase, for faults and logs."""
+        """The instance's phase, for faults and logs."""
         return _PHASES.get(self.state, Phase.IDLE)
 
     def launched(self, games: Sequence[GameFacts]) -> None:
-        """Note that its player is up, with its games if it has any."""
+        """Record that the player is up, with its games if it has any."""
         self.on(Event.LAUNCHED)
         self.games = games
         self.deadline = NEVER
@@ -343,7 +343,7 @@ class Instance:
         return Fault(FaultKind.WORKER_EXITED, self.phase(), f"the worker {how}")
 
     def kill(self, *, with_worker: bool) -> None:
-        """Kill its games, and its worker if `with_worker` or if no other instance lives there."""
+        """Kill the games, and the worker if `with_worker` or if no other instance lives there."""
         worker = self.worker
         if worker is None:
             return

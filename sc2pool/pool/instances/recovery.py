@@ -91,7 +91,7 @@ class Recovery:
             tail = evidence.log_tail and f"\nEnd of the game's log:\n{evidence.log_tail}"
             return CrashLoopError(f"{seat.name}: {hopeless}; the last causes:\n{causes}{tail}")
         if fault.refused and instance.worker is not None:
-            instance.worker.use_up()  # the system would refuse this resource to it again
+            instance.worker.use_up()  # the system would refuse the worker this resource again
         self._fleet.replace(seat)
         successor = successor_of(len(instance.games))
         end = "\n" if "\n" in fault.detail else "; "  # the detail may end with lines of the log
@@ -106,7 +106,7 @@ class Recovery:
         return self._stats.resets > 0
 
     def is_blocked(self, seat: Seat) -> bool:
-        """True if a hook is stuck in the worker of the seat's instance."""
+        """True if a hook of the user is stuck in the worker of the seat's instance."""
         return any(self._stuck_in(one) for one in self._housemates(seat))
 
     def _housemates(self, seat: Seat) -> list[Seat]:
@@ -120,7 +120,7 @@ class Recovery:
         return stuck_hooks.read(self._fleet.run / str(seat.instance.number))
 
     def _death_of(self, worker: Worker, seat: Seat, fault: Fault, now_s: float) -> Death:
-        """The death of a worker, decided at the first fault of one of its instances."""
+        """The record of a worker's death, made at the first fault of one of its instances."""
         if worker.death is not None:
             return worker.death
         window_s = self._policy.per_env_window_s

@@ -38,7 +38,7 @@ def restarts_exceeded(
         policy: the limits.
         n_envs: number of envs in the pool.
         env_failures_s: monotonic times of this env's failures, the newest one included.
-        pool_failures_s: the same for all envs.
+        pool_failures_s: monotonic times of the failures of all envs.
         now_s: the monotonic time now.
     """
     in_env = len(recent(env_failures_s, policy.per_env_window_s, now_s))
@@ -56,7 +56,7 @@ class Housemate:
     """One of the instances of a worker that has died.
 
     It is `stuck` if one of its hooks does not return, and `awaited` if the trainer waits for its
-    reply. `failures` counts those of its env within the window.
+    reply. `failures` is the number of its env's failures within the window.
     """
 
     number: int
@@ -69,8 +69,8 @@ def charged(housemates: Sequence[Housemate], *, killed: bool) -> int:
     """The number of the instance to which a worker's death is charged, as one failure.
 
     A kill from outside (`killed`) has nothing to do with the instances, so the one with the fewest
-    failures is charged. A failure inside the worker will happen again. If the failed instance is
-    not known, the one with the most failures is charged, so that repeated failures reach the limit.
+    failures is charged. Any other death may happen again. A stuck instance is charged, else an
+    awaited one: of several, the one with the most failures, so that these reach the limit.
     """
     if killed:
         return min(housemates, key=lambda one: one.failures).number
@@ -83,8 +83,8 @@ def hopeless(causes: Sequence[Fault], *, any_was_ready: bool) -> str | None:
     """Why a new instance would fail like the last ones; None if it may succeed.
 
     Before the pool's first observation, two launches that fail with the same message are caused by
-    the installation or the system, not by chance. A killed game is another kind of fault: memory
-    pressure is temporary, and so is a shortage of descriptors or threads. The newest cause is last.
+    the installation or the system, not by chance. Killed games and refused descriptors or threads
+    do not count, because such a shortage is temporary. The newest cause is last.
     """
     if any_was_ready or len(causes) < 2 or causes[-1] != causes[-2] or causes[-1].refused:
         return None
@@ -96,7 +96,7 @@ def unplayable(setups_failed: int, fault: Fault, any_was_ready: bool) -> str | N
 
     The first failure proves nothing: a process that has already played may have run out of a
     resource. If a new process fails too, the map or the players are the cause. If the fresh process
-    crashes or hangs, that holds only if no game of the pool has ever begun an episode.
+    crashes or hangs, this conclusion holds only if no game of the pool has ever begun an episode.
     """
     if setups_failed < 2 or not fault.map_note:
         return None

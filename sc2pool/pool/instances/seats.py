@@ -25,7 +25,7 @@ _SOON = frozenset({State.RESETTING, State.READY, State.HOLDING, State.HELD, Stat
 
 @dataclass
 class FaultReport:
-    """A fault, the number of the instance that it ended, and its monotonic time."""
+    """A fault, the number of the instance that it ended, and the fault's monotonic time."""
 
     fault: Fault
     instance: int
@@ -43,9 +43,9 @@ class Seat:
         spec: the packed spec of its players.
         episode: the episode that the instance prepares. None while an env plays it.
         fault: the first fault that the trainer has not seen yet.
-        down_since_s: when the first instance died after one was last ready. None if none has died.
+        down_since_s: time of the first fault since the seat was last ready. None without a fault.
         hold: True if a real-time game must be stopped at its next first observation.
-        paused: True if the trainer has paused it. Then no episode begins here.
+        paused: True if the trainer has paused the seat. Then no episode begins here.
         attributes: the values that `set_attr` set, pickled, by row of the env and by name.
         failures_s: monotonic times of its failures.
         setups_failed: how many of its instances in a row could not begin an episode on their map.
@@ -76,7 +76,7 @@ class Seat:
         self.hold = self.paused = False
 
     def dealt(self, episode: Episode) -> None:
-        """Note the episode for this seat; ends a pause."""
+        """Record the episode for this seat, and end a pause."""
         self.episode = episode
         self.paused = False
 
@@ -85,7 +85,7 @@ class Seat:
         self.episode = None
 
     def taken(self) -> FaultReport | None:
-        """Note that an env takes the episode; return the unseen fault, for the reset info."""
+        """Record that an env takes the episode; return the unseen fault, for the reset info."""
         self.instance.taken()
         self.episode = None
         return self.fault_told()
@@ -96,7 +96,7 @@ class Seat:
         return fault
 
     def failed(self, report: FaultReport) -> None:
-        """Note that the seat's instance has failed."""
+        """Record that the seat's instance has failed."""
         self.causes.append(report.fault)
         self.setups_failed += bool(report.fault.map_note)
         if self.fault is None:
@@ -105,11 +105,11 @@ class Seat:
             self.down_since_s = report.at_s
 
     def note_failure(self, now_s: float, window_s: float) -> None:
-        """Note a failure at `now_s`, and forget the failures before the window."""
+        """Record a failure at `now_s`, and forget the failures before the window."""
         self.failures_s = [*recent(self.failures_s, window_s, now_s), now_s]
 
     def arrived_at(self, now_s: float) -> float | None:
-        """Note the first observation; return the seconds since a fault, or None without a fault."""
+        """Record the first observation; return the seconds since a fault, None without a fault."""
         self.setups_failed = 0
         since_s, self.down_since_s = self.down_since_s, None
         return None if since_s is None else now_s - since_s
@@ -122,12 +122,12 @@ class Seat:
         self.hold = False
 
     def pause_asked(self) -> None:
-        """Note that the trainer has paused the seat."""
+        """Record that the trainer has paused the seat."""
         self.paused = True
         self.instance.pause_asked()
 
     def pause_over(self) -> bool:
-        """Note that the trainer has resumed the seat; return True if it was paused."""
+        """Record that the trainer has resumed the seat; return True if it was paused."""
         was_paused, self.paused = self.paused, False
         return was_paused
 
@@ -147,7 +147,7 @@ class Seat:
 
     @property
     def arrived(self) -> bool:
-        """True if the first observation of its episode has arrived."""
+        """True if the first observation of the seat's episode has arrived."""
         return self.instance.state in (State.READY, State.HELD)
 
     @property

@@ -11,8 +11,8 @@
 
 The pool acts and then reports an `Event`; only this table determines the next state. A missing
 entry is a bug in the pool, not in a game, and raises. The design is crash-only: every fault leads
-to DEAD, and recovery always uses a new instance. A game is stopped at two points of its life: while
-it waits for an action (paused), or at its first observation, before an env has taken it (held).
+to DEAD, and recovery always uses a new instance. A game can be stopped while it waits for an action
+(paused), or at its first observation, before an env has taken the episode (held).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from enum import StrEnum
 class State(StrEnum):
     """The state of an instance."""
 
-    __hash__ = str.__hash__  # Enum's own is slow Python code, and each step looks up the table
+    __hash__ = str.__hash__  # Enum's own hash is slow, and each step looks up the table
 
     NEW = "new"
     """It has no resources yet; its start may be delayed."""
@@ -38,19 +38,19 @@ class State(StrEnum):
     READY = "ready"
     """It has a first observation that no env has taken."""
     HOLDING = "holding"
-    """As READY, and its game is being stopped."""
+    """Like READY, but its game is being stopped."""
     HELD = "held"
-    """As READY, and its game is stopped."""
+    """Like READY, but its game is stopped."""
     RELEASING = "releasing"
-    """As READY, and its game is being resumed."""
+    """Like READY, but its game is being resumed."""
     PLAYING = "playing"
     """It belongs to an env, and waits for an action."""
     PAUSING = "pausing"
-    """As PLAYING, and its game is being stopped."""
+    """Like PLAYING, but its game is being stopped."""
     PAUSED = "paused"
-    """As PLAYING, and its game is stopped."""
+    """Like PLAYING, but its game is stopped."""
     RESUMING = "resuming"
-    """As PLAYING, and its game is being resumed."""
+    """Like PLAYING, but its game is being resumed."""
     STEPPING = "stepping"
     """An action was sent; its reply is awaited."""
     OVER = "over"
@@ -90,20 +90,20 @@ class Event(StrEnum):
 
 
 AWAITED = frozenset({State.STEPPING, State.RESETTING})
-"""A reply is awaited: an episode's first observation, or a step's transition."""
+"""The states in which a reply is awaited: an episode's first observation, or a transition."""
 
 RESETTABLE = frozenset({State.IDLE, State.RESETTING, State.READY, State.PLAYING, State.OVER})
-"""A reset may be requested."""
+"""The states in which a reset may be requested."""
 
 STOPPED = frozenset(
     {State.HOLDING, State.HELD, State.RELEASING, State.PAUSING, State.PAUSED, State.RESUMING}
 )
-"""The game is stopped, being stopped, or being resumed."""
+"""The states of a game that is stopped, being stopped, or being resumed."""
 
 AT_REST = frozenset(
     {State.IDLE, State.READY, State.HELD, State.PLAYING, State.PAUSED, State.OVER, State.FAILED}
 )
-"""The state changes only after a request, a message or a fault."""
+"""The states that change only after a request, a message or a fault."""
 
 LIVE = AWAITED | RESETTABLE | STOPPED | {State.NEW, State.STARTING, State.LAUNCHING}
 

@@ -50,7 +50,7 @@ class Listener:
 
 
 def read(instance: Instance) -> list[Any]:
-    """The instance's messages; a `Raised`, as for the user's errors, if one cannot be unpickled."""
+    """The instance's messages; if one cannot be unpickled, a `Raised` that says so."""
     try:
         return instance.channel.receive()
     except ChannelClosedError:
@@ -151,7 +151,7 @@ class Supervisor:
     def _reset(self, seat: Seat) -> None:
         assert seat.episode is not None
         limits = self._config.limits
-        # The worker gives a game that is slow but works up to `SLOW_FACTOR` times each limit.
+        # The worker waits up to `SLOW_FACTOR` times each limit for a game that is slow but works.
         its_limits_s = SLOW_FACTOR * (limits.create_join_s + limits.reset_s)
         deadline = Deadline.after(its_limits_s + limits.worker_grace_s)
         hold = (seat.is_spare or seat.hold) and not self.cannot_hold
@@ -174,7 +174,7 @@ class Supervisor:
             self._replays.settle(seat.name, info)
 
     def forget(self) -> None:
-        """Drop the answers of the old instances, as every instance is about to be replaced."""
+        """Drop the answers of the old instances, because every instance is about to be replaced."""
         self.answers.clear()
 
     # Events.
@@ -213,7 +213,7 @@ class Supervisor:
             self.stats.count_recovery(recovery_s)
         self.cannot_hold = self.cannot_hold or flags & Flag.NOT_HELD != 0
         if held and not (seat.is_spare or seat.hold or seat.paused):
-            self.resume(seat)  # a spare's reset that an env took over before it was ready
+            self.resume(seat)  # an env took over this spare before its reset was done
         self.listener.arrived(seat)
 
     def receive(self, seat: Seat) -> None:
@@ -300,7 +300,7 @@ class Supervisor:
         self._warn_once(seat, message.text)
 
     def _warn_once(self, seat: Seat, text: str) -> None:
-        """Log a warning, unless one with the same text but for digits was logged before."""
+        """Log a warning, unless the same text (apart from its digits) was logged before."""
         kind = text.translate(_WITHOUT_DIGITS)
         if kind not in self._warned:
             self._warned.add(kind)
@@ -346,7 +346,7 @@ class Supervisor:
     def check_deadlines(self) -> None:
         """Fail the instances whose deadline has passed without a reply.
 
-        The fault is the worker's: a worker enforces its games' limits itself, and before this.
+        The worker is at fault, because it enforces its games' limits itself, before this deadline.
         """
         self.fleet.kill_hung_workers()
         grace_s = self._config.limits.worker_grace_s

@@ -58,7 +58,7 @@ class WorkerProcess:
         self._follower.kill()
 
     def wait(self, deadline: Deadline, hurry: threading.Event) -> None:
-        """Wait until the worker exits by itself, the deadline, or `hurry`; do not reap it."""
+        """Wait until the worker exits (it is not reaped), the deadline has passed, or `hurry`."""
         while not self.has_ended() and not deadline.expired():
             if hurry.wait(_POLL_INTERVAL_S):
                 return
@@ -112,7 +112,7 @@ def worker_environment(temp_dir: Path) -> dict[str, str]:
 
 
 class Resident(Protocol):
-    """An instance, as `Worker` needs it."""
+    """The part of an instance that `Worker` uses."""
 
     @property
     def number(self) -> int: ...
@@ -122,7 +122,7 @@ class Resident(Protocol):
 class Death:
     """A worker's death, a fault of all its instances that counts once, for the instance `charged`.
 
-    The cause has the env's name. The stack is the main thread's, empty if no hook was stuck.
+    `cause` includes the env's name. `stack` is that of the main thread; empty if no hook was stuck.
     """
 
     charged: int
@@ -133,8 +133,8 @@ class Death:
 class Worker:
     """One worker process and its instances.
 
-    The waiter watches the reply doorbell, with this object as its tag. It also watches the
-    channels. A channel's tag is its instance, and its `Hosting` after `dismiss`.
+    The waiter watches the reply doorbell and the channels. This object is the doorbell's tag. A
+    channel's tag is its instance and, after `dismiss`, its `Hosting`.
 
     Attributes:
         expected: numbers of the instances that live here or are about to move in.
@@ -214,7 +214,7 @@ class Worker:
         self.used_up = True
 
     def note_death(self, death: Death) -> None:
-        """Note why the worker died or will be killed."""
+        """Record why the worker died or will be killed."""
         self.death = death
 
     def kill(self) -> None:
@@ -227,7 +227,7 @@ class Worker:
         """Order the worker to host an instance; return the channel to it.
 
         This object owns the channel, and from now on the directory for temporary files. The spec is
-        packed, as pickled bytes for a worker process. OSError if the worker has exited or does not
+        packed: for a worker process, as pickled bytes. OSError if the worker has exited or does not
         read, or if the system refuses memory or descriptors.
         """
         ours, theirs = socket_pair()
@@ -299,7 +299,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Hosting:
-    """A worker's resources for one instance; the channel's other end is closed when it has left."""
+    """A worker's resources for one instance, which closes the channel's other end as it leaves."""
 
     worker: Worker
     directory: Path
@@ -326,7 +326,7 @@ class Workers:
         self._worker_of: dict[int, Worker] = {}
 
     def worker_for(self, number: int) -> Worker:
-        """The instance's assigned worker, one with room, or a new one; OSError if it is refused."""
+        """The instance's assigned worker, else one with room, else a new one (or an OSError)."""
         worker = self._worker_of.get(number)
         if worker is not None and not worker.goes_on:
             self.dismiss(number)
@@ -345,7 +345,7 @@ class Workers:
         return worker
 
     def succeed(self, number: int, successor: int, *, gently: bool = False) -> None:
-        """Dismiss an instance. Its successor takes its place, unless it is the worker's last."""
+        """Dismiss an instance; its successor joins its worker if others still live there."""
         worker = self._worker_of.get(number)
         if worker is not None and not worker.alone and worker.goes_on:
             worker.expected.add(successor)
@@ -386,7 +386,7 @@ class Workers:
                 worker.kill()
 
     def wait_for_exit(self, deadline: Deadline, hurry: threading.Event) -> None:
-        """Wait until all workers have exited by themselves, the deadline, or `hurry`."""
+        """Wait until all workers have exited by themselves, the deadline, or `hurry` is set."""
         for worker in self._workers:
             worker.process.wait(deadline, hurry)
 

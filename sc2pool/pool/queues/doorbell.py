@@ -1,4 +1,4 @@
-"""Doorbells: one process wakes another, or several with one system call; and who waits for them.
+"""Doorbells, by which one process wakes another (or several at once), and waiting for doorbells.
 
 A ring carries no data: the message is in the slot, under its sequence number. So a ring may be
 early, late or double, and the reader checks the slot. On Linux a doorbell is an eventfd, watched
@@ -8,14 +8,14 @@ per ring.
     common doorbell ─┬─► epoll of worker 0 ◄── request doorbell 0
                      └─► epoll of worker 1 ◄── request doorbell 1      a worker inherits its epoll
 
-Ringing each worker costs a system call each, and the first worker to wake may take the trainer's
-core while the others still sleep. So several workers share a common doorbell. Rules:
+Ringing the workers one by one costs a system call for each, and the first to wake may take the
+trainer's core while the others still sleep. So several workers share a common doorbell. Rules:
 - A worker watches its epoll edge-triggered and reads nothing, because a read would reset the common
   doorbell for all workers.
-- Common doorbells need eventfd and epoll, so they exist only on Linux. Elsewhere each doorbell is
-  rung.
+- Common doorbells need eventfd and epoll, so they exist only on Linux. Elsewhere each worker's own
+  doorbell is rung.
 - A common doorbell also wakes workers without a request. So it is rung only if more than half of
-  its members have one.
+  its members have a request.
 
 The trainer waits on all doorbells, or on one doorbell and the control descriptors:
 
@@ -47,10 +47,10 @@ USE_EVENTFD = LINUX
 
 
 class Doorbell:
-    """One direction of waking: `ring` on one side, `fileno`/`quiet` on the other.
+    """One direction of waking: `ring` on one side, `listening` and `quiet` on the other.
 
-    It owns both descriptors: `ring` writes `ringing`, which makes `listening` readable. An eventfd
-    is both. One is -1 if this process only rings or only listens.
+    It owns both descriptors: `ring` writes to `ringing`, which makes `listening` readable. An
+    eventfd is both. In a process that only rings or only listens, the other descriptor is -1.
     """
 
     def __init__(self, *, ringing: int = -1, listening: int = -1) -> None:
@@ -72,7 +72,7 @@ class Doorbell:
         return kind(ringing=ringing, listening=listening)
 
     def ring(self) -> None:
-        """Wake the listener. A full buffer is ignored, because earlier rings will wake it."""
+        """Wake the listener. A full buffer is ignored: earlier rings will wake the listener."""
         try:  # noqa: SIM105 - runs in each step, and `suppress` costs as much as the system call
             os.write(self.ringing, _ONE)
         except BlockingIOError:
@@ -90,7 +90,7 @@ class Doorbell:
 
 
 class SocketDoorbell(Doorbell):
-    """A doorbell on a socket pair: Windows accepts its descriptors only in socket calls."""
+    """A doorbell on a socket pair; uses socket calls, because on Windows no others accept it."""
 
     def __init__(self, *, ringing: int = -1, listening: int = -1) -> None:
         super().__init__(ringing=ringing, listening=listening)
@@ -138,9 +138,9 @@ class CommonDoorbells:
 
     @contextmanager
     def joined(self, own: Doorbell) -> Iterator[int]:
-        """A descriptor for a new worker to inherit: it watches `own` and a common doorbell.
+        """A descriptor for a new worker to inherit, which watches `own` and a common doorbell.
 
-        `own` is the worker's request doorbell. Call `leave` with it when the worker is gone.
+        `own` is the worker's request doorbell. Call `leave(own)` when the worker is gone.
         """
         if LINUX and USE_EVENTFD:
             with closing(select.epoll()) as epoll:
@@ -224,7 +224,7 @@ class Waiter(ABC):
         """Unregister a descriptor; no error if it is unknown."""
 
     def _answer(self, ready: list[int]) -> list[Any]:
-        """Quiet the doorbells among these descriptors, and return the tags of all of them."""
+        """Quiet the doorbells among these descriptors, and return the tags of all descriptors."""
         for descriptor in ready:
             if descriptor in self._doorbells:
                 self._doorbells[descriptor].quiet()
@@ -237,8 +237,8 @@ class Waiter(ABC):
     def wait_for(self, doorbell: Doorbell, timeout_s: float) -> bool:  # noqa: ARG002
         """Wait for one doorbell; rings of other doorbells do not end this wait.
 
-        Returns True if only this doorbell rang. False on a timeout or another event: call `wait`.
-        An old ring may be reported again, so check the slot before and after this wait.
+        Returns True if only this doorbell rang. After a timeout or another event, it returns False:
+        then call `wait`. An old ring may be reported again, so check the slot before and after.
         """
         return False
 
@@ -301,7 +301,7 @@ if LINUX:
             return [tags[fd] for fd in ready]
 
         def wait_for(self, doorbell: Doorbell, timeout_s: float) -> bool:
-            ready = self._one[doorbell.listening].poll(timeout_s, 2)  # it watches two descriptors
+            ready = self._one[doorbell.listening].poll(timeout_s, 2)  # two descriptors are watched
             return len(ready) == 1 and ready[0][0] == doorbell.listening
 
         def has_more(self) -> bool:

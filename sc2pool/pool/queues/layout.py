@@ -199,8 +199,8 @@ class SlotLayout:
 
     A place holds an observation and its action mask. The answer to request k is written to place
     k modulo 2. So the previous answer stays intact while the worker writes the next one, even if
-    the worker is killed then. `observation` and `mask` describe place 0, and `place_bytes` is the
-    distance to place 1. The rewards are float64. With one row, the header has its reward instead.
+    the worker is killed meanwhile. `observation` and `mask` describe place 0, and `place_bytes` is
+    the distance to place 1. The rewards are float64. With one row, its reward is in the header.
     """
 
     action: SpaceLayout

@@ -35,7 +35,7 @@ def create() -> int:
 
 
 def write(descriptor: int, content: bytes) -> None:
-    """Fill an empty memory; it gets the size of the content."""
+    """Fill an empty memory, which gets the size of the content."""
     with open(descriptor, "wb", closefd=False) as memory:
         memory.write(content)
 

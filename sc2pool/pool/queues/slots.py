@@ -10,17 +10,17 @@
 Rules of a slot, in each direction:
 - There is one writer. It writes the sequence number last, so an incomplete message is never read.
 - The last answer's observation stays unchanged until the next answer is complete.
-- Each instance has its own range of numbers, so no message of an earlier instance is accepted.
+- Each instance has its own range of sequence numbers, so no message of an earlier instance is
+  accepted.
 - An info that is not empty, or a value without fixed layout, does not fit a slot. It is sent *out
-  of band*, on the instance's channel: the doorbell first, then the bytes.
-- If an env has several rows in a batch, all of them are in its instance's one slot, and share one
-  number.
+  of band*, on the instance's channel: the doorbell rings first, then the bytes follow.
+- If an env has several rows, they are all in its instance's one slot and share a sequence number.
 
 The trainer maps each field of all slots as one array. So one comparison finds the instances that
 have replied, and one copy takes a batch. Rules of the memory:
 - It is sized once, when the players' spaces are known. Each slot begins on a page of its own.
-- A slot belongs to one instance at a time, and is cleared for the next one. Before that the
-  predecessor must have ended, and its last content is copied (`TrainerEnd.close`).
+- A slot belongs to one instance at a time, and is cleared for the next one. Before it is cleared,
+  the predecessor must have ended, and the slot's content is copied (`TrainerEnd.close`).
 - The trainer keeps the number of the newest request in its own memory, where no worker can change
   it.
 """
@@ -76,14 +76,14 @@ class Flag:
     """The worker could not stop the game."""
 
     CAUSE_SHIFT = 8
-    """From this bit on: an index in `RECYCLE_CAUSES`, why the game should be replaced."""
+    """The bits from this one on are an index in `RECYCLE_CAUSES`: why to replace the game."""
 
     TELLING = TERMINATED | TRUNCATED | OUT_OF_BAND | TICK
     """A reply without these flags is plain: it has only an observation and a reward."""
 
 
 RESET_KINDS = ("reset", "restart", "create")
-"""How an episode began: by an env's own reset, or by the game's request restart or create."""
+"""How an episode began: by an env's own reset, or by the request restart_game or create_game."""
 
 
 class Place(NamedTuple):
@@ -105,7 +105,7 @@ class Slot:
         self._places = _place(layout, buffer), _place(layout, buffer[layout.place_bytes :])
         self.rewards = None if layout.rewards is None else layout.rewards.view(buffer)
         self.action = _reader(layout, self.actions)
-        """Reads a copy of the action; for several rows, a list with one action each."""
+        """Reads a copy of the action; for several rows, a list with one action for each row."""
 
     def copied(self) -> Slot:
         """A copy of this slot in private memory."""
@@ -149,7 +149,7 @@ def _reader_of_row(layout: SpaceLayout, views: list[Array]) -> Callable[[], Any]
 
 
 class Slots:
-    """The trainer's view of all slots, one for each instance that may live at one time.
+    """The trainer's view of all slots, one for each instance that may live at the same time.
 
     Workers inherit the memory's `descriptor`. `slot_bytes`, the distance between two slots, is 0
     until `fit`. `sequences`, uint64 (n_slots,), has the number of each slot's newest request.
@@ -211,7 +211,7 @@ class Slots:
         return memory.map_memory(self.descriptor, size_bytes)
 
     def clear(self, slot: int, layout: SlotLayout) -> memoryview:
-        """Clear a slot for a new instance; return its memory. ConfigError if its layout differs.
+        """Clear a slot for a new instance; return the slot's memory. ConfigError for a new layout.
 
         All bytes are zero except the sequence numbers. These begin in a range that no earlier owner
         has used, because an earlier owner may still read the slot while it closes its env.
@@ -235,7 +235,7 @@ class Slots:
         self.batch = SlotBatch(self._columns, slots)
 
     def close(self) -> None:
-        """Release the memory; it is freed when no slot is in use. May be called again."""
+        """Release the memory, which is freed when no slot is in use. May be called again."""
         if self.descriptor < 0:
             return
         descriptor, self.descriptor = self.descriptor, -1
@@ -266,7 +266,7 @@ class Columns:
 
 
 class SlotBatch:
-    """Some slots, in any order, as one batch; the fast case is 0, 1, 2, …."""
+    """Some slots, in any order, as one batch; the order 0, 1, 2, … is the fast case."""
 
     def __init__(self, columns: Columns, slots: list[int]) -> None:
         self._in_order = slots == list(range(len(slots)))
@@ -281,7 +281,7 @@ class SlotBatch:
     def _newest(self, slots: list[int], requests: int) -> list[tuple[Array, Any]]:
         """How to copy the newest observations: an array and an index for each leaf.
 
-        The index is None if the whole array is copied, for slots in order that use the same place.
+        The index is None if the whole array is copied, as for slots in order that use one place.
         """
         places = (self._columns.sequences[self._at] + requests) % 2
         leaves = self._columns.observations
@@ -290,7 +290,7 @@ class SlotBatch:
         return [(leaf, (np.array(slots), places)) for leaf in leaves]
 
     def send(self, actions: Array) -> None:
-        """Write actions, (k, …) or (k, rows, …), of a space of one array; ring no doorbell."""
+        """Write actions, an array (k, …) or (k, rows, …), into the slots; ring no doorbell."""
         at, columns = self._at, self._columns
         columns.actions[0][at] = actions
         self._requests_sent += 1

@@ -2,11 +2,11 @@
 
 A trainer's end rings its worker's doorbell, and owns a slot of the pool's shared memory until it is
 closed. Rules:
-- It never waits. One word in the slot shows if a reply has arrived.
+- A trainer's end never waits. One word in the slot shows if a reply has arrived.
 - The last observation of an instance that has died is still needed. So closing the end copies the
   slot, which the next instance then uses.
 - If the instance died before it answered, its newest request is void. Reads then return the answer
-  to the request before.
+  to the previous request.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class TrainerEnd:
 
     @property
     def offset_bytes(self) -> int:
-        """The offset of its slot in the memory."""
+        """The offset of the slot in the shared memory."""
         return self.index * self._slots.slot_bytes
 
     @property
     def sequence(self) -> int:
-        """Number of the newest request."""
+        """The number of the newest request."""
         return int(self._sequences[0])
 
     def attach(self, layout: SlotLayout) -> None:
@@ -79,7 +79,7 @@ class TrainerEnd:
     # Requests.
 
     def begin_episode(self) -> int:
-        """Number the request for an episode; the caller sends it on the channel."""
+        """Count a request for an episode; return its number, for the message on the channel."""
         sequence = self._episode_began = self.next_sequence()
         self._episodes += 1
         return sequence
@@ -87,7 +87,7 @@ class TrainerEnd:
     def try_send(self, action: Any) -> bool:
         """Send an action through the slot; return False if its shape or dtype does not fit.
 
-        With several rows, the action is a sequence with one action each.
+        If the env has several rows, `action` is a sequence with one action for each row.
         """
         slot, layout = self._slot, self._slot.layout
         if not layout.action.fixed:
@@ -108,7 +108,7 @@ class TrainerEnd:
         return fits
 
     def next_sequence(self) -> int:
-        """Number the request for a step; the caller sends it on the channel."""
+        """Count a request, and return its number."""
         self._sequences[0] += np.uint64(1)
         return self.sequence
 
@@ -130,7 +130,7 @@ class TrainerEnd:
         return flags
 
     def deliver(self, message: OutOfBand) -> None:
-        """Take a reply's part from the channel; unpickling it may raise an error of the user."""
+        """Take the part of a reply that came on the channel; unpickling may raise user errors."""
         self._unpickled = pickle.loads(message.payload)
         self._out_of_band = message
 
@@ -149,7 +149,7 @@ class TrainerEnd:
 
     @property
     def rows(self) -> int:
-        """How many rows its env has in a batch."""
+        """The number of the env's rows in a batch."""
         return self._slot.layout.rows
 
     def rewards(self) -> list[float]:
@@ -174,7 +174,7 @@ class TrainerEnd:
 
     @property
     def _answered(self) -> int:
-        """Number of the newest request that has an answer."""
+        """The number of the newest request that has an answer."""
         return self.sequence - (self._is_void or self.reply() is None)
 
     def observations(self) -> list[Any]:
@@ -185,7 +185,7 @@ class TrainerEnd:
         return [self._slot.observation(self._answered, row) for row in range(self.rows)]
 
     def copy_rows(self, batch: list[Array], place: int) -> None:
-        """Copy the newest observations into index `place` of leaves (k, …), or (k, rows, …)."""
+        """Copy the newest observations to index `place` of each array (k, …) or (k, rows, …)."""
         newest = self._slot.place(self._answered).observation
         for leaf, view in zip(batch, newest, strict=True):
             leaf[place] = view

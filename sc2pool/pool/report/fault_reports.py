@@ -37,16 +37,16 @@ log = logging.getLogger("sc2pool")
 KEPT = 50
 """How many reports a folder keeps."""
 _DEPTH = 8
-"""How many levels of nested containers are written; a container may contain itself."""
+"""How many levels of nested containers are written, because a container may contain itself."""
 _ELEMENTS = 1000
 """Larger arrays are abbreviated."""
 
 
 @dataclass(frozen=True)
 class FaultedInstance:
-    """An instance that failed, with its `state` then. Its `last_actions` are oldest first.
+    """An instance that failed, with its `state` at that time; `last_actions` are oldest first.
 
-    The episode is the one that it played or prepared. `reset_kind` is empty before it began.
+    `episode` is the one that it played or prepared. `reset_kind` is empty before the episode began.
     """
 
     seat: str
@@ -80,7 +80,7 @@ def write(
         about = {"fault": vars(fault), **vars(instance)}
         (path / "fault.json").write_text(json.dumps(_as_json(about), indent=2) + "\n")
     except Exception as error:  # a `repr` of the user's values may raise anything
-        # Log text, not the error: a handler may keep it, and its frames refer to the instance.
+        # Log only text: a handler may keep an error, whose frames refer to the instance.
         log.warning("no fault report in %s: %s", directory, str(error))
         if path is not None:
             with suppress(OSError):  # not `rmtree`, which needs descriptors

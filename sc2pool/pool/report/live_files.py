@@ -3,7 +3,7 @@
     sc2pool-run-…/
         requested       touched by a reader to request the other files
         pool.json       `PoolStats`, by the trainer's watchdog thread at every sample
-        curve.json      the run so far as curves, see `history`, by the same thread
+        curve.json      the run so far as curves, see `History`, by the same thread
         12/view.json    the newest observation of instance 12, by its worker, a few times a second
         12/map.json     the map of instance 12, each time it changes
 
@@ -35,7 +35,7 @@ FRESH_FOR_S = 3.0
 
 
 def prepare(run: Path) -> None:
-    """Create the request marker; on a full disk live files stay off."""
+    """Create the file `requested`; without it (a full disk) no live files are written."""
     with suppress(OSError):
         request_file = run / _REQUEST_FILE
         request_file.touch(0o600)

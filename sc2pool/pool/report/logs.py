@@ -1,10 +1,10 @@
-"""The pool's log, whose records name the env, the instance and the phase as attributes too.
+"""The pool's log, whose records have the env, the instance and the phase as attributes.
 
     logging.getLogger("sc2pool")            the logger; nothing is configured here
     record.env, .instance, .phase           "env 3", 12, "stepping"
 
 A handler can filter or index by these attributes: `"%(env)s %(instance)d %(phase)s %(message)s"`.
-The message has the env and the instance too. Rule: nothing is logged on the step path, and a
+The message, too, names the env and the instance. Rule: nothing is logged on the step path, and a
 message is formatted only if a handler takes it.
 """
 

@@ -9,18 +9,18 @@ the port, and the address never shows another pool.
 there. The metadata of a field of `PoolStats` or `InstanceStats` makes it a metric. The figures are
 read for each request, in the server's thread. `snapshot` explains why this costs the step path
 nothing. Rules: the server is off unless a port is given, and prometheus_client is imported only
-then. It listens on the loopback address unless another is given. There it answers only to that
-address's names. Each pool has its own registry, so two pools do not mix, and no other metrics of
-the user's process are shown.
+then. It listens on the loopback address unless another is given. On the loopback address it answers
+only requests that name this address. Each pool has its own registry, so two pools do not mix, and
+no other metrics of the user's process are shown.
 
 `LoopbackServer` is an HTTP server for users of this machine, for `sc2pool watch` and for metrics.
 Rules:
 - A server answers only requests whose Host header names the loopback address. Otherwise a foreign
   web page could let its own name resolve to 127.0.0.1 (DNS rebinding) and read the answers. The
-  port may be any, because a tunnel may use another.
-- The number of connections is limited, and idle ones are closed. Any user of the machine can
-  connect, and each connection costs the server's process, maybe the trainer, a thread and a
-  descriptor.
+  header may name any port, because a tunnel may use another.
+- The number of connections is limited, and idle ones are closed, because any user of the machine
+  can connect. Each connection costs a thread and a descriptor of the server's process, which may
+  be the trainer.
 
 A pool imports this module only if it opens a page, because `http.server` is slow to import.
 """
@@ -156,7 +156,7 @@ class Collector:
 def _families(
     kind: type, labels: Sequence[str], rows: Sequence[tuple[list[str], Any]]
 ) -> Iterator[MetricFamily]:
-    """The metrics of a dataclass, one for each field with such metadata.
+    """The metrics of a dataclass, one for each field that has a `Metric` in its metadata.
 
     Each row has the values of these labels, and an object of the dataclass.
     """
@@ -199,7 +199,7 @@ def _name(field: str) -> str:
 class MetricsServer:
     """The HTTP endpoint of one pool's metrics, which calls `stats` in its threads.
 
-    ConfigError if prometheus_client is not installed, or if it cannot listen on the port.
+    ConfigError if prometheus_client is not installed, or if the server cannot listen on the port.
     """
 
     def __init__(
@@ -244,8 +244,8 @@ class MetricsServer:
         if sys.is_finalizing():  # the server's thread has ended
             self._server.server_close()
             return
-        # In a thread of its own: the garbage collector may close a pool in the serving thread,
-        # which cannot wait for its own end.
+        # Ended in another thread, because the garbage collector may close a pool in the serving
+        # thread, which cannot wait for its own end.
         try:
             ending = start_thread(self._end, "sc2pool-metrics-end")
         except OSError:

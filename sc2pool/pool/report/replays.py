@@ -44,7 +44,7 @@ class ReplayFolder:
         self._kept: dict[str, deque[Path]] = defaultdict(deque)
 
     def settle(self, seat: str, info: dict[str, Any]) -> None:
-        """Write the replay in an episode's last info to a file, and replace it by the path.
+        """Move the replay from an episode's last info to a file; leave the file's path there.
 
         A replay that is not kept is only removed. An info without a replay is unchanged.
         """
@@ -68,7 +68,7 @@ class ReplayFolder:
     def keep_faulty(self, seat: str, episode: int | None, data: bytes) -> None:
         """Keep the replay of an episode in which the user's code failed.
 
-        The replay is empty if the game could not send it. The episode is None outside an episode.
+        `data` is empty if the game could not send the replay, `episode` is None if none had begun.
         """
         if self._policy.faulty and data:
             number = "none" if episode is None else episode

@@ -1,10 +1,10 @@
 """The statistics of a pool at one moment, and those of several pools as if they were one.
 
     take        ─► PoolStats: `Pool.stats`, Prometheus
-    after_sample  ─► rates, `history`, and the run's live files while they are requested
+    after_sample  ─► rates, `History`, and the run's live files while they are requested
     merge_stats, merge_curves ─► the statistics and the curves of several pools
 
-Snapshots are read in any thread; the watchdog's thread adds rates. The step path needs no lock,
+Snapshots are read in any thread; the watchdog's thread computes rates. The step path needs no lock,
 because the trainer's thread is the only writer. The step path writes single values (a state, two
 counters, an instance's sequence number), and each is read atomically. Collections (`Counters`) have
 a lock that no plain step takes. So two figures of one snapshot may be read at different moments,
@@ -15,9 +15,9 @@ the pools. Times of events are converted to this process's clock. Percentiles of
 approximate: they are the pools' percentiles, weighted by the pools' counts. `count` and `max` are
 exact.
 
-Curves have the time axis of the oldest pool. A pool's value at a time is its newest sample until
-then. Steps and steps per second are summed. All other figures are averaged; those that a model
-logs are the same in all its pools.
+Curves have the time axis of the oldest pool. A pool's value at a time is that of its newest sample
+at or before that time. Steps and steps per second are summed. All other figures are averaged; those
+that a model logs are the same in all pools of the model.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Snapshots:
         self._run = run
         self._rates = Rates(RATE_WINDOW_S)
         self._per_s: Mapping[str, float | None] = {}
-        """The newest rates; the dict is replaced, never changed, as other threads read it."""
+        """The newest rates; the dict is replaced, never changed, because other threads read it."""
         self._history = History()
         self._written: int | None = None
         """`History.changes` when `curve.json` was written; None if no file is requested."""
@@ -97,7 +97,7 @@ class Snapshots:
         )
 
     def after_sample(self, instances: Sequence[InstanceStats]) -> None:
-        """Compute rates, note the history, write requested files; in the watchdog's thread."""
+        """In the watchdog's thread: compute rates, add to the history, write requested files."""
         counters = self._counters
         counted: dict[str, float] = {_POOL: counters.env_steps}
         for row in instances:

@@ -1,4 +1,4 @@
-"""Finds hooks of the user that do not return: the worker notes them, the trainer reads the note.
+"""Finds hooks (the user's methods) that do not return: a worker notes them for the trainer.
 
     HookWatch (worker, a thread) ─► `hook.json` in the instance's folder ─► `read`, after a deadline
 
@@ -33,8 +33,8 @@ _PACKAGE: Final = str(Path(__file__).resolve().parents[2])
 class StuckHook:
     """A hook that does not return, first seen at the monotonic time `since_s`.
 
-    `name` is like "act() of Spin", and `place` is its file and current line. `stack` is the stack
-    of the worker's main thread.
+    `name` is like "act() of Spin", and `place` is the hook's file and current line. `stack` is the
+    stack of the worker's main thread.
     """
 
     name: str
@@ -56,7 +56,7 @@ def read(directory: Path) -> StuckHook | None:
 
 
 class HookWatch:
-    """Notes hooks of this worker that do not return.
+    """Records hooks of this worker that do not return.
 
     `directory_of` returns the folder of the instance that a frame belongs to, or None.
     """

@@ -1,7 +1,7 @@
 """An instance in its worker: one player behind one queue pair, which serves the trainer's requests.
 
-It watches its channel and the exit of its game. Rules: it reports its first fault and is over;
-nothing is repaired here. After `end` has returned it never writes into its slot.
+A hosted instance watches its channel and the exit of its game. Rules: it reports its first fault
+and is over; nothing is repaired here. After `end` has returned it never writes into its slot.
 
 The instances of a worker share one event loop, so a hook sees the tasks of all instances in
 `asyncio.all_tasks()`. A hook that cancels all these tasks ends only its own episode, which is an
@@ -69,8 +69,8 @@ _TORCH = (
 class HostedInstance:
     """Serves the trainer until `Close`, the channel's end, or a fault. Then it calls `is_over`.
 
-    `is_over` gets False after a fault, else True. `raised` gets an error of the user's code,
-    instead of a message to the trainer. The player is None until `Start`.
+    `is_over` gets False after a fault, else True. `raised`, if given, gets an error of the user's
+    code in place of the trainer, which gets no message. The player is None until `Start`.
     """
 
     def __init__(
@@ -300,7 +300,7 @@ class HostedInstance:
     def _words_for(self, error: BaseException, replay: bytes) -> messages.Faulted | messages.Raised:
         try:
             return self._last_words(error, replay)
-        except Exception as broken:  # the user's own kind of `GameFault` or `OSError` may raise it
+        except Exception as broken:  # the user's subclass of `GameFault` or `OSError` may raise
             why = f"it raises {type(of_the_user(broken)).__name__} when it is reported"
             return self._last_words(substitute_for(error, why), replay)
 
@@ -367,7 +367,7 @@ def directory_of(frame: FrameType) -> Path | None:
 class OwnTask(asyncio.Task[None]):
     """A task that only tasks of its own instance and of the worker can cancel.
 
-    The number of its instance is None for a task of the worker.
+    `instance` is the number of its instance, None for a task of the worker.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ The worker also writes the newest observation of each game into its live files, 
     thread: are they requested? (a `stat`, once a second) ─► event loop: write, four times a second
 
 This needs a thread: during steps the event loop may never run a timer, while a call from another
-thread always wakes it. Rules: without a request the step path does no work for this. Only the
+thread always wakes it. Rules: without a request the step path does no work for live files. Only the
 loop's thread reads the game's messages. If an observation cannot be written, that is not a fault.
 """
 
@@ -50,7 +50,7 @@ from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.waiting import WorkerLoop
 
 _OWN_TASKS = 3
-"""The worker's own tasks: `Worker.serve`, its waiter, an episode. With more, tasks take turns."""
+"""How many tasks the worker has: `serve`, its waiter, an episode. If more run, they take turns."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class WorkerProcess:
         return [(one.directory, one.player) for one in hosted if one.player is not None]
 
     def report(self, error: BaseException) -> None:
-        """Send the error that ends this worker for every instance, as its origin is unknown."""
+        """For every instance, send the error that ends this worker: its origin is unknown."""
         for hosted in self._hosted.values():
             hosted.report(error)
 
@@ -124,7 +124,7 @@ class WorkerProcess:
             self._loop.own_tasks = _OWN_TASKS
 
     def _on_control(self) -> None:
-        # Receive one order at a time: until it is done, the next one's descriptors may not fit.
+        # Receive one order at a time: until it is done, the next may bring too many descriptors.
         self._loop.remove_reader(self._control.fileno())
         for order, descriptors in self._control.receive() or ():  # None: the trainer has gone
             self._order(order, descriptors)
@@ -151,7 +151,7 @@ class WorkerProcess:
 
     @staticmethod
     def _refuse(channel: int) -> None:
-        """Report that an instance's descriptors did not fit, so that another worker hosts it."""
+        """Report that no room was left for an instance's descriptors: another worker hosts it."""
         if channel < 0:
             os._exit(1)
         detail = "the worker has no descriptors left"
@@ -192,7 +192,7 @@ _WRITE_EVERY_S = 0.25
 
 
 class LiveView:
-    """Writes a worker's live files; `players` returns each with the folder of its instance."""
+    """Writes a worker's live files; `players` returns each player with its instance's folder."""
 
     def __init__(self, run: Path, players: Callable[[], Sequence[tuple[Path, Player]]]) -> None:
         self._run = run

@@ -6,7 +6,7 @@ worker's thread (`sc2pool.waiting`).
 
 At the end of a pair, players get actions and put transitions. Rules:
 - An observation is checked before it is published. An error names the wrong part by its path, with
-  the given and the expected value. With several rows it begins with the name of the row.
+  the given and the expected value. If there are several rows, the error first names the row.
 - Each transition answers one request; without a request `put` raises. All rows answer together.
 - The compiled step path writes plain transitions. All others are written or refused here.
 """
@@ -43,7 +43,7 @@ class Waiting(Protocol):
 class Ringing:
     """Wakes the trainer: immediately, or with one ring for all replies of a turn if `in_turns`.
 
-    That delayed ring `is_due` until it is made; `later` is called when it becomes due.
+    `is_due` is True until the delayed ring is made; `later` is called when that ring becomes due.
     """
 
     def __init__(self, reply: Doorbell, later: Callable[[], None]) -> None:
@@ -98,7 +98,7 @@ class Doorbells:
     def wait(self, end: Waiting) -> Turn | None:
         """Wait for a ring or `wake`; return a turn to await, or None if the wait is over.
 
-        Check for a request before this and again after it.
+        Check for a request before this call and again after it.
         """
         if self._block is None:
             self._block = BlockingWait(self._request.listening)
@@ -184,8 +184,8 @@ def write_observation(
 def check_observation(space: spaces.Space[Any], observation: Any, path: Path = ()) -> None:
     """Check an observation that will be pickled, or its part at `path`.
 
-    Raises as a strict `write_observation` would. Parts without a fixed layout must be elements of
-    their spaces.
+    Raises what a strict `write_observation` would raise. A part without a fixed layout must be an
+    element of its space.
     """
     if isinstance(space, spaces.Dict | spaces.Tuple):
         parts = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
@@ -305,7 +305,7 @@ class WorkerEnd(QueuePair):
         self._action_out_of_band: tuple[int, Any] | None = None
 
     def begin(self, sequence: int, *, hold: bool = False) -> None:
-        """Begin a reset, which the next `put` answers; with `hold`, stop the game before that."""
+        """Begin a reset, which the next `put` answers; with `hold`, `put` first stops the game."""
         self._sequence = sequence
         self._to_be_held = hold
         self._phase = Phase.RESETTING
@@ -328,7 +328,7 @@ class WorkerEnd(QueuePair):
     def is_requested(self) -> bool:
         """True if the next request is in the slot.
 
-        The slot may be a successor's already; its requests have other numbers (`Slots.clear`).
+        The slot may already be a successor's, whose requests have other numbers (`Slots.clear`).
         """
         return self._words[Word.REQUEST] == self._sequence + 1
 
@@ -350,7 +350,7 @@ class WorkerEnd(QueuePair):
             blocked = self._doorbells.blocked_in
             if requests is None or blocked is None or blocked.tasks > blocked.own_tasks:
                 request = self._words[Word.REQUEST]
-            else:  # a fast `Doorbells.wait`; if another event ends it, the loop calls the real one
+            else:  # a fast `Doorbells.wait`; if another event ends it, the real one is called below
                 request = requests.wait(
                     self._sequence, self._doorbells.epoll, self._doorbells.listening
                 )
@@ -371,7 +371,7 @@ class WorkerEnd(QueuePair):
         return actions if self._slot.layout.rows > 1 else [actions]
 
     def _is_plain(self, leaf: Leaf, observation: Any) -> bool:
-        """True if it can be copied unchanged; otherwise `write_observation` casts or raises."""
+        """True if it can be copied unchanged; else `write_observation` casts it or raises."""
         return (
             type(observation) is np.ndarray
             and observation.dtype == leaf.dtype
