@@ -1,13 +1,13 @@
 """The sides of a game that python-sc2's bots play: an `RLBotAI` with a learner, or any other bot.
 
-All are driven as `run_game` drives a bot. An `RLBotAI` without a second side uses the learner's
-queue pair itself. In a match it requests its action in the middle of its turn, when the other
-side's transition may not be known yet. So its turn is a separate asyncio task, which waits there:
+All bots are driven as `run_game` drives them. An `RLBotAI` without a second side uses the learner's
+queue pair itself. In a match the bot requests its action in the middle of its turn, when the other
+side's transition may not be known yet. So its turn is an asyncio task, which waits for the action:
 
     on_step ─ put ─ get_action ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄ act ─► orders
                       └► transition ─► both rows ─► action ┘
 
-Rule: at most one turn runs at a time; the others wait for an action.
+Rule: at most one turn runs at a time; the other turns wait for an action.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class RLBotSide(TaskSide):
         self.newest = self._put_by("on_end")
 
     async def end(self, last: Transition | None) -> None:  # noqa: ARG002
-        await self.stop()  # the task still waits if the other side has ended the episode
+        await self.stop()  # the turn still waits if the other side has ended the episode
         self.task._end_episode()
         await self._driven.cut()
 

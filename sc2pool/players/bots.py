@@ -5,11 +5,11 @@
     start ─► turn ─► see ─► turn ─► see … ─► end, or cut
              orders  the observation after the step
 
-It follows `sc2.main._play_game_ai`, in the same order; the player steps the game. It differs from
-python-sc2's own loop in four ways:
+It does what `sc2.main._play_game_ai` does, in the same order; but the player steps the game. It
+differs from python-sc2's own loop in four ways:
 - Actions, step and observation are sent as one burst, in place of four round trips.
 - For an `RLBotAI` the map's description, whose pathing grid shows the places of structures, is
-  fetched again only if the bot sees other structures than before: that takes a round trip.
+  fetched again only if the bot sees other structures than before, because it takes a round trip.
 - `UnitSorter` sorts the units of an observation into the bot's groups, because that is faster.
 - The bot sees the episode's final state.
 
@@ -25,8 +25,8 @@ error.
     kind of a unit ─► python-sc2 sorts one such unit ─► its groups     once
     each unit ─► its kind ─► the groups                                every step
 
-`BotAI._prepare_units` decides for each unit in each step, although all units of a kind belong to
-the same groups. In a `UnitSorter`, python-sc2 decides once for each kind: it sorts a single unit
+`BotAI._prepare_units` chooses each unit's groups in each step, although all units of a kind belong
+to the same groups. In a `UnitSorter`, python-sc2 chooses once for each kind: it sorts a single unit
 for a bot that does nothing. Rules: the groups are python-sc2's own, and its rules are not repeated
 here. If the groups may depend on more than the kind, python-sc2 sorts by itself. Such cases are
 blips, effects, distances, a bot that overrides the sorting, and a release that reads further fields
@@ -91,7 +91,7 @@ def no_transition(bot: RLBotAI, hook: str) -> UserCodeError:
 
 
 def unreadable(what: str, error: Exception) -> GameFault:
-    """The fault of a game whose message python-sc2 cannot read: it lacks a field, for example."""
+    """The fault of a game whose message python-sc2 cannot read, such as one that lacks a field."""
     detail = f"python-sc2 cannot read {what}: {type(error).__name__}: {error}"
     return GameFault(FaultKind.BAD_REPLY, detail)
 
@@ -108,7 +108,7 @@ def prepare_step(
     """
     method, grid = bot.distance_calculation_method, bot.game_info.pathing_grid
     if method in _LAZY_METHODS:
-        bot.distance_calculation_method = 0  # set only while the units are prepared
+        bot.distance_calculation_method = 0  # set back after the units are prepared
     sorts = sorter.can_sort_for(bot)
     if sorts:
         vars(bot)["_prepare_units"] = partial(sorter.sort, bot, state)  # python-sc2 calls it
@@ -156,7 +156,7 @@ class SharedData:
 
 
 class DrivenBot:
-    """Drives a bot through an episode, which has begun; `fresh_map` fetches the map each turn."""
+    """Drives a bot through an episode that has begun; with `fresh_map`, fetches each step's map."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class DrivenBot:
     async def start(self, first: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
         """Show the bot the map and the first observation."""
         bot = self._bot
-        bot._initialize_variables()  # a bot may define `__init__` without calling its base's
+        bot._initialize_variables()  # a bot's `__init__` may not call that of its base class
         self._data = await self._shared.of(self._game)
         self._game_info = game_info
         with self._showing("the map's description"):
@@ -191,7 +191,7 @@ class DrivenBot:
             bot._prepare_first_step()
         await bot.on_start()
         with self._showing("the first observation", first):
-            # Like python-sc2, prepare it twice, so that the first units raise no events.
+            # Prepare it twice, as python-sc2 does, so that the first units raise no events.
             prepare_step(bot, GameState(first.response), self._shared.sorter, game_info)
         self._obstacles = obstacles_of(bot)
 
@@ -215,9 +215,9 @@ class DrivenBot:
     ) -> Iterator[None]:
         """Decide who is to blame if python-sc2 fails to read the message `what` in this block.
 
-        GameFault if python-sc2 cannot read it even for a bot that does nothing. Otherwise only the
-        user's bot has raised the exception, and a note says so. `observed` is the message if it
-        is an observation, `game_info` the map's description if it differs from the first one.
+        GameFault if python-sc2 cannot read the message even for a bot that does nothing. Otherwise
+        the user's bot is to blame, and a note in the exception says so. `observed` is the message
+        if it is an observation, `game_info` the map's description if it is not the first one.
         """
         try:
             yield
@@ -264,7 +264,7 @@ class DrivenBot:
                     self._bot.game_info.pathing_grid = grid
 
     async def end(self, result: int | None) -> None:
-        """Tell the bot that the game is over, with a `Result`; None if it is unknown."""
+        """Tell the bot that the game is over; `result` is a `Result`, or None if it is unknown."""
         self._has_ended = True
         await self._bot.on_end(Result(result or Result.Undecided.value))
 
@@ -274,12 +274,12 @@ class DrivenBot:
             await self.end(self._game.result or sc_pb.Tie)
 
 
-# python-sc2 logs each order that the player cannot afford, for each of a pool's n games.
+# Disabled, because python-sc2 logs each order that the player cannot afford, in every game.
 logger.disable("sc2")
 
 
 class GameClient(Client):
-    """The client of a bot; `has_left` once the bot surrendered by `leave`, as under `run_game`."""
+    """A bot's client; `has_left` is True once the bot surrendered by `leave`, as in `run_game`."""
 
     def __init__(self, game: Game) -> None:
         super().__init__(game)  # type: ignore[arg-type]  # only `_execute` would use it
@@ -301,7 +301,7 @@ class GameClient(Client):
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """Keep the orders that are given in the block for the step's burst."""
+        """Keep the orders given in the block; they are sent in the burst of the next step."""
         self._collects = True
         try:
             yield
@@ -336,7 +336,7 @@ class GameClient(Client):
 _SORT: Final = BotAI._prepare_units
 _NAMES: Final = frozenset(
     "is_blip unit_type display_type alliance tag "
-    "type_id is_structure "  # of the type
+    "type_id is_structure "  # read from the unit's type
     "vespene_contents mineral_ids geyser_ids race_townhalls "
     "state observation_raw effects race base_build "
     "distance_calculation_method _pdist _cdist "
@@ -356,10 +356,10 @@ class Place:
     """The groups to which the units of a kind belong.
 
     Attributes:
-        groups: the names of the bot's `Units` that contain them.
-        tags: the names of the bot's sets that contain their tags.
+        groups: the names of the bot's `Units` that contain such units.
+        tags: the names of the bot's sets that contain the tags of such units.
         type_data: the data of the unit's type, if python-sc2 looks them up.
-        with_gas: the place of units with gas, if it differs.
+        with_gas: the place of those units of this kind that hold gas, if it differs.
     """
 
     groups: tuple[str, ...] = ()
@@ -374,8 +374,8 @@ class UnitSorter:
     def __init__(self, data: GameData) -> None:
         self._data = data
         self._places: dict[Race, dict[Kind, Place]] = defaultdict(dict)
-        """For each race of a bot, the place of each kind. python-sc2 must sort kinds without
-        groups."""
+        """For each race of a bot, the place of each kind. A kind without groups must be sorted by
+        python-sc2."""
         empty = self._sorted(Race.Terran)
         self._groups = tuple(name for name, value in empty.items() if type(value) is Units)
         self._sets = tuple(name for name, value in empty.items() if type(value) is set)
@@ -404,7 +404,7 @@ class UnitSorter:
             for name in (*place.groups, *place.tags):
                 members[name].add(place)
         units = list(map(Unit, messages, repeat(bot), count(), repeat(bot.base_build)))
-        # python-sc2 would read each unit's tag in the next step, and some units' type data now.
+        # Set here, because python-sc2 would read the tags in the next step, and some type data now.
         for unit, message, place in zip(units, messages, places, strict=True):
             unit.tag = message.tag
             if place.type_data is not None:

@@ -15,7 +15,7 @@ class TaskPlayerSpec:
     task: TaskSpec
 
     def player(self) -> Player:
-        # Imported here: only the worker needs a player.
+        # Imported here, because only the worker needs a player.
         from sc2pool.players.sc2_player import SC2Player  # noqa: PLC0415
 
         return SC2Player(self.task)

@@ -1,8 +1,8 @@
 """The gym player: any `gymnasium.Env` behind a queue pair.
 
 Rules: the env belongs to its worker and is reset in place. Its actions are not checked, and its
-observations are cast to the space. A keyword is passed to `reset` only if it has a value, unless
-the episode requests both.
+observations are cast to the space. `seed` and `options` are passed to `reset` only if they have a
+value, unless the episode requests both.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class GymSpec:
     """The index of the function in `env_fns`."""
 
     def player(self) -> Player:
-        """The env's player; ConfigError if `env_fn` returns no env, or it lacks a space."""
+        """The env's player; ConfigError if `env_fn` returns no env, or one that lacks a space."""
         env = self.env_fn()
-        # A class has the attributes, too, if its body defines the spaces.
+        # A class is refused, too: it has the attributes if its body defines the spaces.
         if isinstance(env, type) or not hasattr(env, "observation_space"):
             raise ConfigError(
                 f"env_fns[{self.index}] returned {env!r:.80}, expected a gymnasium.Env"
@@ -66,7 +66,7 @@ class GymPlayer(Player):
         # If a game of an `SC2GymEnv` fails, the env's info may have the pool's keys.
         unwrapped = getattr(env, "unwrapped", env)
         self.is_a_pool = type(unwrapped).__module__.startswith("sc2pool.")
-        # A `RealTimeEnv` reports its lateness, also under the pool's keys.
+        # A `RealTimeEnv` reports its lateness, which also has the pool's keys.
         is_live = any(one.__module__ == "sc2pool.realtime.env" for one in type(unwrapped).__mro__)
         self._live: Any = unwrapped if is_live else None
 
@@ -136,7 +136,7 @@ def _wrong(method: str, returned: Any, expected: str) -> ObservationError:
 
 
 def as_number(reward: Any) -> float:
-    """A reward as a float; as in AsyncVectorEnv, an array or list of one element counts, too."""
+    """A reward as a float; it may be an array or list of one element, as in AsyncVectorEnv."""
     try:
         return float(reward if isinstance(reward, float) else np.asarray(reward).item())
     except (TypeError, ValueError) as error:

@@ -12,22 +12,22 @@
 Rules of the episode:
 - Both sides of a match share the episode: if the game, a task or the time limit ends it for one
   side, it ends for both, and their results are opposite.
-- An env step has `step_mul` game loops, which must be the same for both rows. A bot that plays by
-  itself may have turns in between. Then both games are stepped to the next turn. So no request
-  waits for the other side while code of the user runs.
+- An env step has `step_mul` game loops, a number that must be the same for both rows. A bot that
+  plays by itself may have turns in between. Then both games are stepped to the bot's turn. So no
+  request waits for the other side while code of the user runs.
 
 Rules of a side: a game has one side, or two in a match. A side gets its own player's observations,
 and its object lives for one episode. Sides differ only in the source of their decisions: a row of
-the learner, an opponent's policy, or a bot. A side alone decides about its `newest` transition.
+the learner, an opponent's policy, or a bot. Only the side itself sets its `newest` transition.
 
 In real time a side that decides by itself follows its game, not the learner (`RunningSide`):
 
     learner   ── action ─ period ─► ┄┄┄ computes ┄┄┄ ── action ─ period ─►
     the side  ── turn ─ period ─ turn ─ period ─ turn ─ period ─ turn ─►
 
-Rules: its turns continue while the learner computes, until the learner's episode is over. Its
-exceptions are raised in the learner's next step. When it rests, for a pause or at the end, its game
-has no request in flight.
+Rules: such a side's turns continue while the learner computes, until the learner's episode is over.
+The side's exceptions are raised in the learner's next step. When the side rests, for a pause or at
+the end, its game has no request in flight.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class PlayedSide(ABC):
 
     game: Game
     newest: Transition | None = None
-    """None if no task plays the side, or its bot puts all transitions but the last itself."""
+    """None if no task plays the side, or if its bot itself puts all transitions but the last."""
 
     @property
     def result(self) -> int | None:
@@ -67,12 +67,12 @@ class PlayedSide(ABC):
 
     @property
     def loops(self) -> int | None:
-        """Game loops from one turn to the next; None if it has its turns with the learner."""
+        """Game loops from one turn to the next; None if its turns are the learner's steps."""
         return None
 
     @abstractmethod
     async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
-        """Show the first observation."""
+        """Show the side the first observation."""
 
     @abstractmethod
     async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:
@@ -80,7 +80,7 @@ class PlayedSide(ABC):
 
     @abstractmethod
     async def see(self, step: Step) -> None:
-        """Show the result of a step."""
+        """Show the side the result of a step."""
 
     async def end(self, last: Transition | None) -> None:  # noqa: B027 - few want it
         """End the episode, with this last transition."""
@@ -120,7 +120,7 @@ class ProtoSide(TaskSide):
         self.newest = await self._driven.see(step, self.game.tick)
 
     async def play_alone(self, pair: QueuePair) -> None:
-        """Play a side alone, as in most steps, to the last transition, which the caller puts."""
+        """Play the game's only side (the usual case) to its last transition; the caller puts it."""
         task, driven, game = self.task, self._driven, self.game
         is_team = isinstance(task, TeamTask)
         take = pair.get_actions if is_team else pair.get_action
@@ -137,7 +137,7 @@ class ProtoSide(TaskSide):
 
 
 class OpponentSide(PlayedSide):
-    """A side played through the task by an opponent's queue pair."""
+    """A side of the task whose actions come from an opponent's queue pair."""
 
     def __init__(self, side: TaskSide, pair: QueuePair, name: str) -> None:
         self.game = side.game
@@ -176,7 +176,7 @@ class OpponentSide(PlayedSide):
         await self._side.stop()
 
     async def _show(self, transition: Transition) -> None:
-        """Show a transition to the opponent, split into its agents' rows, without the state."""
+        """Split a transition into the agents' rows; show the opponent these, without the state."""
         rows = await rows_of(self._side.task, transition, with_state=False)
         with blamed_on_opponent(self._name):
             self._pair.put_rows(rows)
@@ -184,7 +184,7 @@ class OpponentSide(PlayedSide):
 
 @contextmanager
 def blamed_on_opponent(name: str | None = None, *, has_game: bool = False) -> Iterator[None]:
-    """Note in an exception of the block that the opponent raised it.
+    """If the block raises an exception, note in it that the opponent raised it.
 
     Without `has_game` the opponent uses no game of the match, so its `GameFault` is an error of the
     user's code.
@@ -202,7 +202,7 @@ def blamed_on_opponent(name: str | None = None, *, has_game: bool = False) -> It
 
 
 class RunningSide:
-    """Runs side `index` (0: host) in real time; `loops` is for a side without its own pace."""
+    """Runs side `index` (0: host) in real time; `loops` is the pace of a side that sets none."""
 
     def __init__(
         self,
@@ -221,7 +221,7 @@ class RunningSide:
         self._running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin with the first turn; no effect if it has begun."""
+        """Begin the first turn; no effect if the turns have begun."""
         if self._running is None:
             self._running = asyncio.ensure_future(self._run())
 
@@ -258,7 +258,7 @@ class RunningSide:
         """Cancel the running turn. The side's game cannot be used afterwards."""
         running = self._running
         if running is not None and not running.cancel() and not running.cancelled():
-            running.exception()  # ignore it: another exception has ended the episode
+            running.exception()  # ignored, because another exception has ended the episode
 
     async def end(self) -> None:
         """End the side after its newest turn."""
@@ -313,7 +313,7 @@ class MatchEpisode:
     Args:
         sides: the host's and, in a match, the guest's.
         tasks: the task objects whose rows this loop serves, by the side's index, in the order of
-            the rows. Empty if a bot alone asks the learner itself.
+            the rows. Empty if the only side is a bot that asks the learner itself.
         opponent: the name of the computer, policy or bot that plays against the learner, or None.
     """
 
@@ -435,7 +435,7 @@ class MatchEpisode:
             for i in due:
                 with match.naming(i):
                     orders[i] = await sides[i].turn(actions.get(i, ()))
-            if self._is_over():  # a bot that asks the learner itself has ended it in its turn
+            if self._is_over():  # a bot that asks the learner itself has ended the episode
                 return
             for i in due:
                 loops = sides[i].loops
@@ -490,7 +490,7 @@ _NAMES: Mapping[int | None, str] = {
 
 
 def is_last(transition: Transition | None) -> bool:
-    """True if this transition ends the episode. It is None for a side that decides by itself."""
+    """True if this transition ends the episode; a side that decides by itself has None instead."""
     return transition is not None and (transition.terminated or transition.truncated)
 
 
@@ -506,7 +506,7 @@ def as_one_episode(
 
     Args:
         transitions: each side's newest, None for a side without any. At least one ends the episode.
-        results: each side's; None if the game continued, or did not report it.
+        results: each side's result; None if the game continued, or did not report one.
         opponent: its name. None against a learner, or without an opponent.
         untold_end: see `Game`.
         contradiction: see `Match`.

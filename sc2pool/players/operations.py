@@ -19,7 +19,7 @@ def get_attr(target: Any, name: str) -> Any:
 
 
 def has_attr(target: Any, name: str) -> bool:
-    """True if `get_attr` would find it."""
+    """True if `get_attr` would find the attribute."""
     try:
         get_attr(target, name)
     except AttributeError:

@@ -6,7 +6,7 @@
 The game saves the replay before the last transition is put. So the file that the info names exists
 even if the trainer's next call closes the pool. Rules: an episode that is not chosen costs one
 addition per step. If the game does not send its replay in time, only the replay is lost. In an env
-of several rows, the first row's return decides, and its info has the replay.
+of several rows, the first row's return decides, and the first row's info has the replay.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PlayedReplay:
     by_number: bool
     """True if the episode's number was chosen."""
     by_return: bool
-    """True if it is this player's best return. The trainer compares it with other players'."""
+    """True if the return is this player's best. The trainer compares it with other players'."""
     data: bytes
     """Empty if the game did not send the replay."""
 

@@ -7,7 +7,7 @@ Rules:
   agent of a team. A team's rows share the game, the task object, the reward, the info and the
   episode's end.
 - With an opponent the rows are the learner's. The learner is player 1 in episodes with an even
-  number and player 2 in the others, so it learns both.
+  number and player 2 in the others, so it learns both sides.
 - The games are paused together, when none has a request in flight.
 - An opponent's exception is an error of user code, never a fault of the game.
 """
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from sc2pool.players.bots import SharedData
 
 _MOST_READS: Final = 20
-"""How often to read the loop of a match's game that is behind the other game. Each read takes less
-than a millisecond."""
+"""If a match's game is behind the other game, how often at most to read its loop again. Each read
+takes less than a millisecond."""
 
 
 class SC2Player(Player):
@@ -142,7 +142,7 @@ class SC2Player(Player):
     async def _begin(
         self, episode: Episode, pair: QueuePair
     ) -> tuple[MatchEpisode, Sequence[Observed], Sequence[sc_pb.ResponseGameInfo]]:
-        """Begin an episode in the games; returns what plays it, and each side's first look."""
+        """Begin an episode; return its loop, and each side's first observation and map."""
         name, who = "+".join(map(name_of, self.setup.opponents)) or None, None
         if self._opponent is not None:
             with blamed_on_opponent():
@@ -198,7 +198,7 @@ class SC2Player(Player):
             else:
                 assert isinstance(who, QueuePair), "an opponent is a pair or a bot"
                 self.prepare(side.task, episode, ())
-                side.task.max_episode_steps = None  # the learner's steps count
+                side.task.max_episode_steps = None  # only the learner's steps count
                 sides.append(OpponentSide(side, who, name))
         return sides, tasks
 
@@ -214,7 +214,7 @@ class SC2Player(Player):
 
     @cached_property
     def _shared(self) -> SharedData:
-        # Imported here: only bots need python-sc2, which costs a worker 0.4 s and 80 MB.
+        # Imported here, because only bots need python-sc2, which costs a worker 0.4 s and 80 MB.
         from sc2pool.players.bots import SharedData  # noqa: PLC0415
 
         return SharedData()
@@ -222,7 +222,7 @@ class SC2Player(Player):
     def prepare(
         self, task: TaskDefinition, episode: Episode, attributes: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Set a new task's attributes before its first hook, with each row's of `set_attr`."""
+        """Set a new task's attributes before its first hook, those of `set_attr` included."""
         task.episode = episode
         task.options = episode.options
         task.game_version = self.game.version
@@ -260,7 +260,7 @@ class SC2Player(Player):
         return max(game.cost.growth or 0.0 for game in self.match.games)
 
     async def replay(self) -> bytes:
-        # Half of a step's limit, because this happens within a step.
+        # Half of a step's limit, because the replay is requested within a step.
         deadline = Deadline.after(self.spec.limits.step_s / 2)
         with suppress(GameFault):
             return await self.game.replay(deadline)
@@ -288,7 +288,7 @@ class SC2Player(Player):
         for game in self.match.games:
             game.pause(time.monotonic())
         self._loop_before_pause = self.game.loop_seen
-        # From the request on, because a worker may wait long for a CPU before it reads the reply.
+        # Since the request, because a worker may wait long for a CPU before it reads the reply.
         asked_s = min(game.asked_s for game in self.match.games)
         self._ran_around_pause_s = time.monotonic() - asked_s
 
@@ -301,7 +301,7 @@ class SC2Player(Player):
             return 0  # a game in single-step mode advances only when it is stepped
         loop = await self._newest_loop()
         ran_s = self._ran_around_pause_s + time.monotonic() - began_s
-        self._go_on()  # resumed only after the games' loops were read
+        self._go_on()  # the opponent continues only after the games' loops were read
         return loops_passed(self._loop_before_pause, loop, ran_s)
 
     def resume_now(self) -> None:
@@ -314,7 +314,7 @@ class SC2Player(Player):
             self._playing.go_on()
 
     async def _newest_loop(self) -> int:
-        """The newest game loop of the games in real time.
+        """The newest game loop that one of the games has reached, for games in real time.
 
         In a match one game may wait for the other, mainly after a pause, so a game that is behind
         is read again.
@@ -349,7 +349,7 @@ class Unstarted:
 
     def __init__(self, player: SC2Player) -> None:
         object.__setattr__(self, "_definition", player.spec.task)
-        # These have the pool's values, not the class's.
+        # These attributes have the pool's values, not the class's.
         for name, loops in player.spec.overrides.items():
             object.__setattr__(self, name, loops)
         object.__setattr__(self, "metadata", player.metadata)
@@ -371,4 +371,4 @@ class Unstarted:
         pass
 
     def render(self) -> None:
-        """Return None, as a frame does not exist yet. The pool decides about a substitute."""
+        """Return None, because no frame exists yet. The pool chooses a substitute."""
