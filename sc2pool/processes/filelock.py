@@ -1,11 +1,11 @@
 """Exclusive file locks that end with the last process that holds them, however it dies.
 
 On POSIX `flock` is used: the lock belongs to the open file, so a child that inherits the descriptor
-holds it too. On Windows `msvcrt.locking` is used: the lock belongs to one process.
+holds the lock too. On Windows `msvcrt.locking` is used: the lock belongs to one process.
 
 Rules: the file serves only as a lock, and the holder of the lock may delete it. A symbolic link in
-its place is refused. In a shared folder, another user could otherwise make this program create a
-file anywhere.
+its place is refused, because in a shared folder another user could otherwise make this program
+create a file anywhere.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def try_lock(path: Path, mode: int = 0o600) -> int | None:
             raise
         if _is_still_at(path, fd):
             return fd
-        # The last holder deleted the file between our open and our lock: another process would
-        # create and lock a new file.
+        # The last holder deleted the file between our open and our lock. This lock is worthless,
+        # because another process would create and lock a new file.
         os.close(fd)
 
 
@@ -85,8 +85,8 @@ def reserve(path: Path, held_by: str) -> int | None:
 
 def unlock_and_remove(fd: int, path: Path) -> None:
     """Release the lock of `try_lock` and delete its file."""
-    # Delete first, while the lock still keeps others out. Windows cannot delete an open file: there
-    # it is closed first, and stays if another process has opened it.
+    # Delete first, while the lock still keeps others out. Windows cannot delete an open file. There
+    # the file is closed first, and remains if another process has opened it.
     if WINDOWS:
         os.close(fd)
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Kills a process tree when the program that named it ends.
+"""Kills a process tree when the program that named the tree ends.
 
     program ── pipe: the process to be killed, or null ──► python -m sc2pool.processes.guard
 

@@ -6,16 +6,16 @@ Rule: only this module starts a child Python. A child must not import code from 
 directory, which may belong to another user. So `-P` keeps that directory off the path, and relative
 or empty entries of PYTHONPATH are dropped. A worker receives the trainer's `sys.path` later.
 
-A descriptor becomes readable when a child has ended. Linux has such a descriptor for every process
-(a *pidfd*). Elsewhere a thread waits for the child and then closes its end of a socket pair, which
-makes the other end readable. Rule: the descriptor is never readable while the child is alive.
+`watch_exit` gives a descriptor that is readable when a child has ended. Linux has one for every
+process (a *pidfd*). Elsewhere a thread waits for the child and then closes one end of a socket
+pair, which makes the other readable. Rule: no descriptor is readable while its child is alive.
 
 `uninterrupted` and `submit` do work that must not stop half-way, in a thread that no interrupt
-reaches. Python runs signal handlers in the main thread. So Ctrl-C raises KeyboardInterrupt there,
+reaches. Python runs signal handlers in the main thread, so there Ctrl-C raises KeyboardInterrupt
 between any two instructions: new descriptors would be lost, and a new process would have no owner.
-Work in this thread always completes, and an interrupt ends only the wait for it.
+Work in the separate thread always completes, and an interrupt ends only the wait for it.
 
-All children of a pool are started in this thread for a second reason, the parent-death signal (see
+All children of a pool are started in that thread for a second reason, the parent-death signal (see
 `with_parent`): the end of a short-lived thread would kill the children that it has started.
 
 Rules: pieces of work are done one after the other, in the order of their submission. So the end of
@@ -60,15 +60,15 @@ def start_python(
     """Start `python -m module` with this package on its path.
 
     The child leads a process group. So the terminal's Ctrl-C reaches only this program, and one
-    signal to the group ends the child with all that it has started. It inherits `descriptors`, with
-    the same numbers, but not on Windows (see `with_parent`). `environment` is added to this
-    process's.
+    signal to the group ends the child with all that it has started. The child inherits
+    `descriptors`, with the same numbers, but not on Windows (see `with_parent`). `environment` is
+    added to the variables of this process.
 
-    With `own_session` the child leads a session too. Linux shares CPU time among sessions first
-    (autogroup, sched(7)). A worker must not have its own: a wake-up from one session to another
-    waits for its turn, which costs two thirds of all steps on two cores. The update process needs
-    its own: in the trainer's session it would get one share of the CPU and each game two, while all
-    games wait for it.
+    With `own_session` the child leads a session, too. Linux shares CPU time first among sessions
+    (autogroup, sched(7)). A worker must not have a session of its own: a wake-up from one session
+    to another waits for its turn, which costs two thirds of all steps on two cores. The update
+    process needs one: in the trainer's session it would get one share of the CPU and each game
+    two, while all games wait for it.
     """
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     package_root = str(Path(__file__).resolve().parents[2])
@@ -109,7 +109,7 @@ def start_with_socket(
     given: socket.socket,
     stdout: int | None = None,
 ) -> Child:
-    """Start `python -m module`, which gets a socket from `given_socket`; this process keeps it too.
+    """Start `python -m module` with the socket `given` (see `given_socket`), also kept open here.
 
     On Windows, keep the socket open until the child has read its standard input and made a copy.
     """
@@ -133,7 +133,7 @@ def start_with_socket(
 
 
 def given_socket(descriptor: int) -> socket.socket:
-    """The socket that `start_with_socket` gave; `descriptor` is its number in the parent."""
+    """The socket from `start_with_socket`; `descriptor` is the socket's number in the parent."""
     if WINDOWS:
         descriptor = windows.socket_of(sys.stdin.buffer.read())
     return socket.socket(fileno=descriptor)
@@ -158,7 +158,7 @@ def run_python(module: str, *arguments: str, timeout_s: float) -> subprocess.Com
     """Run `python -m module` until it exits, and return its output.
 
     Raises:
-        subprocess.TimeoutExpired: it took longer than `timeout_s`, and was killed.
+        subprocess.TimeoutExpired: the child took longer than `timeout_s`, and was killed.
     """
     with start_python(
         module,
@@ -174,7 +174,7 @@ def run_python(module: str, *arguments: str, timeout_s: float) -> subprocess.Com
             ]
         finally:
             child.kill()  # no effect if the child has exited
-            child.wait()  # after a Ctrl-C, `subprocess` would not reap it until later
+            child.wait()  # after a Ctrl-C, `subprocess` would reap the child only later
     return subprocess.CompletedProcess(child.args, child.returncode, *printed)
 
 
@@ -211,7 +211,7 @@ def notice_children() -> None:
 def notices_children() -> bool:
     """True if only this package takes the exit status of the processes that it starts.
 
-    If the program ignores SIGCHLD, the system discards each status; a handler may take it first.
+    If the program ignores SIGCHLD, the system discards each status; its handler may take one first.
     """
     return WINDOWS or signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL
 
@@ -224,7 +224,7 @@ def describe_exit(code: int) -> str:
 
 
 def signal_name(number: int) -> str:
-    """A signal's name, `SIGKILL`; its number if it has no name, as most real-time signals."""
+    """A signal's name, `SIGKILL`; its number if it has no name, like most real-time signals."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -291,7 +291,7 @@ _thread: _Thread | None = None
 
 
 def submit(work: Callable[[], _T]) -> Future[_T]:
-    """Let the thread do `work`, at once if it calls this itself; OSError if no thread starts."""
+    """Let the thread do `work`, at once if it is the caller; OSError if no thread starts."""
     if sys.is_finalizing():
         done: Future[_T] = Future()
         _do(work, done)

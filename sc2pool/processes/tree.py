@@ -9,8 +9,8 @@ Linux the creation time is relative to the system's start, so a change of the wa
 affect it. Elsewhere it is wall clock time.
 
 Rules:
-- A process whose pid or creation time differs is never touched. If the system cannot be queried (no
-  free descriptor), the process counts as alive, and is not touched either.
+- A process is touched only if its pid and creation time are the expected ones. If the system cannot
+  be queried (no free descriptor), the process counts as alive, and is not touched.
 - `stop` returns when the system reports every process as stopped.
 - A process gets one stop and one continue, because these calls nest on Windows and not elsewhere.
 - A process that another program has stopped before stays stopped.
@@ -21,10 +21,10 @@ Rules:
     read ─► Processes: at(pid), below(pid) ─► rows: stopped, resident memory, CPU time
 
 Linux has all values in one small file per process (`/proc/PID/stat`, proc(5)). psutil would open
-five files per process, and a walk down from each worker reads a file per thread. On other systems
-psutil is used.
+five files per process, and a walk down from each worker would read a file per thread. On other
+systems psutil is used.
 
-Rules: a process that is not below this one is read only once. It stays a stranger until it ends,
+Rules: a process that is not below this one (a stranger) is read only once. It remains a stranger,
 because the new parent of an orphan is always a process of the system. A process that starts or ends
 during the pass may be missing. Ended processes are missing, including zombies.
 """
@@ -45,7 +45,7 @@ from sc2pool.errors import PauseError
 from sc2pool.platform import LINUX, WINDOWS
 
 STOPS_WITHIN_S: Final = 2.0
-"""Time limit of a stop. It takes 0.3 to 4 ms as measured, and longer during a slow system call."""
+"""Time limit of a stop. A stop takes 0.3 to 4 ms (measured), longer during a slow system call."""
 _POLL_S: Final = 0.0005
 UNREADABLE: Final = (psutil.Error, OSError)
 """Errors of psutil about a process, and those of the system if no descriptor is free."""
@@ -131,7 +131,7 @@ class ProcessTree:
 
     def _stop(self, deadline: Deadline) -> None:
         while True:
-            # On Windows all threads are suspended when the call returns; a signal acts later.
+            # On Windows all threads are suspended when the call returns; signals act later.
             moving = [] if WINDOWS else [one for one in self._held if not _rests(one)]
             # Stopped processes start no others, so a walk that finds no new process is complete.
             new = [process for process in self._members() if process not in self._held]
@@ -286,7 +286,7 @@ class PsutilTable:
         self._root_pid = root_pid
 
     def read(self) -> Processes:
-        """The processes now; OSError if the system cannot be queried, as no descriptor is free."""
+        """The processes now; OSError if the system cannot be queried (no free descriptor)."""
         rows = {}
         for process in psutil.Process(self._root_pid).children(recursive=True):
             try:
@@ -333,7 +333,7 @@ if LINUX:
 
         @staticmethod
         def _settle(pid: int, rows: Mapping[int, ProcessRow], belongs: dict[int, bool]) -> None:
-            """Note in `belongs` if it is below the root; nothing if an ancestor is missing."""
+            """Record in `belongs` if `pid` is below the root, unless an ancestor is missing."""
             lineage = []
             while pid not in belongs and pid in rows:
                 lineage.append(pid)
@@ -372,7 +372,7 @@ def waited_s(pid: int) -> float:
     """The total time for which a process's threads were ready to run and waited for a CPU.
 
     The system counts a wait when it ends, so unfinished waits are missing. 0 if the process has
-    ended, or if the system does not report it. This reads a file per thread, so call it for a
+    ended, or if the system does not report waits. This reads a file per thread, so call it for a
     process whose answer is late, not in each sample.
     """
     waited_ns = 0
@@ -385,7 +385,7 @@ def waited_s(pid: int) -> float:
 
 
 def is_ready(pid: int) -> bool:
-    """True if a thread of the process runs, or waits for a CPU, now; limits as of `waited_s`."""
+    """True if a thread of the process now runs or waits for a CPU; False if that is unknown."""
     if LINUX:
         with suppress(OSError):
             for thread in Path(f"/proc/{pid}/task").iterdir():

@@ -1,4 +1,4 @@
-"""Windows only (but for `closing_breaks`): Job Objects, descriptors for another process, consoles.
+"""For Windows (except `closing_breaks`): Job Objects, descriptors for other processes, consoles.
 
 A job ends all its processes when the last handle to it closes. The system closes the handle however
 its owner ends. A process that a member starts is a member too. So a child gets a job of its own
@@ -93,7 +93,7 @@ if WINDOWS:
         )
 
     class Job:
-        """A child and what it starts from now on, to end with this process; OSError if refused."""
+        """A job, which ends a child and what it starts with this process; OSError if refused."""
 
         def __init__(self, child: subprocess.Popen[bytes]) -> None:
             self._handle = _kernel32.CreateJobObjectW(None, None)
@@ -133,8 +133,8 @@ if WINDOWS:
         """Make children that are started in the block end with this process from their start on.
 
         A child has no job before `CreateProcess` returns: without this block it would stay,
-        suspended, if this process is killed until then. If this process ends in the block, all that
-        the user's program has started since the first block ends too. Blocks must not overlap.
+        suspended, if this process were killed before that. If this process ends in the block, all
+        that the user's program has started since the first block ends too. Blocks must not overlap.
         """
         job = _own_job()
         if job is None:

@@ -11,8 +11,8 @@
                                        writing end any more
 
 Linux can send a signal to a process when its parent ends (`PR_SET_PDEATHSIG`). Other systems
-cannot. There the lifeline's thread ends workers, and a guard ends games. On Windows, Job Objects
-(`windows`) replace all of this.
+cannot. There a worker's thread that watches the lifeline ends the worker, and a guard ends games.
+On Windows, Job Objects (`windows`) replace all of this.
 
 A follower also gets descriptors:
 
@@ -88,7 +88,7 @@ def end_with_this_process(child: subprocess.Popen[bytes]) -> Callable[[], None]:
 
 
 def follow_parent(parent_pid: int, number: int = _SIGKILL) -> None:
-    """Get this signal at the parent's end; exit now if `parent_pid` is not the parent any more."""
+    """Receive signal `number` at the parent's end; exit now if the parent is not `parent_pid`."""
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
         if os.getppid() != parent_pid:
@@ -99,8 +99,8 @@ def kill_group_at_end_of(lifeline: int, leader_pid: int) -> None:
     """Make the kernel kill a child's group when the writing end of its lifeline closes.
 
     The parent calls this right after the start, with the reading end that the child has inherited.
-    So it works while the child is still starting, is stopped, or hangs with the interpreter's lock.
-    Linux only (`F_SETSIG`, fcntl(2)).
+    So the kill works even while the child is starting, is stopped, or hangs with the interpreter's
+    lock. Linux only (`F_SETSIG`, fcntl(2)).
     """
     if LINUX:
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -leader_pid)
@@ -109,14 +109,14 @@ def kill_group_at_end_of(lifeline: int, leader_pid: int) -> None:
 
 
 def end_group_with(parent_pid: int, lifeline: int) -> None:
-    """Make this process's group be killed when the parent ends.
+    """Ensure that this process's group is killed when the parent ends.
 
     The whole group is killed, because an env of the user may have started processes that only this
     process knows. `lifeline` is the reading end of a pipe whose writing end the parent holds.
 
-    On Linux the kernel sends the signal (`kill_group_at_end_of`). It sends no signal if this
-    process, the pipe's reader, has ended before. So the parent-death signal of this process is
-    SIGCONT, not SIGKILL: it only resumes a stopped process, so that the thread below runs. The
+    On Linux the kernel sends the signal (`kill_group_at_end_of`), but not if this process, the
+    pipe's reader, has ended before. So the parent-death signal of this process is SIGCONT, not
+    SIGKILL: it only resumes this process if it is stopped, so that the thread below runs. The
     thread kills the group on other systems, and if a forked child still holds the pipe.
     """
     if WINDOWS:
@@ -140,9 +140,9 @@ def end_group_with(parent_pid: int, lifeline: int) -> None:
 class Follower:
     """The parent's handle of a child, which leads a process group.
 
-    On Linux the kernel kills the child and all that it has started when `lifeline` closes: at the
-    end of its `with` block, in a single step of the interpreter, which no interrupt can cut short,
-    or at the end of this object. On Windows `lifeline` does nothing.
+    On Linux the kernel kills the child and all that it has started when `lifeline` closes. It
+    closes with this object, or at the end of its `with` block, in a single step of the interpreter
+    that no interrupt can cut short. On Windows `lifeline` does nothing.
     """
 
     lifeline: AbstractContextManager[object]
@@ -198,7 +198,7 @@ def start_follower(
     file: int | None = None,
     own_session: bool = False,
 ) -> Follower:
-    """Start `python -m module`, which calls `become_follower`; in the thread of `uninterrupted`.
+    """Start `python -m module`, which calls `become_follower`; run this in `uninterrupted`.
 
     The child gets the descriptors `sockets` and `file`, which this process keeps too. The other
     arguments are those of `start_python`. Raises OSError if the system refuses a process or
