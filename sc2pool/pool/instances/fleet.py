@@ -196,7 +196,7 @@ class Fleet:
         return states <= AT_REST and time.monotonic() < self.next_wake_s()
 
     def next_wake_s(self) -> float:
-        """When the next deadline or delayed start is due, at the latest an hour from now."""
+        """The time of the next deadline or delayed start, at the latest an hour from now."""
         times = [time.monotonic() + 3600.0, self._workers.next_wake_s()]
         for seat in self.seats:
             times.append(seat.instance.deadline.instant_s)

@@ -106,7 +106,7 @@ class Supervisor:
     # Requests of the pool.
 
     def play(self, seat: Seat, episode: Episode) -> None:
-        """Bring the seat to this episode's first observation, as soon as its instance is able."""
+        """Bring the seat to this episode's first observation as soon as its instance allows."""
         seat.dealt(episode)
         if seat.instance.state in RESETTABLE:
             self._reset(seat)
@@ -160,7 +160,7 @@ class Supervisor:
         )
 
     def step_deadline(self, sent_at_s: float) -> Deadline:
-        """When a step that was sent at `sent_at_s` must be answered."""
+        """The time by which a step that was sent at `sent_at_s` must be answered."""
         limits = self._config.limits
         return Deadline(sent_at_s + SLOW_FACTOR * limits.step_s + limits.worker_grace_s)
 

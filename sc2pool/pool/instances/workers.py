@@ -299,7 +299,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Hosting:
-    """A worker's resources for one instance, which closes the channel's other end as it leaves."""
+    """A worker's resources for one instance; its end of the channel closes when it has left."""
 
     worker: Worker
     directory: Path

@@ -4,9 +4,8 @@ A hosted instance watches its channel and the exit of its game. Rules: it report
 and is over; nothing is repaired here. After `end` has returned it never writes into its slot.
 
 The instances of a worker share one event loop, so a hook sees the tasks of all instances in
-`asyncio.all_tasks()`. A hook that cancels all these tasks ends only its own episode, which is an
-error of its env. This is why each instance uses `OwnTask`, which no task of another instance can
-cancel.
+`asyncio.all_tasks()`. If a hook cancels all these tasks, only its own episode must end, as an error
+of its env. So each instance uses `OwnTask`, which no task of another instance can cancel.
 """
 
 from __future__ import annotations
