@@ -1,1 +1,1 @@
-"""The simulated world: one file per mechanism. It handles no requests and reads no clock."""
+"""The simulated world, one file per mechanism. Nothing here handles requests or reads a clock."""

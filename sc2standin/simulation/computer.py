@@ -1,16 +1,16 @@
 """The computer player of a melee.
 
-    Level      the player's behaviour, by difficulty
+    Level      the player's behaviour at one difficulty
     next_steps the next steps, as a pure function of the player's holdings
     Computer   observes its town, asks for the next steps, and gives the orders
 
 A computer has an economy of its own, by the same rules as the client's, and sees the whole map.
 
-Rule it keeps: a computer thinks at fixed loops, so that steps of any size give the same game.
+A computer thinks only at fixed loops, so that the game does not depend on the sizes of steps.
 
-The differences between the levels are our choice: the real game's are in its scripts. A stronger
-level thinks more often, has more workers, more barracks earlier, and attacks earlier with more
-marines.
+How the levels differ is our choice, because the levels of the real game are in scripts that we do
+not have. A computer of a higher level thinks more often, has more workers, has more barracks and
+has them earlier, and attacks earlier and with more marines.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ DEPOT, MARINE = TYPE_BY_NAME["SupplyDepot"], TYPE_BY_NAME["Marine"]
 HOME_CELLS = 15.0
 """The client's soldiers are a threat within this distance of a town hall, in cells."""
 AWAY_CELLS = 40.0
-"""A marine that is farther from all town halls than this has been sent to attack, in cells."""
+"""A marine that is farther than this from all town halls counts as sent to attack, in cells."""
 LATTICE_CELLS = 4
-"""Distance between two places for structures: three cells of the largest, and one to pass."""
+"""Distance between two places for structures, in cells: 3 for the largest, and 1 to pass."""
 FARTHEST_CELLS = 24
 """The greatest offset of a new structure from its town hall along each axis, in cells."""
 FROM_FIELDS_CELLS = 5.0
-"""The least distance of a new structure to fields and geysers, for workers to pass, in cells."""
+"""The least distance of a new structure to fields and geysers, so that workers can pass."""
 
 
 class Computer:
@@ -83,7 +83,7 @@ class Computer:
             self._carry_out(step, halls)
 
     def _is_lost(self, halls: list[Unit]) -> bool:
-        """True if it has no soldiers, lacks workers or a town hall, and can train no more."""
+        """True if the player has no soldiers, lacks workers or a town hall, and cannot train."""
         army = self._world.armies[self._owner]
         if army.soldiers or (halls and army.workers):
             return False
@@ -180,7 +180,7 @@ class Computer:
         return ((hall.x + dx, hall.y + dy) for _distance, dx, dy in offsets)
 
     def _gather(self, halls: list[Unit]) -> None:
-        """Send each idle worker to the field with the fewest workers."""
+        """Let each idle worker gather at the field with the fewest workers."""
         if not halls:
             return
         fields = fields_near(self._world, (halls[0].x, halls[0].y))
@@ -237,7 +237,7 @@ class Computer:
             self._defenders.add(worker.tag)
 
     def _press_on(self, halls: list[Unit]) -> None:
-        """Send marines that have destroyed their target to the next one."""
+        """Send idle marines that are far from the town to their next target."""
         away = [
             marine
             for marine in self._idle_marines()
@@ -262,13 +262,13 @@ def _queued(factory: Unit) -> int:
 
 
 def _with_room(factories: list[Unit]) -> list[Unit]:
-    """The structures that train and have fewer than `MOST_QUEUED` units to train."""
+    """The structures that have fewer than `MOST_QUEUED` units to train."""
     return [one for one in factories if isinstance(one.job, Factory) and _queued(one) < MOST_QUEUED]
 
 
 @dataclass(frozen=True)
 class Level:
-    """The behaviour of one difficulty."""
+    """The behaviour of a computer player at one difficulty."""
 
     thinks_every_loops: int
     workers: int
@@ -292,11 +292,11 @@ LEVELS = {
     sc_pb.Hard: Level(32, 18, 4, 0, 12, 4500, workers_fight=True),
     sc_pb.Harder: Level(22, 20, 5, 0, 14, 4200, workers_fight=True),
 }
-"""The levels by difficulty; all other difficulties, also cheating ones, are VERY_HARD."""
+"""The levels by difficulty; all other difficulties (VeryHard, the cheating ones) are VERY_HARD."""
 
 
 MOST_QUEUED = 1
-"""A structure gets no more orders once it trains this many units."""
+"""The most units that a structure trains or has queued."""
 MOST_COMING = 2
 """The most barracks that are built at the same time."""
 
@@ -332,7 +332,7 @@ class Holdings:
 
 
 def next_steps(have: Holdings, level: Level) -> list[Step]:
-    """The next steps, the most important first; each takes its cost before the next is chosen."""
+    """The next steps, the most important first; each is chosen after the costs of those before."""
     steps: list[Step] = []
     minerals = have.minerals
 

@@ -1,8 +1,8 @@
 """A player's console: the camera, the selection, the control groups.
 
-Rules it keeps: a `Console` never changes; each action makes a new one. The new console takes effect
-with the next loop, like every action, but later actions of the same loop already start from it. A
-unit that has died leaves the selection and the groups.
+A `Console` never changes; each action makes a new one. The new console takes effect with the next
+loop, like every action, but later actions of the same loop change the new console, not the one that
+it replaces. A unit that has died is no longer in the selection and the groups.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GROUPS = 10
 
 @dataclass(frozen=True)
 class Console:
-    """One state of a player's console; its units may have died since."""
+    """One state of a player's console; units in it may be dead by now."""
 
     player: int
     camera: Point
@@ -45,12 +45,12 @@ class Controls:
         self.now = console
 
     def select(self, units: Iterable[Unit]) -> None:
-        """Select these units immediately, as a rule of the map does."""
+        """Select these units immediately; for rules of the map."""
         selected = tuple(units)
         self.now = replace(self.now, selected=selected)
         self.asked = replace(self.asked, selected=selected)
 
     def alive(self, units: Iterable[Unit]) -> tuple[Unit, ...]:
-        """The units that still live."""
+        """Those of these units that still live."""
         by_tag = self._world.by_tag
         return tuple(unit for unit in units if by_tag.get(unit.tag) is unit)

@@ -1,14 +1,14 @@
 """One episode of one map: world, rules and end.
 
-Rules it keeps:
-- the same scenario, seed and requests give the same episode, bit for bit: no code here reads a
-  clock, and all random numbers come from the episode's seed;
+Rules of an episode:
+- the same scenario, seed and requests give the same episode, bit for bit, because no code here
+  reads a clock, and all random numbers come from the episode's seed;
 - a client's request takes effect at the beginning of the next loop, in the order of requests; with
-  two clients, at the beginning of the loop after that, and in the order of the players;
+  two clients, one loop later, and player 1's requests before player 2's;
 - an episode ends at the map's time limit, when one of two clients leaves, or by debug command;
-- it also ends when the client's last unit dies, except in a `Battle` or `Hunt` and on an endless
-  map; in a melee it ends when a side has no structure left; on a map for two players it also ends
-  when the opponent's last unit dies;
+- an episode ends when the client's last unit dies, except in a `Battle` or `Hunt` and on an endless
+  map; on a map for two players, when the last unit of either player dies; in a melee, only when a
+  side has no structure left;
 - 2^19 loops after create_game the game ends, and cannot be restarted.
 """
 
@@ -53,7 +53,7 @@ HARD_RESET_LOOPS = 1 << 18
 END_OF_TIME_LOOPS = 1 << 19
 """Loops since create_game after which the game ends, and cannot be restarted."""
 CAMERA_BELOW = 3.0
-"""The camera stands this far below the middle of the area that it shows, in cells."""
+"""Distance of the first camera below the middle of the playable area, in cells."""
 
 
 OPPOSITE = {
@@ -68,21 +68,21 @@ _NO_COMPUTERS: Mapping[int, sc_pb.Difficulty.ValueType] = {}
 
 @dataclass(frozen=True)
 class Quirks:
-    """Odd rules of an episode; scenario, seed and quirks determine the episode."""
+    """Odd rules of an episode, which some tempers change."""
 
     spent: tuple[tuple[float, float, int], ...] = ()
     """Place and content of the deposits that hold less than the map says."""
     late_loops: int = 0
     """The loop at which the units of a battle for one player appear."""
     waves_stall: bool = False
-    """True if `Waves` with `can_stall` stall."""
+    """True if no wave follows when the last two enemies die in one loop (`Waves.can_stall`)."""
 
 
 _NO_QUIRKS = Quirks()
 
 
 Rule = Callable[[], int]
-"""Has the effect of this loop; returns the next loop in which there is an effect."""
+"""Carries out a rule's effect in this loop; returns the next loop in which the rule has one."""
 
 
 class _Asked(NamedTuple):
@@ -103,7 +103,7 @@ class Game:
         loops_before: the loops played between create_game and this episode.
         clients: the players that clients play.
         computers: the players that computers play, with their difficulties.
-        viewer: the player for whom the events and the fog are kept.
+        viewer: the player whose view this process shows; its fog and its console are kept.
         quirks: the odd rules of the episode.
     """
 
@@ -125,14 +125,14 @@ class Game:
         self.result: sc_pb.Result.ValueType | None = None
         self._is_duel = scenario.players > 1
         self.delay_loops = max(0, len(clients) - 1)
-        """The delay, in loops, before a client's request takes effect with the next loop."""
+        """Loops that a client's request waits, beyond the next loop, before it takes effect."""
         self.terrain = Terrain(scenario)
-        # The world has its own generator, so that fights do not change the places of units.
+        # The world has a generator of its own: fights must not change the random places of units.
         self.world = World(int(seed.generate_state(1)[0]), clients)
         self._asked: list[_Asked] = []
         """The requests that take effect in later loops."""
         self.units_asked: Counter[int] = Counter()
-        """The number of units that each player has asked for, and that are not created yet."""
+        """The number of units that each player has asked for and that do not exist yet."""
         self._ending: sc_pb.Result.ValueType | None = None
         self._bounty = {
             (rule.owner, rule.type): rule.score
@@ -143,7 +143,7 @@ class Game:
         placement.draw_side()
         for group in scenario.units:
             place_group(self.world, placement, group)
-        # `Routes` are for obstacles that may change; the crowds of a battle slide along cliffs.
+        # Obstacles that may change need `Routes`. In a battle, units only slide along cliffs.
         walls = scenario.economy is not None or not (self.terrain.is_open or scenario.is_battle)
         self.starts: tuple[Point, Point] | None = None
         """The starts of the players of a melee."""
@@ -156,11 +156,11 @@ class Game:
         """The economies of the players; outside of a melee only player 1 has one."""
         self.economy = self.economies.get(ME)
         self._deposits = self._contents()
-        """The content of each deposit, by its place, as the map says."""
+        """The content of each deposit at the start, by its place."""
         self._spend(quirks.spent)
         waves_begin = self._select_army if scenario.army_selected else None
         if waves_begin is not None:
-            self.ask(waves_begin, ME)  # selected from the first loop on, as in the real game
+            self.ask(waves_begin, ME)  # the units are selected in loop 1, as in the real game
         self._rules = self._rules_of(placement, waves_begin, quirks)
         if scenario.melee is not None:
             for owner, level in sorted(computers.items()):
@@ -185,7 +185,7 @@ class Game:
     def _rules_of(
         self, placement: Placement, waves_begin: Callable[[], None] | None, quirks: Quirks
     ) -> list[Rule]:
-        """The rules of the map file that act in loops."""
+        """The rules of the map file that act during the loops; others act at a unit's death."""
         rules: list[Rule] = []
         for rule in self.scenario.rules:
             match rule:
@@ -246,10 +246,10 @@ class Game:
         return tuple((x, y, content) for x, y, content, full in contents if content < full)
 
     def sight_of(self, player: int) -> Sight | None:
-        """A player's sight; None without fog. Scan before a command depends on it.
+        """A player's sight; None without fog. Call its `scan` before a command depends on it.
 
-        A sight exists for each player, because the processes of both players must reach the same
-        decision, and each has its own viewer.
+        Each process has a sight for both players, not for its viewer alone, because both processes
+        must decide the same about each player's commands.
         """
         if self.sight is None or player == self.viewer:
             return self.sight
@@ -278,7 +278,7 @@ class Game:
         while world.loop < end and self.result is None and not stop():
             began = world.loop
             until = end
-            # Before the requests: units that a command creates or sets recover from the next loop.
+            # Before the requests, because a unit that they create recovers only from the next loop.
             recover(world.recovering, began + 1, 1)
             if self._asked:
                 until = min(end, self.do_asked())
@@ -295,7 +295,7 @@ class Game:
                 recover(world.recovering, world.loop, world.loop - began - 1)
 
     def employ(self, units: list[Unit]) -> None:
-        """Let structures work that were created and not built, and let tumors spread creep."""
+        """Let new structures work that no worker built, and let new tumors spread creep."""
         if not self._has_creep and any(unit.type.creep for unit in units):
             self._has_creep = True
             self._rules.append(Creep(self.world, self.terrain).apply)
@@ -306,10 +306,10 @@ class Game:
             self.world.count_units()
 
     def do_asked(self) -> int:
-        """Carry out the deeds that are due; returns the loop at which the next ones are."""
+        """Carry out the deeds that are due; returns the loop at which the next deeds are due."""
         loop, due = self.world.loop, self._asked
         self._asked = []
-        if self.delay_loops:  # without a delay, one player's deeds are all due
+        if self.delay_loops:  # without a delay, all deeds are due and belong to one player
             self._asked = [one for one in due if one.due > loop]
             due = sorted((one for one in due if one.due <= loop), key=attrgetter("player"))
         for one in due:
@@ -320,7 +320,7 @@ class Game:
         return NEVER
 
     def _quiet_loops(self) -> int:
-        """The coming loops in which units walk as planned, and nothing else happens."""
+        """The number of coming loops in which units walk as planned, and nothing else happens."""
         world = self.world
         if world.plan_until <= world.loop or world.doomed or self._ending is not None:
             return 0
@@ -346,7 +346,7 @@ class Game:
                 self.world.remove(self.world.owned_by(loser))
 
     def play_on(self) -> None:
-        """Continue after the end; from now on the game cannot be won or lost."""
+        """Continue the game after its end; from now on nobody can win or lose it."""
         self.result = self._ending = None
         self.scenario = replace(self.scenario, endless=True)
         self._last_loop = END_OF_TIME_LOOPS - self.loops_before

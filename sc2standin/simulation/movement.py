@@ -1,14 +1,14 @@
-"""Walking: from orders to velocities.
+"""Walking: computes units' velocities from their orders.
 
 A *plan* gives every unit a velocity that is valid until an expected event (an arrival, a unit that
 comes into reach) or an unexpected one (`World.orders_changed`). Between plans a loop costs one
-addition for each unit that moves, so a map on which little happens is cheap. The result is the same
-as planning every loop. During combat, and with cloaked units, every loop is planned.
+addition for each unit that moves, so a map on which little happens takes little time. The result is
+the same as with a plan for every loop. During combat, and with cloaked units, each loop has a plan.
 
-Units walk straight. A few types turn slowly, and stand until they face within a right angle of
-their way. Most types are at full speed from the first loop, the others accelerate from rest. On a
-map with `Routes` units walk around obstacles, one straight leg after the other. On other maps the
-straight line is the shortest path, or `Detours` have the next point of the way.
+Units walk straight. A few types turn slowly, and stand until the direction of their way is within a
+right angle of their facing. Most types are at full speed from the first loop; the others accelerate
+from rest. On a map with `Routes`, units walk around obstacles, one straight leg after the other. On
+a map with `Detours`, these give the next point of the way. On other maps all ways are straight.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from sc2standin.simulation.world import World
 ARRIVED = 1e-6
 """A unit that is closer than this to its goal, in cells, has arrived."""
 CROWD_SPACING = 0.5
-"""In a crowd of n units, a unit that is held up has arrived within this distance times sqrt(n)."""
+"""In a crowd of n units, one that is held up within this times sqrt(n) cells has arrived."""
 HELD_UP_SHARE = 0.3
-"""A unit that moves less than this share of its wanted distance is held up."""
+"""A unit is held up if it moves less than this share of the distance that it would move alone."""
 SEARCH_INTERVAL_LOOPS = 4
 """Units that can attack bystanders look for them once in this many loops."""
 _MOVE, _ATTACK, _CAST = OrderKind.MOVE, OrderKind.ATTACK, OrderKind.CAST
@@ -53,13 +53,13 @@ class Mover:
         self._moving: list[tuple[Unit, float, float]] = []
         """The units that move, each with its velocity, in cells per loop."""
         self._follows = False
-        """True if a unit follows another one, by the newest plan."""
+        """True if in the newest plan a unit follows another one, or a detour."""
         self._speeds_up = False
-        """True if a unit is not at full speed yet, by the newest plan."""
+        """True if in the newest plan a unit is not at full speed yet, or still turns."""
 
     def walk(self, loops: int) -> None:
-        """Let the units walk for this many game loops, all within the plan."""
-        for _ in range(loops):  # one product instead of sums would round differently
+        """Let the units walk for this many loops; the plan must be valid for all of them."""
+        for _ in range(loops):  # adding in a loop, because a product would round differently
             for unit, vx, vy in self._moving:
                 unit.x += vx
                 unit.y += vy
@@ -103,7 +103,7 @@ class Mover:
         world.plan_until = world.loop + max(1, int(min(loops, NEVER)))
 
     def _ways(self, units: list[Unit]) -> list[Way | None]:
-        """The way of each unit by its order; ends the orders of units that have arrived."""
+        """The way that each unit's order gives it; ends the orders of units that have arrived."""
         # In a crowd only one unit can stand on the point itself; the others stop around it.
         crowded = CROWD_SPACING * sqrt(len(units))
         return [
@@ -116,7 +116,7 @@ class Mover:
         ]
 
     def _stand(self, unit: Unit) -> Way | None:
-        """End the orders of a unit that cannot walk, except attacks on units that live."""
+        """End the orders of a unit that cannot walk, up to the first attack on a living unit."""
         while _MOVE <= unit.order.kind < OrderKind.LAND:
             if unit.order.kind == _ATTACK and unit.order.target_tag in self._world.by_tag:
                 break
@@ -124,10 +124,10 @@ class Mover:
         return None
 
     def _way(self, unit: Unit, tolerance: float) -> Way | None:
-        """A unit's way by its order, after ending the orders that it has carried out.
+        """The way that a unit's order gives it, after ending the orders that it has carried out.
 
-        A patrol turns at most once a loop, because a unit may be at both of its ends. The loop
-        below ends, because all other orders of a unit come from its queue, which is finite.
+        A patrol turns at most once per game loop, because both its ends may be at one place. The
+        `while` loop ends, because all other orders come from the unit's queue, which is finite.
         """
         world = self._world
         turned = False
@@ -152,7 +152,7 @@ class Mover:
                     way = routes.way(unit, x, y)  # ends at the nearest point that can be reached
                     if way[2] >= ARRIVED:
                         return way
-                if turned or kind == _CAST or way[2] >= tolerance:  # `spells` ends a cast
+                if turned or kind == _CAST or way[2] >= tolerance:  # `spells` ends orders to cast
                     return way
                 turned = orders.reach_point(world, unit)
 
@@ -186,7 +186,7 @@ class Mover:
         return apart is not None
 
     def _wishes(self, ways: list[Way | None]) -> tuple[list[float], list[float]]:
-        """Set the facings; returns the velocities as if each unit were alone, along x and y."""
+        """Set facings; returns the velocities along x and y that units would have if alone."""
         units = self._pairs.units
         vxs, vys = [0.0] * len(units), [0.0] * len(units)
         for i, (unit, way) in enumerate(zip(units, ways, strict=True)):
@@ -212,7 +212,7 @@ class Mover:
         return vxs, vys
 
     def _on_ground(self, unit: Unit, vx: float, vy: float) -> Point:
-        """A velocity by which a unit stays off cliffs and walls."""
+        """The velocity, changed so that the unit does not enter cliffs and walls."""
         here_x, here_y = unit.x, unit.y
         there_x, there_y = here_x + vx, here_y + vy
         terrain, routes = self._terrain, self._routes
@@ -220,7 +220,7 @@ class Mover:
         inside = low_x <= there_x <= high_x and low_y <= there_y <= high_y
         if self._detours is not None or not inside:
             there_x, there_y = terrain.slide(here_x, here_y, there_x, there_y, unit.type.aloft)
-        # A unit is not pushed into a wall, but a unit that stands in a wall may get out.
+        # A unit must not be pushed into a wall, but a unit inside a wall may walk out of it.
         if (
             routes is not None
             and not unit.type.aloft
@@ -241,7 +241,7 @@ def _loops_until_arrival(units: list[Unit], ways: list[Way | None]) -> float:
 
 
 def _beside(unit: Unit, target: Unit) -> Point:
-    """The point at which a unit that follows another one touches it."""
+    """The point at which a unit that walks to a target touches the target."""
     x, y, distance = way_to(unit, target.x, target.y)
     touch = unit.type.radius + target.type.radius
     share = max(0.0, 1.0 - touch / max(distance, TINY))

@@ -1,6 +1,6 @@
 """Orders of single units: give, queue and finish them.
 
-Every change makes `movement` plan again.
+After every change of an order `movement` plans again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def give(world: World, unit: Unit, order: Order, *, queued: bool) -> bool:
         unit.queue.clear()
     if bound and order.kind == OrderKind.IDLE:
         return True
-    if busy and order.kind == OrderKind.IDLE:  # the worker leaves its site unfinished
+    if busy and order.kind == OrderKind.IDLE:  # a worker stops building
         unit.queue.clear()
         finish(world, unit)
         return True
@@ -33,7 +33,7 @@ def give(world: World, unit: Unit, order: Order, *, queued: bool) -> bool:
         unit.queue.append(order)
         world.orders_changed()
         return True
-    # An order that the unit has already changes nothing; a patrol begins at the unit's place.
+    # If the unit has this order already, nothing changes, except that a patrol begins here anew.
     if unit.queue or unit.order != order or order.kind == OrderKind.PATROL:
         unit.queue.clear()
         _begin(world, unit, order)
@@ -41,7 +41,7 @@ def give(world: World, unit: Unit, order: Order, *, queued: bool) -> bool:
 
 
 def is_full(unit: Unit) -> bool:
-    """True if the unit can take no more queued orders."""
+    """True if no more orders can be queued for the unit."""
     return len(unit.queue) >= QUEUE_LIMIT
 
 
@@ -51,7 +51,7 @@ def finish(world: World, unit: Unit) -> None:
 
 
 def reach_point(world: World, unit: Unit) -> bool:
-    """End the order of a unit at its point, or turn its patrol back; True if it turned."""
+    """End the order of a unit that is at the order's point; a patrol turns back (True)."""
     if unit.order.kind != OrderKind.PATROL or unit.queue:
         finish(world, unit)
         return False
@@ -69,12 +69,12 @@ def _begin(world: World, unit: Unit, order: Order) -> None:
         unit.job = None
         world.sort_walkers()
     unit.patrol_from = unit.x, unit.y
-    # An attack under way continues. Otherwise a client that orders an attack in every loop would
-    # never see a hit.
+    # With an order to attack, an attack under way continues. Otherwise the units of a client that
+    # orders an attack in every loop would never hit.
     if order.kind != OrderKind.ATTACK or unit.hits_at == NEVER:
         unit.lower_weapon()
     if order.kind == OrderKind.CAST:
         world.casting = True
-        world.disturb()  # a rule casts
+        world.disturb()  # because `Spells` is a rule, which must be applied
     else:
         world.orders_changed()

@@ -1,18 +1,18 @@
-"""Path finding around cliffs, structures and resources, on maps that have any.
+"""Path finding around cliffs, structures and resources, on maps that have such obstacles.
 
     Blocks   the blocked cells, and the units that block them
     Field    the distances of cells to a goal
-    Routes   the next straight leg of a unit's way, where obstacles may change
-    Detours  the same for crowds, where only cliffs are obstacles
+    Routes   the next straight leg of a unit's way, on maps whose obstacles may change
+    Detours  the next point of a unit's way, on maps of battles, whose only obstacles are cliffs
 
 Units are points here: they may touch obstacles. Other units do not block the way.
 
 Routes: a unit walks straight if nothing is in its way. Otherwise it takes the shortest way to its
 goal, and walks in legs: each leads to the farthest point of the way that is straight ahead.
 
-Rules it keeps: the work for a leg is bounded. A field of distances has as many cells as the map,
-few fields are kept, and a chase looks only CHASE_CELLS around its target. A leg is computed again
-when the goal moves, when something was built or destroyed, and after LEG_LOOPS.
+The work for a leg is bounded: a field of distances has as many cells as the map, few fields are
+kept, and a unit that chases another one takes no detour of more than CHASE_CELLS. A leg is computed
+again when the goal moves, when something was built or destroyed, and after LEG_LOOPS.
 
 Blocks: a cell is free, blocked by the ground, or blocked by the structure or resource on it. Cells
 are numbered row by row, with a border of blocked cells around the map, so that each cell has eight
@@ -23,11 +23,11 @@ until it reaches the farthest unit that needs it. It is kept, so all units with 
 it, and a unit near the goal costs little.
 
 Detours: `Routes` find the way of each unit separately, because obstacles may change. Cliffs do not
-change, so a way is found once for each pair of cells and kept, also from one episode to the next. A
-unit's way then costs one look into a table. Without a way a unit walks to the cliff, and slides
-along it.
+change, so `Detours` find a way once for each pair of cells, and keep it, even for later episodes. A
+unit's way then costs one look-up in a table. If there is no way, a unit walks to the cliff, and
+slides along it.
 
-Rule it keeps: the caches change only the time to find a way, not the way.
+A kept field or way is the one that would be found again: keeping it only saves time.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ FIELDS = 64
 CHASE_CELLS = 24
 """Longest detour to a unit that moves, in cells."""
 LEG_LOOPS = 32
-"""Loops after which a leg is computed again: other units may have pushed the walker aside."""
+"""Loops after which a leg is computed again, because other units may have pushed the unit aside."""
 LONGEST_LOOKAHEAD = 24
-"""The number of the way's next cells among which the end of a leg is chosen."""
+"""The end of a leg is one of so many next cells of the way."""
 
 
 @dataclass(slots=True)
 class _Leg:
-    """The point to which a unit walks now, and the goal for which it was chosen."""
+    """The point to which a unit walks now (`end`), and the goal of its whole way."""
 
     goal: Point
     target: int
@@ -111,7 +111,7 @@ class Routes:
             return goal
         blocks = self.blocks
         cell = blocks.free_cell(*start)
-        if cell != blocks.at(*start):  # something was built here: get out first
+        if cell != blocks.at(*start):  # something was built on the unit: first leave its cells
             return blocks.middle(cell)
         field = self._field(goal, target)
         chase = target is not None and target.type.mobile
@@ -120,7 +120,7 @@ class Routes:
         ahead: list[int] = []
         while len(ahead) < LONGEST_LOOKAHEAD and (cell := field.next(cell)):
             ahead.append(cell)
-        if not ahead:  # beside the target, or as near to the goal as can be
+        if not ahead:  # beside the target already, or as near to the goal as possible
             return free
         return self._farthest_straight(start, ahead)
 
@@ -138,7 +138,7 @@ class Routes:
         return self.blocks.cells[self.blocks.at(x, y)] != FREE
 
     def _field(self, goal: Point, target: Unit | None) -> Field:
-        """The distances to a goal; those to a structure are distances to its edge."""
+        """The distances to a goal; for a structure, to the cells around it."""
         blocks, fields = self.blocks, self._fields
         standing = target if target is not None and target.type.blocks else None
         key = (0, blocks.at(*goal)) if standing is None else (standing.tag, 0)
@@ -163,7 +163,7 @@ class Routes:
     def _farthest_straight(self, start: Point, ahead: list[int]) -> Point:
         """The middle of the last of these cells to which a unit can walk straight."""
         blocks = self.blocks
-        good, bad = 0, len(ahead)  # the next cell of the path is always reachable
+        good, bad = 0, len(ahead)  # a unit can always walk straight to the next cell
         step = 1
         while good + step < bad:
             end = blocks.middle(ahead[good + step])
@@ -178,7 +178,7 @@ class Routes:
 
 FREE, NO_GROUND = 0, -1
 NEAR_CELLS = 12
-"""A free cell is searched up to this far around a blocked one, in cells."""
+"""Greatest distance from a blocked cell at which a free cell is searched, in cells."""
 
 
 class Cells:
@@ -236,8 +236,8 @@ class Cells:
     def free_until(self, start: Point, end: Point, ignored: int = FREE) -> Point:
         """The end of a straight line, or its last point before a blocked cell.
 
-        The cell of the start does not count. Neither do the cells under the unit with the ignored
-        tag.
+        The cell of the start does not count as blocked, nor do the cells under the unit with the
+        tag `ignored`.
         """
         cells, row = self.cells, self.row
         (x0, y0), (x1, y1) = start, end
@@ -252,7 +252,7 @@ class Cells:
         left = abs(math.floor(x1) - math.floor(x0)) + abs(math.floor(y1) - math.floor(y0))
         share = 0.0
         while left > 0:
-            if abs(share_x - share_y) < 1e-9 and left > 1:  # through a corner: both sides are free
+            if abs(share_x - share_y) < 1e-9 and left > 1:  # a corner: both sides must be free
                 sides = cells[cell + step_x], cells[cell + step_y * row]
                 if any(side not in (FREE, ignored) for side in sides):
                     break
@@ -318,7 +318,7 @@ class Blocks(Cells):
 
 
 def cells_under(kind: UnitType, x: float, y: float) -> Iterator[tuple[int, int]]:
-    """The cells (column, row) that a structure or resource blocks; large ones lack corners."""
+    """The cells (column, row) that a structure or resource blocks; of a large one, no corners."""
     half_x, half_y = kind.footprint
     columns = range(round(x - half_x), round(x + half_x))
     rows = range(round(y - half_y), round(y + half_y))
@@ -330,7 +330,7 @@ def cells_under(kind: UnitType, x: float, y: float) -> Iterator[tuple[int, int]]
 
 
 def _ring(size: int) -> Iterator[tuple[int, int]]:
-    """The offsets of a square's edge."""
+    """The offsets of the cells on the edge of a square around a cell."""
     for step in range(-size, size + 1):
         yield step, -size
         yield step, size
@@ -362,19 +362,19 @@ class Field:
         self._waiting: dict[int, list[int]] = {0: list(goal)}
         """The cells from which the field grows next, by distance."""
         self._level = 0
-        """All distances below this are final."""
+        """All distances below this number are final."""
         for cell in goal:
             self._distance[cell] = 0
 
     def distance(self, cell: int, most: int = FAR) -> int:
-        """The distance of a cell; FAR without a way, or with a longer one than `most`."""
+        """The distance of a cell; FAR if there is no way, or none of at most `most`."""
         while self._waiting and self._distance[cell] >= self._level <= most:
             self._grow()
         found = self._distance[cell]
         return found if found < self._level or not self._waiting else FAR
 
     def next(self, cell: int) -> int:
-        """The next cell of the way to the goal from a cell with a distance; 0 at the goal."""
+        """The next cell on the way to the goal from a cell that has a distance; 0 at the goal."""
         distance, cells = self._distance, self._cells
         here = distance[cell]
         best, least = 0, here
@@ -394,7 +394,7 @@ class Field:
         return best
 
     def _grow(self) -> None:
-        """Grow from the cells with the next distance."""
+        """Let the field grow from the cells with the next distance."""
         level, distance, cells = self._level, self._distance, self._cells
         waiting = self._waiting
         for cell in waiting.pop(level, ()):
@@ -426,7 +426,7 @@ MOST_WAYS = 50_000
 
 @lru_cache(maxsize=2)
 def detours_on(scenario: Scenario) -> Detours:
-    """The ways of a map, which are kept for its next episode."""
+    """The ways of a map; they are kept for the map's next episodes."""
     return Detours(Terrain(scenario))
 
 
@@ -438,7 +438,7 @@ class Detours:
         self._fields: dict[int, Field] = {}
         """The distances to each goal."""
         self._next: dict[tuple[int, int], Point | None] = {}
-        """The next point, by the cells of start and goal, also cliffs; None for the goal itself."""
+        """The next point by the cells of start and goal, which may be cliffs; None for the goal."""
 
     def next_point(self, x: float, y: float, goal_x: float, goal_y: float) -> Point:
         """The point to walk to from (x, y) on the way to a goal."""

@@ -2,23 +2,23 @@
 
 A map has some of these: targets to collect, waves of enemies, towns of a melee, a battle, a hunt.
 
-A rule returns the earliest loop at which it can have another effect. It is applied again in that
-loop, or earlier after a unit was created or died. So skipping the loops in between changes nothing.
+A rule returns the earliest loop at which it can have another effect. The game applies it again in
+that loop, or earlier if a unit is created or dies. Skipping the loops in between changes nothing.
 
 The rule of a melee puts a command centre and twelve workers for each player on the map.
 
 In a battle the enemies attack, and when both sides are dead the battle begins again. In a hunt each
 enemy without an order attacks the nearest of the client's units, at regular intervals. The
-intervals count the game's loops, not the units' ages. An enemy gets no order if it has no weapon,
-or if its weapon cannot hit the nearest unit, because the game refuses such an order. Such an enemy
-still fires at units that come near.
+intervals count from the game's first loop, not from an enemy's creation. An enemy gets no order if
+it has no weapon, or if its weapon cannot hit the nearest unit, because the game refuses such an
+order. An enemy without an order still fires at units that come near.
 
 Rules of the places:
-- All random places come from the episode's generator; a later group keeps its distance to the units
-  on the map.
+- All random places come from the episode's generator. A group keeps its distance to the units that
+  are already on the map.
 - Tumors spread creep by one cell every SPREAD_LOOPS loops, over ground on which units walk, up to a
-  distance that the tumor's type sets. Without a tumor, creep withers at the same speed. A game has
-  this rule from its first tumor on.
+  distance that the tumor's type sets. Without a tumor, creep withers at the same speed. A game
+  applies the rule of creep only after its first tumor was created.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from sc2standin.simulation.world import World
 
 
 class CollectRule:
-    """Creates the targets of a `Collect` and scores those that are reached."""
+    """Creates the targets of a `Collect` and adds the score of each target that a unit reaches."""
 
     def __init__(self, rule: Collect, world: World, placement: Placement) -> None:
         self._rule = rule
@@ -73,11 +73,11 @@ class CollectRule:
         self._version = -1
         self._mine: list[Unit] = []
         self._scans: list[tuple[int, int, Unit]] = []
-        """A heap: the earliest loop at which a target can be reached, its tag, the target."""
+        """A heap: the earliest loop at which a unit can reach the target, its tag, the target."""
         self._lay_out()
 
     def apply(self) -> int:
-        """Score the targets that were reached; returns the next loop to apply the rule."""
+        """Add the score of targets that were reached; returns the next loop to apply the rule."""
         world, rule = self._world, self._rule
         if self._version != world.population_version:
             self._version = world.population_version
@@ -144,7 +144,7 @@ class WavesRule:
     ) -> None:
         self._rule, self._begun, self._stalls = rule, begun, stalls
         self._enemies = 1
-        """The number of enemies when the rule was last applied; 1 before that."""
+        """The number of enemies when the rule was last applied; 1 before its first application."""
         self._size = sum(group.count for group in rule.units)
         self._world = world
         self._placement = placement
@@ -152,7 +152,7 @@ class WavesRule:
     def apply(self) -> int:
         """Start a wave if all enemies are dead and there is room; returns NEVER.
 
-        Only a death can change the condition, and after a death the rule is applied anyway.
+        Only a death can make a wave due, and after a death all rules are applied anyway.
         """
         world = self._world
         left, before = len(world.owned_by(ENEMY)), self._enemies
@@ -187,7 +187,7 @@ class WavesRule:
 def found_towns(
     world: World, rules: MeleeRules, placement: Placement, players: tuple[int, ...]
 ) -> tuple[Point, Point]:
-    """Create the players' towns; returns the starts, the client's first.
+    """Create the players' towns; returns the starting places, player 1's first.
 
     The workers stand on the two sides of the command centre that face the minerals.
     """
@@ -225,7 +225,7 @@ and a battle of equal sides would always have the same winner.
 REACTION_LOOPS = 4
 """The longest time that a unit needs to aim at a target that it chooses by itself.
 
-It is calibrated by the win rates of SMAC's heuristic, which the README has.
+It is calibrated with the win rates of SMAC's heuristic; the README lists them.
 """
 
 
@@ -249,7 +249,7 @@ class BattleRule:
             self._begin()
 
     def _begin(self) -> None:
-        """Let the enemies attack; the units are on the map."""
+        """Let the enemies attack; all units must be on the map already."""
         attack = self._rule.attack
         for unit in self._world.units if attack else ():
             if unit.type.mobile:
@@ -305,7 +305,7 @@ class HuntRule:
         world.reaction_loops = REACTION_LOOPS
 
     def apply(self) -> int:
-        """Scan if this loop is due; returns the next loop that is due."""
+        """Give attack orders if an interval ends in this loop; returns the end of the next one."""
         world = self._world
         since = world.loop % self._every_loops
         if since == 0:
@@ -343,7 +343,7 @@ TRIED_SINGLY = 8
 """The first candidates are tried one by one, which is faster: nearly always one of them fits."""
 
 _Rule: TypeAlias = tuple[list[Point], float]
-"""Some points, and the distance to keep to each."""
+"""Some points, and the distance that a place must keep to each of them."""
 
 
 class Placement:
@@ -357,16 +357,16 @@ class Placement:
         self._rng = rng
         self._side = 0
         self._middles: dict[Region, NDArray[np.float64]] = {}
-        """The middle of the columns in each region, until a side is drawn again."""
+        """The middle of the columns in each region; forgotten when a side is drawn again."""
 
     def draw_side(self) -> None:
-        """Choose at random which of the two sides `side` means from now on."""
+        """Draw the side of the map that the place `side` means from now on."""
         self._side = int(self._rng.integers(2))
         self._middles.clear()
 
     @property
     def side(self) -> int:
-        """The side that `side` means: 0 or 1."""
+        """The side of the map that the place `side` means now: 0 or 1."""
         return self._side
 
     def points(self, group: Group, count: int, units: list[Unit]) -> Floats:
@@ -418,7 +418,7 @@ class Placement:
         return np.clip(column, self._edge_low, self._edge_high)
 
     def _scatter(self, place: Scatter, count: int, owner: int, units: list[Unit]) -> Floats:
-        """Random places, chosen one by one, because each keeps its distance to those before it."""
+        """Random places, chosen one by one, because each keeps its distance to the earlier ones."""
         low, high = place.region[:2], place.region[2:]
         player = [(unit.x, unit.y) for unit in units if unit.owner == ME]
         others = [(unit.x, unit.y) for unit in units if unit.owner == owner]
@@ -447,12 +447,12 @@ class Placement:
                 taken.append((x, y, kind.radius))
                 if len(points) == group.count:
                     return np.array(points)
-        # The rest has no room: these units push each other apart.
+        # The other units find no room: they begin at the centre and push each other apart.
         return np.array(points + [centre] * (group.count - len(points)))
 
 
 def place_group(world: World, placement: Placement, group: Group, more: int = 0) -> list[Unit]:
-    """Create the units of a group, and some more of them."""
+    """Create the units of a group, and `more` units of its type."""
     count = group.count + more
     points = placement.points(group, count, world.units)
     return world.spawn(group.type, group.owner, points.tolist())
@@ -496,7 +496,7 @@ def _with_least_lack(candidates: Floats, rules: list[_Rule]) -> Point:
 
 
 def _nearest(points: Floats, others: list[Point]) -> Floats:
-    """Distance of each point to the nearest of the others; infinite without others."""
+    """Distance of each point to the nearest of `others`; infinite if there are none."""
     if not others:
         return np.full(len(points), np.inf)
     offsets = points[:, None, :] - np.array(others)
@@ -517,7 +517,7 @@ class Creep:
         self._world, self._terrain = world, terrain
 
     def apply(self) -> int:
-        """Let creep grow and wither if this loop is due; returns the next loop that is due."""
+        """Let creep grow and wither if a step is due; returns the loop of the next step."""
         world = self._world
         if world.loop % SPREAD_LOOPS == 0:
             self._spread()
@@ -541,7 +541,7 @@ class Creep:
 
 
 def _grown(cells: Cells) -> Cells:
-    """These cells, and those beside them."""
+    """These cells, and the cells beside them."""
     grown = cells.copy()
     grown[1:] |= cells[:-1]
     grown[:-1] |= cells[1:]

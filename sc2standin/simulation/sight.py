@@ -1,11 +1,11 @@
 """The fog of war: the cells and units that a player sees, has seen, and remembers.
 
-Buildings and scenery stay where they are, so the player remembers them where it saw them last; the
-same holds for creep. It knows neutral buildings and scenery from the start, as in the real game.
-Only an episode with fog has a `Sight`.
+Buildings, scenery and creep stay where they are, so the player remembers them where it saw them
+last. The player knows neutral buildings and scenery from the start, as in the real game. Only an
+episode with fog has a `Sight`.
 
-Rules it keeps: a `Sight` scans every SCAN_INTERVAL_LOOPS loops, in steps of any size, and once more
-for an observation between two scans.
+A `Sight` scans every SCAN_INTERVAL_LOOPS loops, whatever the sizes of steps, and once more for an
+observation between two such scans.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from sc2standin.simulation.units import NEUTRAL, Unit
 from sc2standin.simulation.world import World
 
 SCAN_INTERVAL_LOOPS = 8
-"""Loops between two scans, in which a unit walks about one cell."""
+"""Loops between two scans; in this time a unit walks about one cell."""
 
 SNAPSHOT_TAG = (1 << 32) + 2
-"""Offset of a remembered unit's tag from the unit's own; the real game's tags differ, too."""
+"""Added to a unit's tag in a snapshot; in the real game a snapshot's tag is different, too."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A unit where the player saw it last; the unit itself may be dead or elsewhere."""
+    """A unit as the player saw it last; the unit itself may be dead or elsewhere now."""
 
     unit: Unit
     kind: UnitType
-    """The type that was seen; a structure may have another type since."""
+    """The type that was seen; a structure may have another type by now."""
     x: float
     y: float
 
@@ -47,13 +47,13 @@ class Sight:
         self.next_look = SCAN_INTERVAL_LOOPS
         """The loop at which a scan is due."""
         self.lit: Cells = np.zeros((terrain.height, terrain.width), dtype=np.bool_)
-        """The cells in sight, as (y, x)."""
+        """True for the cells in sight, indexed (y, x)."""
         self.explored = self.lit.copy()
         """The cells that have been in sight."""
         self.is_lifted = False
         """True while the player sees the whole map, by debug command."""
         self.creep: Cells | None = None
-        """The cells on which the player sees or remembers creep; None without any."""
+        """The cells on which the player sees or remembers creep; None if there are none."""
         self.in_sight: list[Unit] = []
         """The units that the player sees, its own among them, in the order of creation."""
         self._remembered = {
@@ -68,7 +68,7 @@ class Sight:
         return [one for one in self._remembered.values() if not self._is_lit(one)]
 
     def sees(self, x: float, y: float) -> bool:
-        """True if a point is in sight."""
+        """True if the player sees a point."""
         self.scan()
         return self._is_lit_at(x, y)
 
@@ -77,7 +77,7 @@ class Sight:
         return unit.owner == self._player or _stays(unit) or self.sees(unit.x, unit.y)
 
     def scan(self) -> None:
-        """Update the sight to this loop."""
+        """Update what the player sees and remembers to this loop."""
         world = self._world
         self.next_look = world.loop - world.loop % SCAN_INTERVAL_LOOPS + SCAN_INTERVAL_LOOPS
         now = world.loop, world.population_version

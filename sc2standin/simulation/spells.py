@@ -1,8 +1,8 @@
 """Spells: units walk into range and cast, with effects on the ground and on units.
 
-Rules they keep: a spell is paid for when it is cast. A spell whose target is gone is not cast. The
-caster may die before the spell takes effect. Buffs are shown, but only the numbers in `data.spells`
-have an effect.
+Energy is spent when a spell is cast. A spell whose target is gone is not cast. A spell takes effect
+even if its caster dies before. Buffs are shown, but have no effect themselves: only the numbers in
+`data.spells` do.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Cast:
     x: float
     y: float
     target_tag: int
-    """The unit at which the spell is aimed, or with which it stays; 0 for none."""
+    """Tag of the unit at which the spell is aimed, or with which it moves; 0 for none."""
     due: int
     """The loop at which the spell takes effect."""
     until: int
@@ -56,7 +56,7 @@ class Spells:
         if world.casting:
             casters = [unit for unit in world.units if unit.order.kind == OrderKind.CAST]
             for unit in casters:
-                if unit.order.kind == OrderKind.CAST:  # a merge is cast once for both
+                if unit.order.kind == OrderKind.CAST:  # a partner's merge may have ended the order
                     self._try(unit)
             world.casting = bool(casters)
         if not world.casting and not self._casts:
@@ -78,7 +78,7 @@ class Spells:
         return world.loop + 1
 
     def _grow_or_end(self, cast: _Cast, left: Unit) -> None:
-        """Let a unit that a spell has created grow, or end its limited time."""
+        """Let a merged unit grow, or remove a unit of a spell whose time is over."""
         over = cast.until <= self._world.loop
         if isinstance(left.job, Site):
             left.job.left = max(0, cast.until - self._world.loop)
@@ -129,7 +129,7 @@ class Spells:
         return next(others, None)
 
     def _leave(self, cast: _Cast, kind: UnitType, caster: Unit, target: Unit | None) -> list[Unit]:
-        """Create the units of a spell on the map."""
+        """Create the units that a spell puts on the map."""
         world = self._world
         if cast.spell.becomes and target is not None:
             target.order = STOPPED
@@ -150,12 +150,12 @@ class Spells:
         if target is not None:
             cast.x, cast.y = target.x, target.y
         elif spell.aim is Aim.SELF and not spell.summons:
-            cast.until = world.loop  # the caster, who carried it, is dead
+            cast.until = world.loop  # the spell ends, because it moved with its caster, who is dead
             return
         if world.loop < cast.due:
             return
         begins = world.loop == cast.due
-        if begins or spell.effect_id:  # an effect on the ground also affects units that come later
+        if begins or spell.effect_id:  # an effect on the ground affects units that come later, too
             cast.met = self._near(cast, target)
         else:
             cast.met = [unit for unit in cast.met if unit.tag in world.by_tag]
@@ -208,7 +208,7 @@ def refusal(unit: Unit, spell: Spell, loop: int) -> error_pb.ActionResult.ValueT
 
 
 def can_meet(spell: Spell, owner: int, unit: Unit) -> bool:
-    """True if an owner's spell has an effect on such a unit."""
+    """True if a spell of this owner can have an effect on a unit."""
     kind = unit.type
     if kind.invulnerable:
         return False

@@ -1,7 +1,7 @@
-"""The ground of a map: as in the map file, or flat and open everywhere in the playable area.
+"""The ground of a map: from the map file, or else flat and open everywhere in the playable area.
 
-Grids have the real game's layout: row by row from the bottom, with one byte per cell, or one bit
-per cell with the first cell in the highest bit.
+Grids have the real game's layout: row by row from the bottom, with one byte per cell, or with one
+bit per cell, the first cell in a byte's highest bit.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from sc2standin.map_reader.scenario import Scenario
 GROUND_HEIGHT_BYTE = 223
 """The height of the ground in the terrain grid."""
 _INSIDE = 1e-6
-"""A point in a cell is at least this far from the cell's edge, in cells."""
+"""The least distance from the edge of a cell to a point that is put into the cell, in cells."""
 HIDDEN, FOGGED, VISIBLE = 0, 1, 2
 
 Cells = NDArray[np.bool_]
-"""One truth value for each cell of a map, as (y, x)."""
+"""One truth value for each cell of a map, indexed (y, x)."""
 
 
 def _z(height_byte: int) -> float:
-    """The z coordinate of units at this height."""
+    """The z coordinate of units on ground of this height."""
     return -16.0 + height_byte * 32.0 / 255.0
 
 
@@ -48,7 +48,7 @@ class Terrain:
         self.low = np.array([x0, y0], dtype=np.float64)
         self.high = np.array([x1, y1], dtype=np.float64)
         self.is_open = self._ground is None or bool(self.open_cells[y0:y1, x0:x1].all())
-        """True if every straight way between two walkable points is open."""
+        """True if units can walk straight between any two points on which they can stand."""
 
     def _walkable_bounds(self) -> tuple[int, int, int, int]:
         rows, columns = self.open_cells.nonzero()
@@ -61,14 +61,14 @@ class Terrain:
 
     @cached_property
     def open_cells(self) -> Cells:
-        """The cells of the playable area on which units walk, as (y, x)."""
+        """True for the cells of the playable area on which units can walk."""
         cells = np.zeros((self.height, self.width), dtype=np.bool_)
         cells[self.y0 : self.y1, self.x0 : self.x1] = True
         return cells if self._ground is None else cells & self._ground.walkable
 
     @cached_property
     def building_cells(self) -> Cells:
-        """The cells on which structures can stand, if nothing else is there, as (y, x)."""
+        """True for the cells on which structures can stand, if nothing else is there."""
         cells = self.open_cells
         return cells if self._ground is None else cells & self._ground.buildable
 
@@ -79,7 +79,7 @@ class Terrain:
 
     @cached_property
     def open_bits(self) -> bytes:
-        """The pathing grid of empty ground; one bit per cell."""
+        """The pathing grid of a map without obstacles on the ground; one bit per cell."""
         return np.packbits(self.open_cells).tobytes()
 
     @cached_property
@@ -139,7 +139,7 @@ class Terrain:
         return float(near_x[nearest]), float(near_y[nearest])
 
     def slide(self, x: float, y: float, to_x: float, to_y: float, aloft: bool) -> Point:
-        """The point that a unit at (x, y) reaches when it is moved: along cliffs and edges."""
+        """The point that a unit at (x, y) reaches on its way: it slides along cliffs and edges."""
         if self.is_open or aloft or self.walkable(to_x, to_y):
             return self.clamp(to_x, to_y, aloft)
         for point in ((to_x, y), (x, to_y), (x, y)):
@@ -148,11 +148,11 @@ class Terrain:
         return self.nearest_ground(to_x, to_y)
 
     def seen_from(self, eyes: Iterable[tuple[float, float, float]]) -> Cells:
-        """The cells within sight of at least one eye, as (y, x); an eye is x, y and its reach."""
+        """The cells that at least one eye sees; an eye is a point (x, y) and its reach in cells."""
         y, x = np.ogrid[0.5 : self.height, 0.5 : self.width]
         seen = np.zeros((self.height, self.width), dtype=np.bool_)
         for eye_x, eye_y, reach in eyes:
-            # Only the square around the eye's circle: most of a large map is outside of it.
+            # Compute only the square around the eye's circle, to save time on large maps.
             rows = slice(max(int(eye_y - reach), 0), int(eye_y + reach) + 1)
             columns = slice(max(int(eye_x - reach), 0), int(eye_x + reach) + 1)
             square = (x[:, columns] - eye_x) ** 2 + (y[rows] - eye_y) ** 2

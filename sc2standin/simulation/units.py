@@ -15,7 +15,7 @@ from sc2standin.data.unit_types.kinds import UnitType
 ME, ENEMY, NEUTRAL = 1, 2, 16
 """Owners: player 1, player 2, and the owner of scenery.
 
-Player 1 is a client, unless two computers play. Player 2 is its opponent, a computer or a client.
+Player 1 is a client, unless two computers play. Player 2 is the opponent, a computer or a client.
 """
 PLAYERS = (ME, ENEMY)
 OPPONENT = {ME: ENEMY, ENEMY: ME}
@@ -29,16 +29,16 @@ NO_HIT = -1 << 60
 
 
 class Order(NamedTuple):
-    """One order of a unit: to a point, or to a unit if `target_tag` is not 0."""
+    """One order to a unit; its target is a point, or a unit if `target_tag` is not 0."""
 
     kind: OrderKind
     x: float
     y: float
     target_tag: int
     makes: UnitType | Research | None = None
-    """The unit type or research that is made."""
+    """The unit type or research that the order makes."""
     spell: Spell | None = None
-    """The spell that is cast."""
+    """The spell that the order casts."""
 
 
 STOPPED = Order(OrderKind.IDLE, 0.0, 0.0, 0)
@@ -53,13 +53,13 @@ class Errand:
     vx: float = 0.0
     vy: float = 0.0
     constructing: bool = False
-    """True for a worker that builds a structure; its next orders wait."""
+    """True for a worker that builds a structure; orders that it gets wait, except a stop."""
     bound: bool = False
-    """True for a unit that changes its mode; all its next orders wait, even a stop."""
+    """True for a unit that changes its mode; orders that it gets wait, a stop clears the others."""
 
 
 LAST_LOOP = 1 << 60
-"""The last loop of an errand that is ended from outside."""
+"""The loop `until` of an errand that does not end by itself."""
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class Deposit:
 
     left: int
     free_at: int = 0
-    """Loop at which the next SCV may begin to gather; one SCV at a time gathers."""
+    """Loop at which the next SCV may begin to gather; only one SCV at a time gathers."""
     mules_free_at: int = 0
     """Loop at which the next MULE may begin to gather; MULEs do not block SCVs."""
 
@@ -82,21 +82,21 @@ class Site:
     loops: float
     """Loops of work in total."""
     builder: int = 0
-    """Tag of the worker that builds it, 0 without a worker."""
+    """Tag of the worker that builds the structure, 0 without a worker."""
     is_add_on: bool = False
     """True for an add-on, which the structure beside it builds."""
 
 
 @dataclass(slots=True)
 class Factory:
-    """The job of a structure that makes things by itself; the unit's orders are its queue."""
+    """The job of a structure that makes things by itself; the structure's orders are the queue."""
 
     done_at: list[int] = field(default_factory=list)
-    """Loops at which the begun orders are done; these are the first orders of the queue."""
+    """Loops at which the orders in progress are done; these are the first orders of the queue."""
     add_on: int = 0
-    """Tag of the add-on beside it, 0 for none."""
+    """Tag of the add-on beside the structure, 0 for none."""
     rally: list[Order] = field(default_factory=list)
-    """The order that new units get, or an empty list."""
+    """The order that new units get, in a list; empty without such an order."""
 
 
 class Term(NamedTuple):
@@ -125,23 +125,23 @@ class Unit:
     ready_at: float = 0.0
     """Time at which the weapon may fire again, in loops."""
     pace: float = 0.0
-    """The distance of the last loop, for a unit that accelerates, in cells."""
+    """For a unit that accelerates, the distance that it moved in the last loop, in cells."""
     hits_at: float = NEVER
     """Time at which the attack under way does its damage, in loops."""
     rests_until: float = 0.0
     """Time until which the unit does not go after another target by itself, in loops."""
     hit_at: int = NO_HIT
-    """Loop of the last hit on its shields or life."""
+    """Loop of the last hit on the unit."""
     engaged: int = 0
     """Tag of the unit at which the weapon is aimed, 0 for none."""
     chases: int = 0
-    """Tag of the unit to which it walks, to fire at it; 0 for none."""
+    """Tag of the unit to which this one walks in order to fire; 0 for none."""
     held_up: bool = False
     """True if other units kept it from walking in the last loop."""
     turn: int = 0
-    """The side on which it walks around others: 1 for the left, -1 for the right, 0 for none."""
+    """The side to which the unit turns around others: 1 for left, -1 for right, 0 for none."""
     noticed: int = 0
-    """Tag of the last target that it chose by itself, 0 for none."""
+    """Tag of the last target that the unit chose by itself, 0 for none."""
     order: Order = STOPPED
     queue: list[Order] = field(default_factory=list)
     """The orders after the current one."""
@@ -153,20 +153,20 @@ class Unit:
     workplace: int = 0
     """Tag of the deposit that a worker gathers from, 0 for none."""
     unseen: bool = False
-    """True while it is cloaked and no enemy detects it."""
+    """True while the unit is cloaked and no enemy detects it."""
     cools_until: dict[int, int] = field(default_factory=dict)
-    """The abilities of its spells with a cooldown, and the loop from which it may cast each."""
+    """For each ability of a spell with a cooldown, the loop from which it can be cast again."""
     buffs: dict[int, int] = field(default_factory=dict)
-    """The ids of its buffs, and the loop at which each one ends."""
+    """The ids of the unit's buffs, each with the loop at which the buff ends."""
     term: Term | None = None
-    """The limited time of its existence; None for a unit that stays."""
+    """The limited lifetime of the unit; None if its lifetime is not limited."""
 
     def attacks(self, target: Unit) -> bool:
-        """True if an attack on this unit is under way."""
+        """True if an attack of this unit on the target is under way."""
         return self.hits_at != NEVER and self.engaged == target.tag
 
     def aim(self, target: Unit) -> None:
-        """Aim the weapon at a unit; this ends an attack on another unit."""
+        """Aim the weapon at a unit, and end any attack under way."""
         self.engaged, self.hits_at, self.chases = target.tag, NEVER, 0
 
     def go_after(self, target: Unit) -> None:

@@ -1,12 +1,12 @@
 """All units of one episode, and the events since the last observation.
 
-Rules it keeps:
+Rules of this file:
 - units stay in the order of creation;
-- units are created and die only here, so that all lists of living units stay correct;
-- a change that affects the plans of movement calls `orders_changed`; a change that also affects the
-  rules calls `disturb`.
+- only this file creates and removes units, so that all lists of living units stay correct;
+- code that makes a plan of movement invalid calls `orders_changed`; code that also makes the rules'
+  next loops invalid calls `disturb`.
 
-`Upgrades` has the upgrades of all players, and the types of their units with them.
+`Upgrades` has the upgrades of all players, and the types of units that these upgrades change.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ DOWN = 1.5 * math.pi
 ATTACK_ALERT_LOOPS, ATTACK_ALERT_CELLS, MOST_ATTACK_ALERTS = 240, 15.0, 2
 """Limits of attack alerts, from `Attack` of the alerts in the game's data.
 
-For 15 s of 16 loops after an alert, no other follows within 15 cells of its place. In this time at
-most two alerts are given on the whole map.
+For 240 loops (15 s) after an alert, no other alert is given for a target within 15 cells of the
+first. In any 240 loops at most two alerts are given on the whole map.
 """
 
 MOST_FOOD = 200
@@ -91,15 +91,15 @@ class Army:
 
 @dataclass
 class Losses:
-    """The sums of one side that the score details report."""
+    """What one side has lost and healed, in total; the score details report these sums."""
 
     life: float = 0.0
     shields: float = 0.0
-    """The damage that its units have taken."""
+    """Life and shields are the damage that the side's units have taken."""
     healed_life: float = 0.0
     minerals: float = 0.0
     vespene: float = 0.0
-    """The cost of the units that it has lost."""
+    """Minerals and gas are the cost of the units that the side has lost."""
     units: Counter[UnitType] = field(default_factory=Counter)
 
 
@@ -115,7 +115,7 @@ class News:
         self.dead_tags: list[int] = []
         self.alerts: list[tuple[int, sc_pb.Alert.ValueType]] = []
         self._attacks: dict[tuple[int, bool], list[tuple[int, Unit]]] = {}
-        """Loops and targets of recent alerts of attacks, by owner; True for structures."""
+        """Loop and target of each recent attack alert, by (owner, True for structures)."""
 
     def clear(self) -> None:
         """Forget all deaths and alerts, because an observation has shown them."""
@@ -152,7 +152,7 @@ class World:
         self.clients = clients
         self.loop = 0
         self.chance = Random(seed)
-        """Random numbers for events within a loop; single numbers are cheaper than from numpy."""
+        """Random numbers for events within a loop; it draws a single number faster than numpy."""
         self.scores = dict.fromkeys(PLAYERS, 0)
         self.minerals = 0
         self.losses = {player: Losses() for player in PLAYERS}
@@ -161,9 +161,9 @@ class World:
         self.units: list[Unit] = []
         self.by_tag: dict[int, Unit] = {}
         self.walkers: list[Unit] = []
-        """The units that can walk or fire and have no errand, in the order of creation."""
+        """The units that can walk or fire, and do no work, in the order of creation."""
         self.workers: list[Unit] = []
-        """The units on an errand of the economy."""
+        """The units that gather, build, repair or change their mode."""
         self.structures: dict[int, list[Unit]] = {owner: [] for owner in PLAYERS}
         """The structures of each player."""
         self.recovering: list[Unit] = []
@@ -177,12 +177,12 @@ class World:
         self.effects: list[Effect] = []
         """The effects of spells on the ground now."""
         self.creep: Cells | None = None
-        """The cells with creep, as (y, x), None without creep; a change makes a new array."""
+        """True for cells with creep, indexed (y, x); None without creep. Never changed in place."""
         self.cheats: set[tuple[int, debug_pb.DebugGameState.ValueType]] = set()
         """The states that debug commands have set, each with its player.
 
         With `god` the player's units take no damage. With `control_enemy` the player commands all
-        units. Other states lift rules of its economy.
+        units. Other states lift rules of the player's economy.
         """
         self.upgrades = Upgrades()
         self.armies = dict.fromkeys(PLAYERS, Army())
@@ -195,7 +195,7 @@ class World:
         self.population_version = 0
         """A number that changes when units are created, die or are moved."""
         self.plan_until = 0
-        """The plan of movement is valid up to this loop; then movement must plan again."""
+        """The last loop for which the plan of movement is valid."""
         self.rules_at = 0
         """No rule has an effect before this loop."""
         self._next_tag = _FIRST_TAG
@@ -212,20 +212,20 @@ class World:
         )
 
     def heal(self, unit: Unit, life: float) -> None:
-        """Give a unit life, and count it for its owner."""
+        """Give a unit life, and add it to the healed life of its owner's side."""
         unit.life += life
         self.losses_of(unit.owner).healed_life += life
 
     def losses_of(self, owner: int) -> Losses:
-        """The sums of an owner's side; all but player 1 are on the side of player 2."""
+        """The sums of an owner's side; all owners but player 1 count as player 2's side."""
         return self.losses[ME if owner == ME else ENEMY]
 
     def orders_changed(self) -> None:
-        """Let movement plan again, because an order changed."""
+        """Make the plan of movement invalid, because an order changed."""
         self.plan_until = self.loop
 
     def disturb(self) -> None:
-        """Let movement plan and the rules apply again: a unit was created, removed or moved."""
+        """Make the plan and the rules' next loops invalid: a unit was created, removed or moved."""
         self.orders_changed()
         self.rules_at = self.loop
 
@@ -252,7 +252,7 @@ class World:
         return self.units[before:]
 
     def put(self, units: list[Unit], points: Iterable[Sequence[float]]) -> None:
-        """Move units to other places. If they walk, call `disturb`, too."""
+        """Move units to other places. For units that can walk, call `disturb` afterwards."""
         for unit, (x, y) in zip(units, points, strict=True):
             unit.x, unit.y = x, y
         self.population_version += 1
@@ -283,7 +283,7 @@ class World:
         self.remove(dead)
 
     def remove(self, units: list[Unit]) -> None:
-        """Take units off the map, without recording deaths."""
+        """Remove units from the map, without recording deaths."""
         gone = {unit.tag for unit in units}
         self.units = [unit for unit in self.units if unit.tag not in gone]
         self._population_changed()
@@ -297,7 +297,7 @@ class World:
         self.disturb()
 
     def sort_walkers(self) -> None:
-        """Sort the units that can walk, after a unit was created, or began or ended an errand."""
+        """Sort units into walkers and workers, after one was created, or began or ended work."""
         self.population_version += 1
         mobile = [unit for unit in self.units if unit.type.mobile]
         self.workers = [unit for unit in mobile if unit.order.kind >= OrderKind.GATHER]
@@ -313,7 +313,7 @@ class World:
         ]
 
     def count_units(self) -> None:
-        """Count the players' units, after a unit was created or died, or a structure finished."""
+        """Count the players' units again: one was created or died, or a structure was finished."""
         self.armies = {owner: self._count(owner) for owner in PLAYERS}
 
     def _count(self, owner: int) -> Army:

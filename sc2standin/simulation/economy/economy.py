@@ -1,22 +1,22 @@
 """Money and supply of a player, and their changes in each loop; units that change their type.
 
-Rules it keeps: types that a map does not list under `makes` cannot be made on it. Research, and the
-units that structures of Protoss and Zerg train, need no list. A client may lift rules by debug
-command (`World.cheats`).
+Rules of this file: only types that a map lists under `makes` can be made on the map. Research, and
+units that structures of Protoss and Zerg train, need not be listed. A client may lift rules by
+debug command (`World.cheats`).
 
 `Earnings` is a player's income, in total and per minute. The rates equal those of real replays to
-the digit: the income of the last 240 loops, at 16 loops a second, times 1.4, which the game rounds
-to 4096ths.
+the digit: the income of the last 240 loops, per minute of 960 loops, times 1.4, a factor that the
+game rounds to 4096ths.
 
 `Morphs`: a zergling that becomes a baneling is first a cocoon, which does nothing. The baneling is
 paid for when the cocoon is made, and needs a baneling nest unless the client has lifted this rule.
 
-`Modes` of siege tanks, vikings and hellions: while it changes its mode a unit stands, does not
-fire, and obeys no order; its orders follow afterwards. A viking that lands over a cliff or a
-structure comes down beside it. A unit keeps its share of life.
+`Modes` of siege tanks, vikings and hellions: while a unit changes its mode, it stands, does not
+fire, and obeys no order; it carries out its orders afterwards. A viking that lands over a cliff or
+a structure comes down beside it. After the change a unit has the same share of its full life.
 
-`Stimpacks`: for some life, a marine or marauder walks and fires faster for a while. A second
-stimpack begins the time again.
+`Stimpacks`: a marine or marauder pays with some life, and walks and fires faster for a while. A
+second stimpack starts this time again.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ from sc2standin.simulation.units import (
 from sc2standin.simulation.world import MOST_FOOD, World
 
 FAST_LOOPS = 16
-"""The time to make anything if the client asked for fast building: a second of 16 loops."""
+"""The time to make anything if the client asked for fast building, in loops: 1 s of game data."""
 
 
 class Economy:
@@ -137,7 +137,7 @@ class Economy:
             self.employ(unit)
 
     def employ(self, unit: Unit) -> None:
-        """Give a structure or resource its job, if it was created and not built."""
+        """Give a structure or resource its job, if it has none: no worker built it."""
         kind = unit.type
         if unit.job is not None:
             return
@@ -174,7 +174,7 @@ class Economy:
             self._send_to(field.tag)
 
     def _send_to(self, field_tag: int) -> None:
-        """Let all workers gather at a field, also new ones."""
+        """Let all workers gather at a field, and later those that structures train."""
         gather = Order(OrderKind.GATHER, 0.0, 0.0, field_tag)
         for unit in self._world.owned_by(self.owner):
             if isinstance(unit.job, Factory):
@@ -184,7 +184,7 @@ class Economy:
                 unit.workplace = field_tag
 
     def apply(self) -> int:
-        """Play one loop; returns the number of the next one, as a map's rule does."""
+        """Play one loop; returns the number of the next loop, because each loop has an effect."""
         world = self._world
         loop = world.loop
         for worker in tuple(world.workers):
@@ -232,13 +232,13 @@ class Economy:
         return (self.owner, rule) in self._world.cheats
 
     def free_food(self) -> float:
-        """Supply for more units."""
+        """The supply that is left for more units."""
         if self.lifts(debug_pb.food):
             return float(MOST_FOOD)
         return self.food_cap - self.food_used
 
     def allows(self, kind: UnitType | Research) -> error_pb.ActionResult.ValueType:
-        """Success if a unit of this type, or this research, can be begun now; else the reason."""
+        """Success if this unit or research can be begun now; else the reason why not."""
         any_tech = self.lifts(debug_pb.tech_tree)
         if isinstance(kind, Research):
             possible = self.laboratory.allows(kind, any_tech=any_tech)
@@ -272,14 +272,14 @@ class Economy:
         return min(loops, FAST_LOOPS) if self.lifts(debug_pb.fast_build) else loops
 
     def pay(self, kind: UnitType | Research) -> error_pb.ActionResult.ValueType:
-        """Take the cost of a unit or research, if it can be begun now; else return the reason."""
+        """Take the cost of a unit or research if it can be begun now; else return why not."""
         result = self.allows(kind)
         if result == error_pb.Success:
             self._spend(*kind.cost)
         return result
 
     def _spend(self, minerals: int, vespene: int) -> bool:
-        """Take money; if it does not suffice, take nothing and return False."""
+        """Take minerals and gas; if the player has too little, take nothing and return False."""
         if self.lifts(debug_pb.free):
             return True
         if self.minerals < minerals or self.vespene < vespene:
@@ -298,7 +298,7 @@ class Economy:
         self.spent = (self.spent[0] - minerals, self.spent[1] - vespene)
 
     def make(self, factory: Unit, order: Order) -> error_pb.ActionResult.ValueType:
-        """Pay for and order a product of a structure; returns Success or the reason why not."""
+        """Order a product of a structure and pay for it; returns Success or the reason why not."""
         if order.makes is None or not self.production.has_place(factory):
             return error_pb.QueueIsFull
         alone = order.kind not in QUEUED or factory.order.kind not in QUEUED
@@ -318,7 +318,7 @@ class Economy:
         return result
 
     def cancel(self, factory: Unit, place: int) -> bool:
-        """Cancel the order at this place of a structure's queue; False if it is not possible."""
+        """Cancel the order at this place of a structure's queue; False if none can be cancelled."""
         order = self.production.cancel(factory, place)
         if order is None or order.makes is None:
             return False
@@ -334,7 +334,7 @@ class Economy:
         owner = self._add_ons.owner_of(site)
         if owner is None:
             self.refund(*self.building.cancel(site))
-        elif owner.order.kind == OrderKind.ADD_ON:  # if not, the order was cancelled in this loop
+        elif owner.order.kind == OrderKind.ADD_ON:  # another order: cancelled in this loop already
             self.cancel(owner, 0)
 
     def _give_up(self, factory: Unit) -> None:
@@ -387,7 +387,7 @@ def _trains(kind: UnitType) -> bool:
 
 
 WINDOW_LOOPS = 240
-"""The loops of which the rates count the income; fewer at the beginning of a game."""
+"""The rates count the income of so many last loops; of fewer at the beginning of a game."""
 _FASTER = 5734 / 4096
 _LOOPS_PER_MINUTE = LOOPS_PER_DATA_S * 60
 
@@ -412,7 +412,7 @@ class Earnings:
         self._lately.append((loop, minerals, vespene))
 
     def rates(self, loop: int) -> tuple[float, float]:
-        """Minerals and gas per minute, as of this loop."""
+        """The income in minerals and gas per minute that the game shows in this loop."""
         if not self._lately:
             return 0.0, 0.0
         window_loops = min(max(loop, 1), WINDOW_LOOPS)
@@ -424,7 +424,7 @@ class Earnings:
 
 BANELING = TYPE_BY_NAME["Baneling"]
 COST = (25, 25)
-"""The extra cost of a baneling over its zergling."""
+"""The minerals and gas that turning a zergling into a baneling costs."""
 
 
 class Morphs:
@@ -440,10 +440,10 @@ class Morphs:
         self._world, self._owner = world, owner
         self._spend, self._loops_for = spend, loops_for
         self._cocoons: list[tuple[int, int]] = []
-        """The loop at which each cocoon opens, and its tag."""
+        """The loop at which each cocoon opens, and the cocoon's tag."""
 
     def allows(self) -> error_pb.ActionResult.ValueType:
-        """Success if a zergling can become a cocoon, apart from the money; else the reason."""
+        """Success if a zergling can become a cocoon, apart from the cost; else why it cannot."""
         nests = (
             unit.type.name == "BanelingNest" and not isinstance(unit.job, Site)
             for unit in self._world.structures[self._owner]
@@ -479,7 +479,7 @@ class Morphs:
 
 
 class Modes:
-    """The changes of mode in one episode."""
+    """Changes the modes of units, in one episode."""
 
     def __init__(self, world: World, routes: Routes) -> None:
         self._world, self._routes = world, routes

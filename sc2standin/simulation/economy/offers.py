@@ -1,6 +1,6 @@
 """The abilities that a unit can use now, for commands, queries and the command card.
 
-Rule it keeps: places and targets are not checked here; they are checked when a command is read.
+Places and targets are not checked here, but when a command is read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from sc2standin.simulation.units import Errand, Site, Unit
 Result: TypeAlias = error_pb.ActionResult.ValueType
 
 _BY_ITSELF = (OrderKind.UPGRADE, OrderKind.ADD_ON, OrderKind.LIFT)
-"""Products that a structure makes by itself, while it makes nothing else."""
+"""The kinds of orders for which a structure must have no other order."""
 _MAKES = (OrderKind.BUILD, *QUEUED, *_BY_ITSELF)
 _TOO_EXPENSIVE = (
     error_pb.NotEnoughMinerals,
@@ -54,7 +54,7 @@ MADE_BY: dict[int, UnitType] = {
     for unit in UNIT_TYPES
     if KIND_BY_ABILITY.get(unit.build_ability_id) in _MAKES
 }
-"""The product of each ability, by its id."""
+"""The product of each ability, by the id of the ability."""
 
 
 _CANCELS_UPGRADE = {CANCEL_ORBITAL: ORBITAL_COMMAND, CANCEL_FORTRESS: PLANETARY_FORTRESS}
@@ -66,10 +66,10 @@ def made_by(ability_id: int) -> UnitType | Research:
 
 
 def meant(ability_id: int, unit: Unit, economy: Economy | None) -> int:
-    """The specific ability that a client means by this one.
+    """The specific ability that a client means by a general or specific one.
 
-    A general cancel ability depends on the unit's activity. A general research ability means the
-    next level of an upgrade.
+    What a general ability to cancel means depends on what the unit does. A general ability to
+    research means the next level of an upgrade.
     """
     if economy is not None and ability_id in GENERAL_RESEARCH:
         level = economy.laboratory.next_level(unit, ability_id)
@@ -84,7 +84,7 @@ def meant(ability_id: int, unit: Unit, economy: Economy | None) -> int:
 def can_use(
     economy: Economy | None, unit: Unit, ability_id: int, loop: int, *, free: bool = False
 ) -> bool:
-    """True if a unit can use an ability in this loop; with `free` costs do not count."""
+    """True if a unit can use an ability in this loop; with `free`, whatever it costs."""
     spell = SPELL_BY_ABILITY.get(ability_id)
     if spell is not None:
         result = spells.refusal(unit, spell, loop)
@@ -98,7 +98,7 @@ def can_use(
 
 
 def refusal(economy: Economy, unit: Unit, ability_id: int) -> Result:
-    """Success if a unit can use an ability of an economy now; else the reason."""
+    """Success if a unit can use an ability of an economy now; else the reason why not."""
     kind = KIND_BY_ABILITY[ability_id]
     if kind in (OrderKind.CANCEL, OrderKind.HALT):
         cancels = _cancels(unit, ability_id)
@@ -165,11 +165,11 @@ _REFUSALS: dict[OrderKind, Callable[[Economy, Unit, int], Result]] = {
     OrderKind.SALVAGE: _refusal_to_salvage,
     **dict.fromkeys(_MAKES, _refusal_to_make),
 }
-"""Further checks of an order, by its kind; each returns Success or the reason for a refusal."""
+"""The check for each kind of order that needs one; it returns Success or the reason why not."""
 
 
 def _cancels(unit: Unit, ability_id: int) -> bool:
-    """True if this cancel ability fits the unit's activity."""
+    """True if the unit does what this ability cancels or halts."""
     job, kind = unit.job, unit.order.kind
     if ability_id == HALT:
         return isinstance(job, Errand) and job.constructing

@@ -1,25 +1,25 @@
 """Activities of structures: make units, add-ons and upgrades, lift off, land, call down MULEs.
 
-Production makes units, and puts them beside their structure. Rules it keeps: a unit is paid for
-when it is ordered, and begun when there is supply for it. A structure has five places in its queue
-and makes one thing at a time; with a reactor it has eight places and makes two. Research takes
-places in the same queue.
+Production makes units, and puts them beside their structure. A unit is paid for when it is ordered,
+and begun when there is supply for it. A structure has five places in its queue and makes one unit
+at a time; with a reactor it has eight places and makes two. Research takes places in the same
+queue.
 
-An add-on is a tech lab or a reactor beside a barracks, factory or starport. Rules it keeps: an
-add-on belongs to the structure that last landed or was built beside it, and has that structure's
-kind. Without a structure it has the bare kind. Its structure builds it, and if the structure is
-lost before the add-on is finished, the add-on is lost, too. If its kind changes, its research is
-cancelled and refunded.
+An add-on is a tech lab or a reactor beside a barracks, factory or starport, which builds it. An
+add-on belongs to the structure that last landed or was built beside it, and has the unit type for
+that structure (such as BarracksTechLab). Without a structure it has the bare type (TechLab). If the
+structure is lost before the add-on is finished, the add-on is lost, too. If an add-on's type
+changes, its research is cancelled and refunded.
 
-Research rules: an upgrade is researched once, by one structure; a level needs the level before it.
+Research: an upgrade is researched once, by one structure; a level needs the level before it.
 
-Orbital commands use energy for MULEs and scans. Rules they keep: a MULE gathers from the field at
-which it was called down, and ends after a while. A scan shows a part of the map for a while, with
-the cloaked units in it.
+Orbital commands use energy for MULEs and scans. A MULE gathers from the field at which it was
+called down, and disappears after a while. A scan shows a part of the map for a while, with the
+cloaked units in it.
 
-Flight is for barracks, factories, starports and town halls that have lifted off. Rules it keeps:
-they fly straight, over everything and through each other. Landing takes a while; if the place is
-not free at its end, they stay in the air.
+Flight is for barracks, factories, starports and town halls that have lifted off. They fly straight,
+over everything and through each other. Landing takes a while. If the place is not free when the
+landing ends, the structure stays in the air.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from sc2standin.simulation.units import STOPPED, Factory, Order, Point, Site, Te
 from sc2standin.simulation.world import Scan, World
 
 RINGS, PLACES_A_RING = 12, 16
-"""The number of rings of places around a structure for a new unit, and of places in each ring."""
+"""The rings of places around a structure that a new unit may take, and the places of a ring."""
 RING_SPACING = 2.2
 """Distance between two of these rings, in radii of the unit."""
 PLACES, PLACES_WITH_REACTOR = 5, 8
-"""The most units that a structure trains and has queued."""
+"""The most orders in a structure's queue, those in progress included."""
 QUEUED = (OrderKind.TRAIN, OrderKind.RESEARCH)
 """The kinds of orders that a structure queues."""
 
@@ -93,7 +93,7 @@ class Production:
         return self._add_on(factory) is REACTOR
 
     def _add_on(self, factory: Unit) -> UnitType | None:
-        """The bare kind of the finished add-on beside a structure."""
+        """The bare type of the finished add-on beside a structure; None without one."""
         tag = factory.job.add_on if isinstance(factory.job, Factory) else 0
         unit = self._world.by_tag.get(tag) if tag else None
         finished = unit is not None and not isinstance(unit.job, Site)
@@ -107,7 +107,7 @@ class Production:
             factory.order = order
 
     def cancel(self, factory: Unit, place: int) -> Order | None:
-        """Remove and return the order at this place of the queue; None if that is not possible."""
+        """Remove and return the order at this place of the queue; None if it cannot be removed."""
         orders_made = (factory.order, *factory.queue)
         if not 0 <= place < len(orders_made) or not isinstance(factory.job, Factory):
             return None
@@ -148,7 +148,7 @@ class Production:
             kind = order.makes
             if kind is None or (kind.food and free_food() < kind.food):
                 return
-            # The first loop counts: real SCVs take 272 loops, and are born 271 loops apart.
+            # One less, because real SCVs take 272 loops but appear 271 loops apart.
             job.done_at.append(self._world.loop + self._loops_for(kind) - 1)
 
     def _finish(self, factory: Unit, order: Order, job: Factory) -> None:
@@ -214,12 +214,12 @@ class AddOns:
         self._world, self._walking, self._owner = world, walking, owner
         self._loops_for, self._give_up = loops_for, give_up
         self._seen: list[Unit] = []
-        """The structures at the last call; the world makes a new list when a structure changes."""
+        """The list of structures at the last call; after a change the world has another list."""
         self._sites: list[tuple[Unit, Unit]] = []
         """The add-ons under construction, each as (structure, add-on)."""
 
     def begin(self, structure: Unit, kind: UnitType) -> None:
-        """Begin an add-on beside a structure; its place must be free."""
+        """Begin an add-on beside a structure; the add-on's place must be free."""
         world = self._world
         site = world.spawn(kind, structure.owner, [add_on_place(structure.x, structure.y)])[0]
         loops = self._loops_for(kind)
@@ -258,7 +258,7 @@ class AddOns:
                 site.life = min(site.life + more, kind.life)
 
     def _settle(self) -> None:
-        """Assign each add-on to the structure beside it, and change its type accordingly."""
+        """Assign each add-on to the structure beside it, and give it the type for the structure."""
         world = self._world
         self._give_up_lost()
         own = world.structures[self._owner]
@@ -282,7 +282,7 @@ class AddOns:
             self._world.become(add_on, kind)
 
     def _give_up_lost(self) -> None:
-        """End the work on add-ons if they or their structures were destroyed."""
+        """Stop building an add-on if the add-on or its structure was destroyed."""
         by_tag = self._world.by_tag
         for structure, site in tuple(self._sites):
             if structure.tag in by_tag and site.tag in by_tag:
@@ -307,7 +307,7 @@ class Laboratory:
         self._world, self._owner = world, owner
 
     def allows(self, research: Research, *, any_tech: bool) -> bool:
-        """True if an upgrade can be begun now; with `any_tech` without its structures."""
+        """True if an upgrade can be begun now; with `any_tech` it needs no structures."""
         done = self._world.upgrades.of(self._owner)
         if research.id in done or (research.after and research.after not in done):
             return False
@@ -328,7 +328,7 @@ class Laboratory:
     def next_level(self, structure: Unit, general_id: int) -> Research | None:
         """The research that a general ability means: the first level that is not begun.
 
-        It is the last level if all are begun, and None if the structure has no such levels.
+        If all levels are begun, it is the last one. It is None if the structure has no such levels.
         """
         levels = [
             one for one in RESEARCH_OF.get(structure.type.name, ()) if one.general_id == general_id
@@ -351,9 +351,9 @@ class Laboratory:
 ENERGY = 50.0
 """The energy that a MULE or a scan costs."""
 MULE_LOOPS = 1440
-"""The lifetime of a MULE: 90 s of 16 loops."""
+"""The lifetime of a MULE, in loops: 90 s at 16 loops a second."""
 SCAN_LOOPS = 196
-"""The duration of a scan: 12.2775 s of 16 loops."""
+"""The duration of a scan, in loops: 12.2775 s at 16 loops a second."""
 SCAN_CELLS = 13.0
 """Radius of a scan, as in the table of effects."""
 
@@ -364,7 +364,7 @@ class Orbital:
     def __init__(self, world: World, routes: Routes, owner: int) -> None:
         self._world, self._routes, self._owner = world, routes, owner
         self._mules: list[tuple[int, int]] = []
-        """The loop at which each MULE ends, and its tag."""
+        """The loop at which each MULE disappears, and its tag."""
 
     def cast(self, unit: Unit, order: Order) -> bool:
         """Carry out an order for a MULE or a scan; False if the energy does not suffice."""
@@ -390,7 +390,7 @@ class Orbital:
             orders.give(world, mule, gather, queued=False)
 
     def advance(self) -> None:
-        """End MULEs and scans whose time is over."""
+        """Remove the MULEs and scans whose time is over."""
         world = self._world
         while self._mules and self._mules[0][0] <= world.loop:
             _until, tag = self._mules.pop(0)
@@ -402,7 +402,7 @@ class Orbital:
 
 
 LAND_LOOPS = 32
-"""Time to land, in loops; the same as to lift off."""
+"""Time to land, in loops; lifting off takes as long."""
 _STANDING = (OrderKind.IDLE, OrderKind.HOLD)
 
 
@@ -414,7 +414,7 @@ class Flight:
         self._owner = owner
 
     def advance(self) -> None:
-        """Fly and land for one loop."""
+        """Let the structures in the air fly and land for one loop."""
         for unit in self._world.structures[self._owner]:
             if unit.type.afloat and isinstance(unit.job, Factory):
                 self._fly(unit, unit.job)
@@ -442,7 +442,7 @@ class Flight:
         job.done_at.clear()  # a landing that was interrupted begins again
 
     def _land(self, unit: Unit, job: Factory) -> None:
-        """Land for one loop; the unit is above its place."""
+        """Continue a landing for one loop; the unit is above its place already."""
         loop, kind = self._world.loop, unit.type.made_from
         if not job.done_at:
             job.done_at.append(loop + LAND_LOOPS)

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The loops over all pairs of units, compiled; `pairs.Pairs` says the same in Python.
+"""The loops over all pairs of units, compiled; `pairs.Pairs` has the same loops in Python.
 
-Rule: it takes the same operations in the same order, and so has the same results to the last bit;
-the compiler may not contract a product and a sum into one operation (`-ffp-contract=off`).
+Both do the same operations in the same order, and so have the same results to the last bit. For
+this the compiler must not contract a product and a sum into one operation (`-ffp-contract=off`).
 """
 
 from libc.math cimport INFINITY, sqrt
@@ -16,7 +16,7 @@ cdef class Geometry:
     cdef list units
     cdef dict index
     cdef Py_ssize_t n
-    cdef double* numbers  # one block for all that follow, n each
+    cdef double* numbers  # one block of memory for the next eleven arrays, of n numbers each
     cdef double* x
     cdef double* y
     cdef double* radius
@@ -28,11 +28,11 @@ cdef class Geometry:
     cdef double* there_y
     cdef double* push_x
     cdef double* push_y
-    cdef Py_ssize_t* near  # those that may be in one unit's way
+    cdef Py_ssize_t* near  # the units that may be in the way of the unit at hand
     cdef Py_ssize_t near_count
     cdef uint8_t* aloft
     cdef uint8_t* ground
-    cdef uint8_t* is_target  # a row for each unit, of those that it can fire at
+    cdef uint8_t* is_target  # a row for each unit: 1 for the units that it can fire at
     cdef double no_touch
     cdef double tiny
     cdef double ahead
@@ -53,13 +53,13 @@ cdef class Geometry:
         self, list units, dict index, list targets, list scan, list closest,
         double no_touch, double tiny, double ahead, double graze, int rounds, tuple turns,
     ):
-        """Take note of the units; called once.
+        """Store the units and their numbers; called once.
 
         Args:
-            units: in their order.
-            index: the place of each in it, by tag.
-            targets: for each, the indices of those that it can fire at.
-            scan, closest: of each, as in `pairs.Pairs`.
+            units: the units, in the order of creation.
+            index: the index of each unit in `units`, by tag.
+            targets: for each unit, the indices of the units that it can fire at.
+            scan, closest: one number for each unit, as in `pairs.Pairs`.
             no_touch, tiny, ahead, graze, rounds, turns: the constants of these names in `pairs`.
         """
         cdef Py_ssize_t n = len(units)
@@ -111,7 +111,7 @@ cdef class Geometry:
         return 0
 
     def measure(self):
-        """As `Pairs.measure`."""
+        """Does the same as `Pairs.measure`."""
         cdef Py_ssize_t i
         for i in range(self.n):
             unit = self.units[i]
@@ -124,19 +124,19 @@ cdef class Geometry:
         return sqrt(dx * dx + dy * dy)
 
     cdef double touch(self, Py_ssize_t i, Py_ssize_t j) noexcept:
-        """As `Pairs._touch`."""
+        """Does the same as `Pairs._touch`."""
         if self.aloft[i] != self.aloft[j]:
             return self.no_touch
         return self.room[i] + self.room[j]
 
     def gap(self, Py_ssize_t i, Py_ssize_t j):
-        """As `Pairs.gap`."""
+        """Does the same as `Pairs.gap`."""
         self.require(i, self.n)
         self.require(j, self.n)
         return self.distance(i, j) - (self.radius[i] + self.radius[j])
 
     def nearest_enemy(self, Py_ssize_t i):
-        """As `Pairs.nearest_enemy`."""
+        """Does the same as `Pairs.nearest_enemy`."""
         self.require(i, self.n)
         cdef Py_ssize_t nearest = -1
         cdef Py_ssize_t j
@@ -150,7 +150,7 @@ cdef class Geometry:
         return nearest, least
 
     def take_note(self, list ways):
-        """As `Pairs.take_note`."""
+        """Does the same as `Pairs.take_note`."""
         cdef Py_ssize_t i
         self.require(self.n - 1, len(ways))
         for i in range(self.n):
@@ -161,7 +161,7 @@ cdef class Geometry:
                 self.ground[i] = 2 if unit.engaged else 0
 
     def steer(self, list ways):
-        """As `Pairs.steer`."""
+        """Does the same as `Pairs.steer`."""
         cdef Py_ssize_t i
         self.require(self.n - 1, len(ways))
         for i in range(self.n):
@@ -196,7 +196,7 @@ cdef class Geometry:
         return way
 
     cdef void look(self, Py_ssize_t i, Py_ssize_t target, double ahead) noexcept:
-        """As `Pairs._near`."""
+        """Does the same as `Pairs._near`."""
         cdef Py_ssize_t j
         cdef double dx, dy, reach
         self.near_count = 0
@@ -210,7 +210,7 @@ cdef class Geometry:
                 self.near_count += 1
 
     cdef bint is_closed(self, Py_ssize_t i, double x, double y, double ahead) noexcept:
-        """As `pairs._is_closed`, for those that are near."""
+        """Does the same as `pairs._is_closed`, with the units in `near`."""
         cdef Py_ssize_t m, j
         cdef double dx, dy, along, across, touch
         for m in range(self.near_count):
@@ -228,7 +228,7 @@ cdef class Geometry:
         return False
 
     def keep_apart(self, list vx, list vy):
-        """As `Pairs.keep_apart`."""
+        """Does the same as `Pairs.keep_apart`."""
         cdef Py_ssize_t i, j
         cdef int turn
         cdef double dx, dy, touch, distance, gap, share, length
@@ -283,7 +283,7 @@ cdef class Geometry:
         return self.step[i] > 0.0 and (self.ground[i] < 2 or self.ground[j] == 2)
 
     def loops_until_contact(self, dict moving):
-        """As `Pairs.loops_until_contact`."""
+        """Does the same as `Pairs.loops_until_contact`."""
         cdef Py_ssize_t i, j
         cdef double x, y, speed, contact, reach
         cdef double soonest = INFINITY

@@ -1,11 +1,11 @@
 """Cloak: units that their enemies neither see nor attack, unless a detector is near.
 
-Rules it keeps:
+Rules of cloak:
 - a cloaked unit is unseen unless it is within the range of an enemy's detector, centre to centre,
   or within an enemy's scan;
 - detection is checked once a loop, so a detector detects in the loop after its arrival;
-- an unseen unit is not a target: enemies that attack it lose it, and their orders on it end;
-- beams and explosions, which hit without aiming, also hit unseen units.
+- an unseen unit is not a target: enemies stop attacking it, and orders to attack it end;
+- beams and explosions are not aimed at a unit, so they hit unseen units, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def detect(world: World) -> None:
         changed |= unseen != unit.unseen
         unit.unseen = unseen
     if changed:
-        world.population_version += 1  # the targets and the units in sight have changed
+        world.population_version += 1  # because targets and units in sight have changed
     hidden = {unit.tag: unit for unit in world.cloaked if unit.unseen}
     if hidden:
         for unit in world.units:
@@ -33,7 +33,7 @@ def detect(world: World) -> None:
 
 
 def is_hidden(unit: Unit, player: int) -> bool:
-    """True if a player cannot see a unit because it is another player's and cloaked."""
+    """True if a player does not see another player's unit because the unit is cloaked."""
     return unit.unseen and unit.owner != player
 
 

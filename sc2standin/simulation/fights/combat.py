@@ -1,26 +1,26 @@
 """Combat: target choice and damage.
 
-Rules it keeps:
-- An attack begins if the target is in range, edge to edge, and the cooldown is over. Its damage, or
-  its missile, comes at the weapon's damage point.
-- An attack ends without a cooldown if, before its damage point, the target dies, hides or is
-  farther away than the range plus the weapon's slop, or the unit does something else.
+Rules of combat:
+- An attack begins if the target is in range, edge to edge, and the cooldown is over. At the
+  weapon's damage point (a time after the begin) the attack does damage, or starts a missile.
+- An attack ends without a cooldown if, before the damage point, the unit does something else, or
+  the target dies, hides or is farther away than the range plus the weapon's slop.
 - After an attack the unit stands for its backswing, unless the next target is in range or a client
   orders it to move. A missile follows its target.
-- All hits of a loop count, including those of units that die in that loop.
-- Each cooldown is a little shorter or longer, at random, as in the real game. Without this, equal
-  fights would always end the same.
+- All hits of a loop count, even those of units that die in this loop.
+- Each cooldown is a little shorter or longer, at random, as in the real game. Otherwise equal
+  fights would always have the same result.
 - A unit with an order to move or to cast does not fire. A unit that holds its position does not
   walk. A passive unit fires only with an attack order.
-- A unit without a named target keeps its current target while that target is in range. It follows
-  a target out of range until another enemy is in range. Otherwise it takes the nearest enemy within
-  its scan range, or else a bystander. The opponent's units scan as far as they see.
-- A unit with two weapons fires the one that can hit the target, or that does more damage.
+- A unit that is not ordered to attack a certain unit keeps its target while the target is in range.
+  It follows a target out of range until another enemy is in range. Otherwise it takes the nearest
+  enemy within its scan range, or else a bystander. A computer's units scan as far as they see.
+- A unit with two weapons fires the one that can hit the target, or of both the more damaging one.
 - A worker attacks only if it is ordered to.
 
 Bystanders are units that can be attacked and are not in `Pairs`: structures, and workers at work.
-They do not fight, and are not pushed. A unit attacks a bystander only if it has no better target
-within its reach: workers before structures, the nearest first.
+They do not fight, and are not pushed. A unit attacks a bystander only if it has no other target
+within its reach. It attacks workers before structures, and the nearest first.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class Combat:
         if not unit.attacks(target):
             unit.aim(target)
             if unit.ready_at <= loop:
-                # A weapon that became ready within the last loop keeps the fraction of a loop that
-                # it waited, so that continuous fire has exactly the weapon's period.
+                # If the weapon became ready within the last loop, the attack begins at that time,
+                # not at the whole loop. So continuous fire has exactly the weapon's period.
                 start = unit.ready_at if loop - unit.ready_at < 1.0 else float(loop)
                 unit.hits_at = start + fired.damage_point_loops
         return unit.hits_at <= loop
@@ -122,7 +122,7 @@ class Combat:
         """The way of a unit whose target is out of range; None if the unit stands."""
         if unit.rests_until > self._world.loop:
             return None
-        if unit.order.kind == _HOLD:  # the target is in range of the unit's other weapon alone
+        if unit.order.kind == _HOLD:  # only the unit's other weapon can reach the target
             return way
         return _way_up(unit, target, self._routes, way)
 
@@ -161,7 +161,7 @@ class Combat:
                 damage[other] = damage.get(other, 0.0) + hits
 
     def _land(self, damage: dict[Unit, float]) -> None:
-        """Let missiles hit that arrive in this loop; drop missiles whose target is dead."""
+        """Let the missiles of this loop hit; drop missiles whose target is dead."""
         world, flying = self._world, []
         for missile in self._missiles:
             target = world.by_tag.get(missile.target_tag)
@@ -181,7 +181,7 @@ def _holds_fire(unit: Unit) -> bool:
 
 
 def _way_up(unit: Unit, target: Unit, routes: Routes | None, way: Way | None) -> Way | None:
-    """The way of a unit to its target; `way` is right if the unit is ordered to attack it."""
+    """The way of a unit to its target: `way` itself if the unit is ordered to attack it."""
     if routes is None or unit.type.aloft:
         return way_to(unit, target.x, target.y)
     if unit.order.target_tag == target.tag:
@@ -192,7 +192,7 @@ def _way_up(unit: Unit, target: Unit, routes: Routes | None, way: Way | None) ->
 def _choose_target(
     pairs: Pairs, bystanders: Bystanders | None, i: int, weapon: WeaponType
 ) -> tuple[Unit | None, float]:
-    """The target of an armed unit without a move order, or None, and the gap to it."""
+    """The target of an armed unit that may fire, or None, and the gap to the target."""
     unit, weapon_range = pairs.units[i], weapon.reach
     order = unit.order
     kind = order.kind
@@ -221,7 +221,7 @@ def _choose_target(
 def _named(
     pairs: Pairs, bystanders: Bystanders | None, i: int, tag: int
 ) -> tuple[Unit | None, float]:
-    """The target with a tag, or None if it cannot be attacked now, and the gap to it."""
+    """The target with this tag and the gap to it; None if it cannot be attacked now."""
     j = pairs.index.get(tag, -1)
     if j >= 0:
         return pairs.units[j], pairs.gap(i, j)
@@ -232,7 +232,7 @@ def _named(
 
 
 class Bystanders:
-    """The bystanders of one world, until a unit is created or dies, or begins or ends an errand."""
+    """The bystanders of a world; valid until a unit is created or dies, or begins or ends work."""
 
     def __init__(self, attackers: list[Unit], units: list[Unit]) -> None:
         self._attackers, self._units = attackers, units
@@ -240,7 +240,7 @@ class Bystanders:
         spared = np.array([[not is_target(one, unit) for unit in units] for one in attackers])
         structures = np.array([not unit.type.mobile for unit in units])
         self._ranks = [np.where(spared | later, np.inf, 0.0) for later in (structures, ~structures)]
-        """Two matrices to add to the gaps: infinite for all but workers, and all but structures."""
+        """Two matrices to add to gaps: one is infinite except for workers, one for structures."""
         radius = np.array([unit.type.radius for unit in units])
         self._touch = np.array([one.type.radius for one in attackers])[:, None] + radius
         self._nearest: list[list[tuple[int, float]]] = []
@@ -255,7 +255,7 @@ class Bystanders:
         return float((dx * dx + dy * dy) ** 0.5 - attacker.type.radius - target.type.radius)
 
     def choose(self, i: int, weapon_range: float, reach: float) -> tuple[Unit | None, float]:
-        """The target of attacker i within its reach, or None, and the gap to it."""
+        """The bystander that attacker i takes within its reach, or None, and the gap to it."""
         attacker = self._attackers[i]
         kept = self.by_tag.get(attacker.engaged)
         if kept is not None:
@@ -290,7 +290,7 @@ def _between(attackers: list[Unit], units: list[Unit]) -> NDArray[np.float64]:
 
 
 def bystanders_of(world: World) -> Bystanders | None:
-    """The bystanders of a world; None if they have no enemies among the units that walk."""
+    """The bystanders of a world; None if no unit in `World.walkers` is their enemy."""
     walking = set(world.walkers)
     units = [unit for unit in world.units if not unit.type.invulnerable and unit not in walking]
     sides = {unit.owner for unit in units}

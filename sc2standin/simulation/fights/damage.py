@@ -1,22 +1,22 @@
 """Damage and healing: the effects of hits, explosions, medivacs and time on a unit.
 
-Rules it keeps:
+Rules of damage:
 - Damage reduces the shields first, then the life. A unit without life dies at the end of the loop.
-- Armor reduces the damage of each blow to the life, and shield levels that to the shields. For all
-  attacks of a loop the shields are those before the loop.
+- Armor reduces the damage of each blow to the life. Shield levels reduce the damage of each blow to
+  the shields. All attacks of a loop count with the shields that the target had before the loop.
 - The units of a player in god mode take no damage.
-- A beam also hits the target's neighbours, on a line across the shot.
-- A blast hits all units around the target, also own ones; the nearest units take most damage.
+- A beam hits the target, and its neighbours on a line across the shot.
+- A blast hits all units around the target, own ones included; the nearest units take most damage.
 - A unit whose weapon has a splash explodes once, when it attacks or when damage kills it, and dies.
-  The explosion hits all its enemies within the splash, which may explode in turn.
+  The explosion hits all its enemies within the splash, which may then explode, too.
 
-Medivacs use energy to heal wounded biological units of their side. Rules: a unit that is ordered to
-heal another one follows it until it is healed. Without such an order a healer that stands or
+Medivacs use energy to heal wounded biological units of their side. A medivac that is ordered to
+heal a unit follows the unit until it is healed. Without such an order, a healer that stands or
 attacks heals the nearest wounded unit within its scan range. A passive healer heals only by order.
 
-Shields regenerate when a unit was not hit for a while; so does the life of some types. The life of
-other types and energy always regenerate. Rule: sums are computed loop by loop, so that steps of any
-size give the same numbers.
+Shields regenerate after a while without a hit, and so does the life of some types. Energy, and the
+life of other types, always regenerate. All these are added up loop by loop, so that the numbers do
+not depend on the sizes of steps.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from sc2standin.simulation.units import Unit, Way, way_to
 from sc2standin.simulation.world import World
 
 BEAM_RADIUS = 0.15
-"""Half the width of a colossus' beam, in cells: `ThermalLancesE` of the game's effects."""
+"""Half the width of a colossus' beam, in cells, from the effect `ThermalLancesE` of the game."""
 
 
 def damage_of(world: World, shooter: Unit, target: Unit) -> float:
-    """Damage of one whole attack of a unit on another one."""
+    """Damage of one attack of a unit on another one, all its blows together."""
     attack = world.upgrades.levels_of(shooter.owner, shooter.type).attack
     levels = world.upgrades.levels_of(target.owner, target.type)
     if target.shields > 0.0:
@@ -50,7 +50,7 @@ def damage_of(world: World, shooter: Unit, target: Unit) -> float:
 
 
 def _on_shields(attack: Blows, target: Unit, levels: Levels) -> float:
-    """Damage of one whole attack on a unit with shields."""
+    """Damage of one attack on a unit with shields, all its blows together."""
     armor = target.type.armor + levels.armor_points
     shields, on_life = target.shields, 0.0
     for _blow in range(attack.times):
@@ -71,7 +71,7 @@ def harm(world: World, target: Unit, damage: float) -> bool:
         damage *= 2.0
     to_shields = min(damage, target.shields)
     to_life = min(damage - to_shields, max(target.life, 0.0))
-    target.hit_at = world.loop + 1  # the number of this loop once it is over
+    target.hit_at = world.loop + 1  # the number that this loop has when it is over
     target.shields -= to_shields
     target.life -= to_life
     if target.owner in world.clients:
@@ -87,7 +87,7 @@ def harm(world: World, target: Unit, damage: float) -> bool:
 
 
 def beside(units: list[Unit], shooter: Unit, target: Unit, reach: float) -> list[Unit]:
-    """Further enemies that a beam hits: across the shot, `reach` to both sides of the target."""
+    """The other enemies that a beam hits, on a line across the shot, `reach` to both sides."""
     x, y, length = way_to(shooter, target.x, target.y)
     x, y = x / max(length, TINY), y / max(length, TINY)
     found = []
@@ -102,7 +102,7 @@ def beside(units: list[Unit], shooter: Unit, target: Unit, reach: float) -> list
 
 
 def around(units: list[Unit], shooter: Unit, target: Unit) -> Iterator[tuple[Unit, float]]:
-    """Further units of any owner that a shot with a blast hits, and their shares of its damage."""
+    """The other units, of any owner, that a blast hits, each with its share of the damage."""
     weapon = shooter.type.weapon
     if weapon is None:
         return
@@ -117,7 +117,7 @@ def around(units: list[Unit], shooter: Unit, target: Unit) -> Iterator[tuple[Uni
 
 
 def explode(world: World, units: list[Unit], exploding: list[Unit]) -> None:
-    """Let units explode among these units; `exploding` may contain a unit twice."""
+    """Let the units of `exploding` hit those of `units`; `exploding` may contain a unit twice."""
     exploded: set[Unit] = set()
     while exploding:
         bomb = exploding.pop()
@@ -137,14 +137,14 @@ def explode(world: World, units: list[Unit], exploding: list[Unit]) -> None:
 
 
 SCAN_MARGIN = 2.0
-"""The scan range is the range of the ability plus this, in cells."""
+"""A healer's scan range is the range of its ability plus this, in cells."""
 _BY_ITSELF = (OrderKind.IDLE, OrderKind.ATTACK, OrderKind.PATROL, OrderKind.SCAN_MOVE)
 
 
 def heal(world: World, pairs: Pairs, ways: list[Way | None]) -> bool:
-    """Let the healers of a loop heal; True if one of them has a patient.
+    """Let healers heal for one loop; True if one of them has a patient.
 
-    Changes the way of each healer with a patient: it stands if the patient is in range, and
+    Changes the way of each healer with a patient: the healer stands if the patient is in range, and
     otherwise walks to the patient.
     """
     heals = False
@@ -201,7 +201,7 @@ ENERGY_PER_LOOP = 0.5625 / LOOPS_PER_DATA_S
 
 
 def recover(units: list[Unit], loop: int, loops: int) -> None:
-    """Regenerate the units for `loops` loops, the last of which is `loop`."""
+    """Let units regenerate for `loops` loops, of which `loop` is the last one."""
     for unit in units:
         kind = unit.type
         if unit.shields < kind.shields:
@@ -216,7 +216,7 @@ def recover(units: list[Unit], loop: int, loops: int) -> None:
 
 
 def _calm_loops(unit: Unit, loop: int, loops: int, delay_loops: int) -> int:
-    """How many of the last `loops` loops came at least `delay_loops` after the unit's last hit."""
+    """How many of the `loops` loops until `loop` came `delay_loops` or more after the last hit."""
     return loop - max(loop - loops, unit.hit_at + delay_loops)
 
 

@@ -1,12 +1,12 @@
 """Pairs of units that walk: nearest enemies, units in the way, and the time until units meet.
 
-`_pairs` has the same loops compiled, with the same results to the last bit. `pairs_of` chooses the
-compiled loops if they are available. SC2POOL_PURE=1 leaves them out, as an installation without a
-compiler does.
+`_pairs` is a compiled copy of the loops here, with the same results to the last bit. `pairs_of`
+chooses the compiled loops if they are available. With SC2POOL_PURE=1 it never does; an installation
+without a compiler does not have them.
 
-Rules it keeps: a sum is computed in the order of the units. A distance is the square root of a sum
-of squares (`math.hypot` and `math.dist` round differently). The choice changes only the speed of a
-loop, so two processes of one match may choose differently.
+So that the results are equal, a sum is computed in the order of the units, and a distance is the
+square root of a sum of squares (`math.hypot` and `math.dist` round differently). Compiled loops
+change only the speed, so one process of a match may use them and the other one not.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from sc2standin.simulation.world import World
 
 MIN_SCAN = 5.0
 SCAN_MARGIN = 0.5
-"""The scan range is the weapon's range plus this, and at least MIN_SCAN, in cells."""
+"""A unit's scan range is its weapon's range plus SCAN_MARGIN, and at least MIN_SCAN, in cells."""
 
 TINY = 1e-9
 NO_TOUCH = -1.0
-"""The touching distance of two units of which one passes over the other: they never touch."""
+"""The touching distance if one unit passes over the other: the two never touch."""
 STILL = (0.0, 0.0)
 
 ROUNDS = 3
-"""How often all pairs are moved apart in one loop: a moved unit may overlap the next one."""
+"""How often all pairs are moved apart in a loop, because a moved unit may overlap another one."""
 AHEAD = 1.0
-"""Distance that a unit looks ahead for others in its way, in cells."""
+"""Distance within which a unit looks for other units in its way, in cells."""
 GRAZE = 0.98
-"""A unit is in another one's way within this share of their touching distance."""
+"""A unit is in another one's way if their distance is below this share of touching distance."""
 TURNS = tuple(
     (math.cos(angle), math.sin(angle)) for angle in (math.pi / 12 * k for k in range(1, 9))
 )
@@ -42,13 +42,13 @@ TURNS = tuple(
 
 
 class Ground(IntEnum):
-    """How a unit behaves when others want to pass."""
+    """What a unit on the ground does when other units want to pass."""
 
     YIELDS = 0
     IS_HELD_UP = 1
-    """Others could push it aside, but walk around it."""
+    """The other units walk around this one, although they could push it aside."""
     FIGHTS = 2
-    """Others cannot push it aside."""
+    """The other units walk around this one, and cannot push it aside."""
 
 
 class Pairs:
@@ -75,7 +75,7 @@ class Pairs:
         self.scan = [_scan(unit, world.clients) for unit in units]
         """Distance at which each unit notices an enemy, edge to edge; 0 without a weapon."""
         self.closest = [_closest(unit) for unit in units]
-        """The gap below which each unit cannot fire."""
+        """For each unit, the gap to an enemy below which it cannot fire."""
         self._radius = [unit.type.radius for unit in units]
         self._ground = [Ground.YIELDS] * len(units)
         self._x: list[float] = []
@@ -94,8 +94,8 @@ class Pairs:
     def nearest_enemy(self, i: int) -> tuple[int, float]:
         """The index of a unit's nearest enemy that is not too close, and the gap to it.
 
-        If two enemies are equally near it is the older one. Without an enemy the index is -1, and
-        the gap infinite.
+        Of two enemies that are equally near, it takes the older one. Without an enemy, the index is
+        -1 and the gap is infinite.
         """
         xs, ys, radius = self._x, self._y, self._radius
         x, y, own_radius, closest = xs[i], ys[i], radius[i], self.closest[i]
@@ -108,7 +108,7 @@ class Pairs:
         return nearest, least
 
     def take_note(self, ways: list[Way | None]) -> None:
-        """Record how each unit behaves in this loop when others want to pass."""
+        """Record what each unit does in this loop when other units want to pass."""
         for i, unit in enumerate(self.units):
             if ways[i] is not None:
                 self._ground[i] = Ground.IS_HELD_UP if unit.held_up else Ground.YIELDS
@@ -118,8 +118,8 @@ class Pairs:
     def steer(self, ways: list[Way | None]) -> None:
         """Lead the ways of units on the ground around units that fight or are held up.
 
-        A unit turns as little as it must, and then keeps to its side. If all directions are closed,
-        it walks straight.
+        A unit turns as little as necessary, and then keeps turning to the same side. If all
+        directions are closed, it walks straight.
         """
         for i, way in enumerate(ways):
             unit = self.units[i]
@@ -169,10 +169,10 @@ class Pairs:
     def keep_apart(
         self, vx: list[float], vy: list[float]
     ) -> tuple[list[float], list[float]] | None:
-        """The velocities by which units do not overlap; None if the given ones already do this.
+        """Velocities with which no units overlap; None if the given ones are such already.
 
-        Each of two units moves by half of their overlap, or one unit by all of it if the other unit
-        fights. Two units at the same point separate along the x axis, the older one to the left.
+        Of two units that overlap, each moves by half of the overlap; if one fights, only the other
+        one moves. Two units at the same point separate along the x axis, the older to the left.
         """
         count, units = len(self.units), self.units
         xs = [self._x[i] + vx[i] for i in range(count)]
@@ -219,7 +219,7 @@ class Pairs:
         return apart_x, apart_y
 
     def _yields(self, i: int, j: int) -> bool:
-        """True if a unit gives way to another one; units that cannot walk do not."""
+        """True if a unit gives way to another one; a unit that cannot walk never does."""
         fights = Ground.FIGHTS
         stays = self._ground[i] == fights and self._ground[j] < fights
         return self.units[i].type.step > 0.0 and not stays
@@ -249,7 +249,7 @@ class Pairs:
 
 
 def _is_closed(near: list[tuple[float, float, float]], x: float, y: float, ahead: float) -> bool:
-    """True if a near unit is within this distance in this direction."""
+    """True if one of the near units is within the distance `ahead` in this direction."""
     for dx, dy, touch in near:
         along = dx * x + dy * y
         if along <= 0.0:

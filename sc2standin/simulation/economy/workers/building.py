@@ -1,19 +1,19 @@
 """Building: a worker walks to the place, and stays until the structure is finished.
 
-Rules it keeps:
-- a structure is paid for when it is ordered, and refunded if the work is not begun (because of this
-  python-sc2's own test of `expand_now` sends only one worker);
+Rules of building:
+- a structure is paid for when it is ordered, and refunded if the work is not begun (so in
+  python-sc2's own test of `expand_now` only one worker is sent);
 - a structure needs open ground without other structures or resources on the cells of its footprint;
   a town hall also keeps its distance to resources; a refinery stands on a geyser;
-- own units that can walk step aside, while all other units on the ground block a place, and so does
+- own units that can walk step aside; all other units on the ground block a place, and so does
   creep;
 - work stops when the worker dies or is stopped, and another worker may continue it.
 
-Repairing: SCVs and MULEs give life back to structures and mechanical units, for money. The repair
-of a whole life takes one worker as long as the type takes to make, and costs a quarter of the
-type's cost. Several workers add up. The cost is paid in whole minerals and whole units of gas, as
-it adds up. A worker follows its patient, and stops when the patient is repaired or gone, or when
-the money is short. A structure under construction cannot be repaired.
+Repairing: SCVs and MULEs give life back to structures and mechanical units, at a cost. One worker
+repairs the whole life of a unit in the time in which the unit's type is made, for a quarter of the
+type's cost. Two workers repair twice as fast. The cost is paid whenever a whole mineral or unit of
+gas is due. A worker follows its patient (the unit that it repairs), and stops when the patient is
+repaired or gone, or the player cannot pay. A structure under construction cannot be repaired.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ FIRST_LIFE = 0.1
 FROM_RESOURCES_CELLS = 2.75
 """The least distance between the edges of a town hall and a resource, as in all recorded towns.
 
-It allows three cells beside the town hall, and two cells along both axes at its corners.
+So three free cells suffice beside the town hall, and two free cells along both axes at its corners.
 """
 REFUND = 0.75
-"""The refunded share of the cost if a structure is cancelled before it is finished, or salvaged."""
+"""The share of its cost that is refunded for an unfinished structure or a salvaged one."""
 SALVAGE_LOOPS = 80
-"""Loops from the order to salvage a structure until its end: 5 s of 16 loops."""
+"""Loops from the order to salvage a structure to its removal: 5 s at 16 loops a second."""
 
 
 class Known(NamedTuple):
-    """A player's knowledge of the map when it chooses a place."""
+    """What a player sees of the map when it chooses a place for a structure."""
 
     hidden: Container[Unit] = ()
-    """The units that the player does not see; they do not count."""
+    """The units that the player does not see; they do not block a place."""
     lit: Cells | None = None
-    """The cells that the player sees; only creep on them counts. None if it sees all cells."""
+    """The cells that the player sees; creep on other cells does not count. None for all cells."""
 
 
 ALL_KNOWN = Known()
@@ -98,7 +98,7 @@ class Building:
         """The middle of the cells on which a structure would stand; None off the map."""
         if not self._terrain.on_map(x, y):
             return None
-        odd = kind.footprint[0] % 1.0  # the middle of an odd number of cells is inside a cell
+        odd = kind.footprint[0] % 1.0  # 0.5 for an odd number of cells: their middle is in a cell
         return round(x - odd) + odd, round(y - odd) + odd
 
     def can_place(
@@ -142,7 +142,7 @@ class Building:
         kind = unit.type
         if kind.flies or kind.invulnerable or STRUCTURE in kind.attributes:
             return False
-        return unit.owner != self._owner or not kind.step  # sieged, or burrowed
+        return unit.owner != self._owner or not kind.step  # an own unit: sieged or burrowed
 
     def _is_ground(self, x0: float, y0: float, x1: float, y1: float) -> bool:
         """True if structures can stand on all cells of a rectangle."""
@@ -153,7 +153,7 @@ class Building:
         return bool(cells.all())
 
     def order(self, worker: Unit, order: Order, *, queued: bool) -> error_pb.ActionResult.ValueType:
-        """Pay for a structure and let a worker build it, or let it continue a site."""
+        """Pay for a structure and let a worker build it; with a target, let it continue a site."""
         if isinstance(order.makes, UnitType) and not order.target_tag:
             result = self._pay(order.makes)
             if result != error_pb.Success:
@@ -163,7 +163,7 @@ class Building:
         return error_pb.Success if accepted else error_pb.OrderQueueIsFull
 
     def _give_back(self) -> None:
-        """Refund orders that workers no longer have."""
+        """Refund the paid orders that their workers no longer have."""
         kept = []
         for worker, order in self._paid:
             has_it = any(one is order for one in (worker.order, *worker.queue))
@@ -174,7 +174,7 @@ class Building:
         self._paid = kept
 
     def set_out(self, worker: Unit) -> None:
-        """Walk to the place of the worker's order, or to the site that it shall continue."""
+        """Let a worker walk to the place of its order, or to the site that it is to continue."""
         order = worker.order
         kind = order.makes
         assert isinstance(kind, UnitType)
@@ -187,7 +187,7 @@ class Building:
         self._walking.walk(worker, place, touch, self._start, site)
 
     def _start(self, worker: Unit) -> None:
-        """Begin a structure, continue a site, or give up, now that the worker has arrived."""
+        """On the worker's arrival, begin its structure, continue its site, or end its order."""
         world, order = self._world, worker.order
         kind = order.makes
         assert isinstance(kind, UnitType)
@@ -246,7 +246,7 @@ class Building:
                 self._refund(*self.cancel(structure))
 
     def grow(self) -> None:
-        """Build all sites with a worker for one loop; free workers of finished and lost sites."""
+        """Build for one loop at all sites with a worker; free workers of finished or lost sites."""
         world = self._world
         self._take_down_salvaged()
         if self._paid:
@@ -275,7 +275,7 @@ class Building:
         self._sites.remove(site)
         if site.type.has_vespene:
             geyser = next(unit for unit in world.units if is_geyser(unit, site.x, site.y))
-            site.job = geyser.job  # shared, so that the content outlasts the refinery
+            site.job = geyser.job  # one job for both, so that the geyser's content is kept
             if not worker.queue and isinstance(site.job, Deposit):
                 worker.queue.append(Order(OrderKind.GATHER, 0.0, 0.0, site.tag))
         else:
@@ -292,7 +292,7 @@ def can_be_resumed(site: Unit) -> bool:
 
 
 def _stay(_worker: Unit) -> None:
-    """The end of a worker's construction errand; never called, because `Building.grow` ends it."""
+    """Ends a worker's construction errand; never called, as `Building.grow` ends the errand."""
 
 
 def constructs(worker: Unit) -> bool:
@@ -322,7 +322,7 @@ class Repair:
         self._minerals_due = self._vespene_due = 0.0
 
     def set_out(self, worker: Unit) -> None:
-        """Walk to the patient of the worker's order."""
+        """Let a worker walk to the unit that it is ordered to repair."""
         patient = self._patient(worker)
         if patient is None:
             orders.finish(self._world, worker)
@@ -349,7 +349,7 @@ class Repair:
             orders.finish(self._world, worker)
 
     def _pay_for_work(self, patient: Unit) -> bool:
-        """Pay for one loop of work; False if the money is short."""
+        """Pay for one loop of work; False if the player has too little."""
         kind = patient.type
         share = min(1.0 / work_loops(kind), 1.0 - patient.life / kind.life) * COST
         minerals = self._minerals_due + share * kind.minerals
@@ -373,13 +373,13 @@ def can_repair(worker: Unit, unit: Unit) -> bool:
 
 
 def work_loops(kind: UnitType) -> float:
-    """The loops in which one worker repairs the whole life of a unit; 0 if that is not possible.
+    """The loops in which one worker repairs a unit's whole life; 0 if it cannot be repaired.
 
-    An upgraded, lowered or lifted structure takes as long as its original type.
+    An upgraded, lowered or lifted structure takes as long as the type from which it was made.
     """
     while kind.made_from is not None:
         kind = kind.made_from
-    # The type of an add-on without a structure has a build time of two loops.
+    # The bare type of an add-on has a build time of two loops, so take the type beside a barracks.
     return ADD_ONS.get((BARRACKS, kind), kind).build_time_loops
 
 

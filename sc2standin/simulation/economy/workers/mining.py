@@ -1,16 +1,15 @@
 """Mining: workers walk to a deposit, wait for their turn, gather, and bring the load home.
 
-Figures, in seconds of 16 loops: a trip brings 5 minerals or 4 gas. An SCV occupies a mineral field
-for 2.786 s and stands for half a second more; it occupies a refinery for 1.981 s. The time to turn
-and to accelerate (`walking`) is fitted: one SCV on a near field brings 39 to 45 minerals in 960
+A trip brings 5 minerals or 4 gas. An SCV occupies a mineral field for 2.786 s of 16 loops each, and
+stands for half a second more; it occupies a refinery for 1.981 s. The time to turn and to
+accelerate (`START_LOOPS`) is fitted so that one SCV on a near field brings 39 to 45 minerals in 960
 loops. A MULE brings 25 minerals a trip and gathers 2.05 times as long, so it makes nine trips.
 
-Rule it keeps: one SCV and one MULE at a time gather from a deposit. If a worker finds a mineral
-field occupied, it goes to a near field that has fewer workers of its kind, or waits.
+One SCV and one MULE at a time gather from a deposit. If a worker finds a mineral field occupied, it
+goes to a near field that has fewer workers of the same type, or waits.
 
-On their errands workers walk straight, or around obstacles. They walk through other units, as
-gathering workers do in the real game. The time to turn and to accelerate is added at the beginning
-of a walk.
+Workers at work walk straight, or around obstacles. They walk through other units, as gathering
+workers do in the real game. The time to turn and to accelerate is added at the beginning of a walk.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ from sc2standin.simulation.world import World
 MINERALS_A_TRIP, VESPENE_A_TRIP = 5, 4
 MINERALS_A_TRIP_OF_A_MULE = 25
 MINERAL_LOOPS, VESPENE_LOOPS = 45, 32
-"""How long an SCV occupies a mineral field and a refinery: 2.786 and 1.981 s of 16 loops."""
+"""Loops for which an SCV occupies a mineral field (2.786 s) and a refinery (1.981 s)."""
 MINERAL_LOOPS_OF_A_MULE = 92
 """How long a MULE occupies a mineral field, in loops."""
 PAUSE_LOOPS = 8
 """How long a worker stands after it has gathered minerals, in loops."""
 NEAR_CELLS = 10.0
-"""How far a worker looks for another field, in cells."""
+"""Greatest distance of another field that a worker goes to by itself, in cells."""
 
 MINERALS_LEFT, VESPENE_LEFT = 1800, 2250
 """Initial content of a mineral field and of a geyser."""
@@ -89,7 +88,7 @@ class Mining:
             self._walking.walk_to(worker, home, self._deliver)
 
     def _arrive(self, worker: Unit) -> None:
-        """Gather at the deposit, or look for an emptier field, now that the worker has arrived."""
+        """On the worker's arrival, let it gather; if the deposit is occupied, go on or wait."""
         loop, deposit = self._world.loop, self._deposit(worker)
         if deposit is None:
             self.gather(worker)
@@ -101,7 +100,8 @@ class Mining:
         if free_at > loop:
             other = self._emptier(worker) if minerals else None
             if other is None:
-                # Measured in real games: a field with three SCVs gives 145 a minute, a geyser 162.
+                # One loop more, as measured in real games: three SCVs bring 145 minerals a minute
+                # from one field, and 162 gas from one geyser.
                 worker.job = Errand(free_at + 1, self._arrive)
                 return
             worker.order = Order(OrderKind.GATHER, 0.0, 0.0, other.tag)
@@ -114,7 +114,7 @@ class Mining:
         worker.job = Errand(free_at + (PAUSE_LOOPS if minerals else 0), self._take)
 
     def _take(self, worker: Unit) -> None:
-        """Load the worker, which has gathered, and bring the load home."""
+        """Load the worker at the end of its gathering, and send it home."""
         deposit = self._deposit(worker)
         if deposit is None:
             self.gather(worker)
@@ -133,7 +133,7 @@ class Mining:
         self.bring_home(worker)
 
     def _deliver(self, worker: Unit) -> None:
-        """Unload the worker at home, and send it back, or begin its next order."""
+        """Unload the worker at home; then begin its next order, or send it back."""
         self._earn(*worker.cargo)
         worker.cargo = (0, 0)
         if worker.queue or not worker.workplace:
@@ -154,7 +154,7 @@ class Mining:
         return self._nearest(worker, [unit for unit in self._world.units if unit.type.has_minerals])
 
     def _emptier(self, worker: Unit) -> Unit | None:
-        """The nearest mineral field that has fewer workers even with this worker."""
+        """The nearest field that will still have fewer workers if this worker changes to it."""
         world = self._world
         crowd = Counter(one.workplace for one in world.workers if one.type is worker.type)
         least = crowd[worker.workplace] - 1
@@ -173,7 +173,7 @@ class Mining:
 
 
 def _amount(worker: Unit, *, minerals: bool) -> int:
-    """The load of a worker from a deposit that has enough."""
+    """The load that a worker takes from a deposit, if the deposit has that much."""
     if worker.type is MULE:
         return MINERALS_A_TRIP_OF_A_MULE
     return MINERALS_A_TRIP if minerals else VESPENE_A_TRIP
@@ -190,17 +190,17 @@ def can_gather(unit: Unit, owner: int) -> bool:
 START_LOOPS = 16
 """The extra loops of a walk, because a worker first turns and accelerates.
 
-Nine loops follow from its acceleration, 2.5 cells per second squared; the others are fitted, see
-`mining`.
+Nine loops follow from an SCV's acceleration, 2.5 cells per second squared. The other loops are
+fitted, see the text at the top.
 """
 TINY_CELLS = 1e-3
-"""A leg shorter than this means that the worker cannot come nearer."""
+"""If a leg is shorter than this, the worker cannot come nearer to its goal; in cells."""
 Then = Callable[[Unit], None]
 
 
 @dataclass(frozen=True)
 class _Walk:
-    """The goal of a worker's walk, and its activity there."""
+    """The goal of a worker's walk, and what the worker does there (`then`)."""
 
     goal: Point
     touch: float
@@ -231,7 +231,7 @@ class Walking:
         self._go_on(_Walk(goal, touch, then, target), START_LOOPS, worker)
 
     def _go_on(self, walk: _Walk, start_loops: int, worker: Unit) -> None:
-        """Walk the next leg."""
+        """Let a worker walk the next leg."""
         world, then = self._world, walk.then
         way_x, way_y, distance = way_to(worker, *walk.goal)
         left = max(0.0, distance - walk.touch)
@@ -244,7 +244,7 @@ class Walking:
         if leg != end:
             way_x, way_y, distance = way_to(worker, *leg)
             left = distance
-            if left < TINY_CELLS:  # the worker cannot come nearer
+            if left < TINY_CELLS:  # so the walk ends here
                 worker.job = Errand(world.loop + 1, then)
                 return
             then = partial(self._go_on, walk, 0)
@@ -254,7 +254,7 @@ class Walking:
         worker.job = Errand(world.loop + loops, then, way_x * share, way_y * share)
 
     def step_aside(self, site: Unit) -> None:
-        """Move units on the ground, also the builder, from the cells of a new structure."""
+        """Move the units on the ground, the builder included, off the cells of a new structure."""
         self._routes.update()
         blocks = self._routes.blocks
         under = set(blocks.under(site.type, site.x, site.y))
@@ -265,10 +265,10 @@ class Walking:
 
 
 def _touch(worker: Unit, target: Unit) -> float:
-    """The distance of the middles when a worker that walks straight touches a unit.
+    """The distance of the two middles at which a worker that walks straight touches a unit.
 
     A unit with a footprint is a rectangle whose corners are cut off at its radius. A town hall
-    accepts a load at its radius, because clients that stop there depend on that.
+    accepts a load at its radius, because some clients let workers stop there.
     """
     if target.type in TOWN_HALLS:
         return target.type.radius + worker.type.radius
