@@ -1,1 +1,1 @@
-"""The feature layer interface: images of the map, and panels."""
+"""The interfaces with a screen: feature layers and rendered images of the map, and panels."""

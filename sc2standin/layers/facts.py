@@ -1,7 +1,7 @@
 """The values that units have on the layers: one row for each unit, and a first row of zeros.
 
-Rules it keeps: if the client only remembers a unit, or does not detect it under its cloak, it sees
-only the type and the owner. Only the client's own hallucinations are marked.
+If the client only remembers a unit, or has not detected a cloaked one, the layers show only its
+type and owner. Only the client's own hallucinations are marked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sc2standin.simulation.units import NEUTRAL, Factory, Order, Site, Unit
 Floats = NDArray[np.float64]
 
 FULL = 255
-"""The value of a ratio of 1."""
+"""The value in a layer that stands for a ratio of 1."""
 COLUMNS = (
     "player_id",
     "player_relative",
@@ -38,7 +38,7 @@ COLUMNS = (
     "build_progress",
     "cloaked",
 )
-"""The layers that show units, in the order of a row."""
+"""The layers that show units, in the order of their values in a row."""
 
 
 def places(units: Sequence[Unit | Snapshot]) -> tuple[Floats, Floats, Floats]:
@@ -55,7 +55,7 @@ def places(units: Sequence[Unit | Snapshot]) -> tuple[Floats, Floats, Floats]:
 
 
 def relative(owner: int, player: int) -> raw_pb.Alliance.ValueType:
-    """The alliance of an owner's units, as a player sees it: own, enemy or neutral."""
+    """The alliance that an owner's units have for a player: own, enemy or neutral."""
     if owner == player:
         return raw_pb.Self
     return raw_pb.Neutral if owner == NEUTRAL else raw_pb.Enemy
@@ -106,12 +106,12 @@ def _row(
 
 
 def ratio(value: float, most: float) -> int:
-    """The share of a maximum, from 0 to 255."""
+    """The share of a maximum, as a number from 0 to 255."""
     return int(FULL * min(max(value / most, 0.0), 1.0)) if most else 0
 
 
 def buffs_of(unit: Unit, loop: int, *, mine: bool) -> list[int]:
-    """The ids of a unit's buffs: for an own unit's cargo, for a stimpack, and from spells."""
+    """The ids of a unit's buffs: for its cargo (own units only), a stimpack, and spells."""
     minerals, vespene = unit.cargo if mine else (0, 0)
     carried = [CARRIES_MINERALS] * (minerals > 0) + [CARRIES_VESPENE] * (vespene > 0)
     stimmed = [unit.type.buff_id] if unit.type.buff_id else []
@@ -124,7 +124,7 @@ def is_producing(unit: Unit) -> bool:
 
 
 def progress(unit: Unit, loop: int) -> float:
-    """The progress of a structure's construction or first order, 0 to 1; 0 for other units."""
+    """The progress, 0 to 1, of a structure's construction, or else of its first order."""
     if isinstance(unit.job, Site):
         return _done(unit.job.left, unit.job.loops)
     return order_progress(unit, unit.order, 0, loop)

@@ -1,17 +1,17 @@
 """The layers of screen and minimap in the observation.
 
-Rules it keeps: sizes and bits per pixel are those of recorded messages. Features that the stand-in
-does not have, such as blips, are layers of zeros. So is the type of units on the minimap, unless
-the client asks for `allow_cheating_layers`. Layers that depend only on the camera are drawn again
-when the camera has moved.
+Sizes and bits per pixel are those of recorded messages. Layers of features that the stand-in does
+not have, such as blips, have only zeros. So does the type of units on the minimap, unless the
+client asks for `allow_cheating_layers`. Layers that depend only on the camera are drawn again when
+the camera has moved.
 
-Units are drawn as discs: an image of indices, into which tables of values are looked up. As in
-recorded images of the real game, a unit's disc is centred on the middle of
-the pixel on which the unit stands. Its radius is whole pixels and a half, so the smallest unit is
-one pixel. The density counts discs. The smooth density divides each pixel into sixteen parts, and
-counts the parts whose middle is within the unit's exact disc.
+Units are drawn as discs: first an image of the units' indices, then for each layer the values of
+the units at these indices. As in recorded images of the real game, a unit's disc is centred on the
+middle of the pixel on which the unit stands. The disc's radius is whole pixels and a half, so the
+smallest unit is one pixel. `unit_density` counts discs. `unit_density_aa` divides each pixel into
+sixteen parts, and counts the parts whose middle is within the unit's exact disc.
 
-The real game's order of overlapping units is unknown: here small units are above large ones.
+It is unknown which of two overlapping units the real game shows; here it is the smaller one.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ Cells = NDArray[np.uint8]
 
 
 class Ground(NamedTuple):
-    """The effects, creep and power on the ground that a client sees.
+    """What a client sees on the ground besides units.
 
     Attributes:
         effects: the effects of spells and scans.
-        creep: the cells on which the client sees or remembers creep, or None.
+        creep: the cells on which the client sees or remembers creep; None without creep.
         power: the circles in which structures have power, as x, y and radius in cells.
     """
 
@@ -67,7 +67,7 @@ MINIMAP: Final = {
     **{"player_id": 8, "player_relative": 8, "selected": 1, "unit_type": 32, "alerts": 8},
     **dict.fromkeys(("buildable", "pathable"), 1),
 }
-"""Bits per pixel of each layer."""
+"""The bits per pixel of each layer of the screen (SCREEN) and of the minimap."""
 _TYPES = {1: np.uint8, 8: np.uint8, 32: np.int32}
 _ON_MINIMAP = ("player_id", "player_relative", "selected")
 
@@ -124,7 +124,7 @@ class LayersView:
 
 
 class _Image:
-    """The layers of one window."""
+    """The layers of the screen or of the minimap."""
 
     def __init__(self, message: Any, layers: dict[str, int], terrain: Terrain) -> None:
         self._layers = layers
@@ -135,7 +135,7 @@ class _Image:
             name: getattr(message, name) for name in layers
         }
         self._zeros = set(layers)
-        """The layers of zeros."""
+        """The layers that have only zeros now."""
         self._lit: Cells | None = None
         self._lit_drawn = False
         self.window = Window(0.0, 0.0, 0.0, 0, 0)
@@ -182,7 +182,7 @@ class _Image:
     def draw_units(
         self, names: tuple[str, ...], table: NDArray[np.int32], index: NDArray[np.intp]
     ) -> None:
-        """Draw the layers of these names: the values of the unit on each pixel."""
+        """Draw the layers of these names: each pixel has the value of the unit on it."""
         for name in names:
             column = table[:, facts.COLUMNS.index(name)]
             if column.any():
@@ -191,7 +191,7 @@ class _Image:
                 self._clear(name)
 
     def draw_effects(self, effects: list[Effect]) -> None:
-        """Show the id of the effect on each pixel; a smaller effect covers a larger one."""
+        """Draw for each pixel the id of the effect on it; smaller effects cover larger ones."""
         if effects:
             x, y, radius = np.array([(one.x, one.y, one.radius) for one in effects]).T
             index, _ = Discs(self.window, x, y, radius).index()
@@ -200,7 +200,7 @@ class _Image:
             self._clear("effects")
 
     def _clear(self, name: str) -> None:
-        """Fill a layer with zeros, as before it was drawn."""
+        """Fill a layer with zeros."""
         if name not in self._zeros:
             self._zeros.add(name)
             plane = self._planes[name]
@@ -215,7 +215,7 @@ class _Image:
 
 
 def _covered(seen: Window, camera: Window) -> NDArray[np.uint8]:
-    """The pixels of a window that show the camera's part of the map."""
+    """The pixels of a window (the minimap) that show what is on the screen."""
     left, top = seen.pixel_at(camera.left, camera.top)
     right, bottom = seen.pixel_at(camera.right, camera.bottom)
     image = np.zeros((seen.height, seen.width), dtype=np.uint8)
@@ -230,7 +230,7 @@ _PARTS = 4
 
 
 class Discs:
-    """The units in a window, with their places in its pixels.
+    """The units in a window, drawn as discs of pixels.
 
     Args:
         x, y, radius: the places and radii of all units, in cells.
@@ -250,7 +250,7 @@ class Discs:
         self._columns, self._rows, self._sizes = columns, rows, sizes
 
     def index(self) -> tuple[Ints, NDArray[np.uint8]]:
-        """For each pixel: 1 + the index of the unit on top or 0, and the number of units."""
+        """For each pixel: the topmost unit's index plus 1, or 0; and the number of units."""
         index = np.zeros(self._shape, dtype=np.intp)
         density = np.zeros(self._shape, dtype=np.intp)
         for size, numbers in self._groups:
@@ -259,13 +259,13 @@ class Discs:
             rows = np.trunc(self._rows[numbers]).astype(np.intp)[:, None] + down
             inside = self._inside(columns, rows)
             places = rows[inside], columns[inside]
-            # If two units of a size cover a pixel, the later one is on top.
+            # If two units of the same size cover a pixel, the later one in the list is on top.
             index[places] = np.broadcast_to(numbers[:, None] + 1, columns.shape)[inside]
             np.add.at(density, places, 1)
         return index, density.clip(max=255).astype(np.uint8)
 
     def smooth_density(self) -> NDArray[np.uint8]:
-        """For each pixel, how many of its sixteen parts the units cover."""
+        """For each pixel, how many of its sixteen parts units cover, added up over the units."""
         density = np.zeros(self._shape, dtype=np.intp)
         for size, numbers in self._groups:
             offsets = np.arange(-size - 2, size + 3)
@@ -275,7 +275,7 @@ class Discs:
             down = (parts + (rows - self._rows[numbers])[:, None]) ** 2
             limit = (self._sizes[numbers] ** 2)[:, None, None]
             covered = down[:, :, None] + across[:, None, :] <= limit
-            # Sums of slices: numpy's sum over two short axes takes three times as long.
+            # Adding slices, because numpy's sum over two short axes takes three times as long.
             counted = covered.view(np.uint8)
             by_row = sum(counted[:, i::_PARTS] for i in range(_PARTS))
             counts = sum(by_row[:, :, i::_PARTS] for i in range(_PARTS))

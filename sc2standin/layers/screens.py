@@ -1,11 +1,11 @@
-"""An observation's part for a client with a screen: layers, pictures and panels.
+"""The part of an observation for a client with a screen: layers, pictures and panels.
 
-The panels at the bottom of the screen show the selected units and the control groups. Rules: a unit
-that has died, or that the client no longer sees, is not on a panel. A structure that trains has its
-own kind of panel if it is the only selected unit.
+The panels at the bottom of the screen show the selected units and the control groups. A unit that
+has died, or that the client no longer sees, is not on a panel. If the only selected unit is a
+structure that makes something, the panel shows its queue.
 
-The rendered interface shows screen and minimap as colour images. They are drawn from above in plain
-colours, with the geometry of the feature layers; the real game renders its scene in perspective.
+The rendered interface shows screen and minimap as colour images. The stand-in draws them from above
+in plain colours, with the geometry of the feature layers; the real game draws in perspective.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class ScreensView:
 def fill_panels(
     shown: ui_pb.ObservationUI, selected: Sequence[Unit], controls: Controls, world: World
 ) -> None:
-    """Fill the panels.
+    """Fill the panels of selected units and control groups.
 
     Args:
         selected: the selected units that the client sees.
@@ -147,7 +147,7 @@ _OWN, _ENEMY, _NEUTRAL, _SELECTED = (40, 200, 60), (210, 50, 40), (70, 150, 220)
 
 
 class PicturesView:
-    """The images of one episode."""
+    """The colour images of one episode."""
 
     def __init__(
         self,

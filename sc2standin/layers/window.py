@@ -1,8 +1,8 @@
 """A part of the map as an image: the relation between pixels and places.
 
-Rules it keeps: pixels are square. Rows go down, while y goes up. As in the real game, the width
-that a client asks for is the width of the screen's shorter side, and the map's longer side sets the
-scale of the minimap.
+Pixels are square. Rows are counted downwards, but y upwards. As in the real game, the camera width
+that a client asks for is the length of the screen's shorter side in cells. The scale of the minimap
+is such that the whole map fits.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ SCREENS: tuple[tuple[Setup, ClickPart], ...] = (
     ("feature_layer", "action_feature_layer"),
     ("render", "action_render"),
 )
-"""The screens that a client may ask for, each with the part of an action for clicks on it."""
+"""The screens that a client may ask for, each with the field of an action for clicks on it."""
 MAX_PIXELS = 1024
 """Largest width and height of an image."""
 MIN_WIDTH, MAX_WIDTH = 8.0, 1024.0
-"""Bounds of the camera's width in cells; a narrower camera would show units as huge images."""
+"""Limits of the camera's width, in cells; in a narrower view the images of units are huge."""
 DEFAULT_WIDTH = 24.0
 """The camera's width in cells, if the client does not set it."""
 
@@ -64,7 +64,7 @@ class Window:
         return self.left + (column + 0.5) * self.pixel, self.top - (row + 0.5) * self.pixel
 
     def pixel_at(self, x: float, y: float) -> tuple[int, int]:
-        """Column and row of the pixel that shows a place; may be outside of the image."""
+        """Column and row of the pixel that shows a place; the pixel may be outside of the image."""
         return math.floor((x - self.left) / self.pixel), math.floor((self.top - y) / self.pixel)
 
     def has(self, column: int, row: int) -> bool:
@@ -72,13 +72,13 @@ class Window:
         return 0 <= column < self.width and 0 <= row < self.height
 
     def shows(self, x: float, y: float, radius: float) -> bool:
-        """True if a part of the disc is in the image."""
+        """True if a part of a disc of this radius around the place is in the image."""
         beside = max(self.left - x, x - self.right, 0.0)
         above = max(self.bottom - y, y - self.top, 0.0)
         return beside * beside + above * above < radius * radius
 
     def sample(self, cells: NDArray[Any]) -> NDArray[Any]:
-        """The value of the cell at the middle of each pixel, 0 off the map; `cells` are (y, x)."""
+        """For each pixel the value of the cell at its middle, or 0 off the map, from (y, x)."""
         columns = np.floor(self.left + (np.arange(self.width) + 0.5) * self.pixel).astype(np.intp)
         rows = np.floor(self.top - (np.arange(self.height) + 0.5) * self.pixel).astype(np.intp)
         height, width = cells.shape
@@ -115,7 +115,7 @@ def minimap(setup: sc_pb.SpatialCameraSetup, terrain: Terrain) -> Window:
 
 
 def camera_action(camera: Point, options: sc_pb.InterfaceOptions, terrain: Terrain) -> sc_pb.Action:
-    """The action of a camera move, with the part of each interface of a client."""
+    """The action that reports a camera move, with a field for each interface of a client."""
     action = sc_pb.Action()
     point = action.action_raw.camera_move.center_world_space
     point.x, point.y = camera
@@ -133,11 +133,11 @@ def as_clicks(
     camera: Point,
     terrain: Terrain,
 ) -> sc_pb.Action:
-    """A raw command with a click for each interface of a client.
+    """A raw command, with a click for each interface with a screen that the client has.
 
     Args:
-        at: the place of the target, None for a command without a target.
-        camera: the middle of the screen; a target outside of it is clicked on the minimap.
+        at: the place of the target; None for a command without a target.
+        camera: the middle of the screen; a target off the screen is clicked on the minimap.
     """
     shown = sc_pb.Action()
     shown.CopyFrom(action)

@@ -1,8 +1,8 @@
 """Coordinates within the playable area, for a client that joins with `raw_crop_to_playable_area`.
 
-Points of raw.proto are moved by the area's corner, and grids are cut to the area, as the comment of
-the option says. Queries and debug commands are in other protocol files, and keep the map's
-coordinates.
+In the messages of raw.proto, points are counted from the area's corner, and grids are cut to the
+area, as the protocol's comment on the option says. Queries and debug commands are in other protocol
+files, and keep the map's coordinates.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Position = common.Point | common.Point2D
 
 
 class Crop:
-    """The playable area of one map."""
+    """Converts messages between the coordinates of a map and those of its playable area."""
 
     def __init__(self, terrain: Terrain) -> None:
         self._terrain = terrain
@@ -50,7 +50,7 @@ class Crop:
             self._cut(grid)
 
     def done(self, action: raw_pb.ActionRaw) -> None:
-        """Convert an action that was carried out to the area's coordinates."""
+        """Convert the report of an action to the area's coordinates."""
         self._move_in(_points(action))
 
     def asked(self, action: raw_pb.ActionRaw) -> raw_pb.ActionRaw:

@@ -1,20 +1,21 @@
-"""The observation of an episode, kept from one request to the next.
+"""The observation of an episode: one message, kept from one request to the next.
 
 The message is filled once; an update sets the fields that may have changed since the last update.
 Grids that do not change are kept as bytes in `Terrain`.
 
-Rules it keeps: units and creep out of sight appear only as the player remembers them. A cloaked
-unit that is not detected appears only if the interface says `show_cloaked`. Deaths and alerts
-appear once, in the first observation after they happen. The message always equals one that is
-filled from scratch.
+Rules of the observation: units and creep out of sight appear only as the player remembers them. A
+cloaked unit that is not detected appears only if the interface says `show_cloaked`. Deaths and
+alerts appear once, in the first observation after they happen. After an update, the message equals
+one that is filled from scratch.
 
 The command card has the abilities that at least one of the selected units can use now, as in the
-real game. The raw interface has the effects of spells on the ground that a player sees.
+real game. The raw interface shows the effects on the ground that a player sees.
 
-The score counts, in a melee, the units and structures that a player has, had and destroyed, by
-category. Recorded games begin with a score of 1050: 50 minerals, 600 for the workers, 400 for the
-command centre. So the score is the sum of the money, of all units and structures that a player ever
-had, and of those it destroyed. The last term, and the category of a structure, are our reading.
+In a melee, the score details count by category the units and structures that a player has, had and
+destroyed. Recorded games begin with a score of 1050: 50 minerals, 600 for the workers, 400 for the
+command centre. So the score adds the player's minerals and gas to the costs of all units and
+structures that it ever had. The category of a structure is our reading, and that the score also
+adds the costs of those that the player destroyed.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _NO_UNITS: frozenset[Unit] = frozenset()
 
 
 class View:
-    """A player's observation of one episode, with the parts that the interface asks for."""
+    """A player's observation of one episode, with the parts that its client asked for."""
 
     def __init__(self, game: Game, options: sc_pb.InterfaceOptions) -> None:
         self._game = game
@@ -76,8 +77,8 @@ class View:
         """The observation at the current loop; valid until the next update.
 
         Args:
-            fog: False to show the whole map also in an episode with fog.
-            lifted: True to mark the units that the fog would hide, when it is lifted.
+            fog: False to show the whole map, even in an episode with fog.
+            lifted: True to mark the units that are shown only because `fog` is False.
         """
         seen, world = self._seen, self._game.world
         seen.game_loop = world.loop
@@ -149,9 +150,9 @@ class View:
     def _seen_units(
         self, *, fog: bool
     ) -> tuple[Sequence[Unit | Snapshot], Grid | None, Cells | None]:
-        """The units, visibility and creep that the client sees or remembers.
+        """The units, the visibility of each cell, and the creep that the client sees or remembers.
 
-        The visibility is None without fog.
+        Without fog the visibility is None.
         """
         sight = self._game.sight if fog else None
         if sight is None:
@@ -189,13 +190,13 @@ class RawView:
         self._raw, self._game = raw, game
         self._units = UnitsView(raw, game.world, game.terrain, game.viewer)
         self._all_lit = False
-        """True if the shown grid has no fog."""
+        """True if the shown grid of visibility has no fog."""
         self._creep: Cells | None = None
         """The shown creep."""
         self._camera: Point | None = None
         """The shown camera."""
         self._powered_by: Army | None = None
-        """The totals when power sources were last collected; each change makes new totals."""
+        """`World.armies` when power sources were last shown; each change makes a new object."""
         self._effects = EffectsView(raw, game.viewer)
         terrain, state = game.terrain, raw.map_state
         for grid, bits in ((state.visibility, 8), (state.creep, 1)):
@@ -255,7 +256,7 @@ class RawView:
 
 
 class CardView:
-    """The abilities in the observation; set again when they change."""
+    """The selected units' abilities in the observation; set again when they change."""
 
     def __init__(
         self, seen: sc_pb.Observation, player: int, economy: Economy | None, world: World
@@ -287,7 +288,7 @@ class CardView:
 def _possible(
     selected: tuple[Unit, ...], player: int, economy: Economy | None, loop: int
 ) -> list[int]:
-    """The abilities of all these units that belong to the player."""
+    """The abilities that the player's units among these can use now."""
     possible: dict[int, None] = {}
     for unit in selected:
         if unit.owner == player:
@@ -301,7 +302,7 @@ SCANNER_SWEEP = 6
 
 
 def seen_effects(game: Game) -> list[Effect]:
-    """The player's own scans, and the effects of spells that it sees."""
+    """The player's own scans, and the spells' effects on the ground that the player sees."""
     world, player, sight = game.world, game.viewer, game.sight
     if not world.scans and not world.effects:
         return []
@@ -341,7 +342,7 @@ class EffectsView:
 
 
 _OF_LATER_BUILDS = ("current_apm", "current_effective_apm")
-"""Fields that the reported build of the game does not have."""
+"""Fields that do not exist in the build of the game that `ping` reports."""
 _SUMS = attrgetter(*Losses.__dataclass_fields__)
 
 
@@ -378,7 +379,7 @@ class ScoreView:
                     fill_melee(self._score, world, economy)
 
     def _show_idle(self, economy: Economy) -> None:
-        """Show idle times, which change in every loop, in seconds of 16 loops."""
+        """Show the idle times, in seconds of 16 loops; they change in every loop."""
         details = self._score.score_details
         details.idle_worker_time = economy.idle_worker_loops / LOOPS_PER_DATA_S
         details.idle_production_time = economy.idle_production_loops / LOOPS_PER_DATA_S
@@ -409,7 +410,7 @@ class ScoreView:
 def _fill_economy(
     details: score_pb.ScoreDetails, army: Army, economy: Economy, rates: tuple[float, float]
 ) -> None:
-    """Set the fields of income and spending, and separate workers and structures from the army."""
+    """Set the fields of income and spending; no longer count workers and structures as army."""
     details.collected_minerals, details.collected_vespene = economy.earnings.collected
     details.collection_rate_minerals, details.collection_rate_vespene = rates
     details.spent_minerals, details.spent_vespene = economy.spent
@@ -420,7 +421,7 @@ def _fill_economy(
 
 
 def _set_to_zero(details: score_pb.ScoreDetails) -> None:
-    """Set every field, as the game does."""
+    """Set every field to 0, because the game sends all fields."""
     for field in details.DESCRIPTOR.fields:
         if field.name in _OF_LATER_BUILDS:
             continue
@@ -449,7 +450,7 @@ def category(kind: UnitType) -> str:
 
 
 def fill_melee(score: score_pb.Score, world: World, economy: Economy) -> None:
-    """Set the fields that a melee counts by category, and the total score."""
+    """Set the fields that are counted by category in a melee, and the total score."""
     details, owner = score.score_details, economy.owner
     lost, killed = world.losses[owner].units, world.losses[OPPONENT[owner]].units
     have = Counter(unit.type for unit in world.owned_by(owner) if not isinstance(unit.job, Site))

@@ -6,7 +6,7 @@
       .player_result                  at the end of the episode
     Response.id, Response.status      tail of every reply
 
-Rule it keeps: the bytes equal those that protobuf would write for the whole message.
+The bytes always equal those that protobuf would write for the whole message.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from google.protobuf.message import Message  # type: ignore[import-untyped]
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 _VARINT, _BYTES = 0, 2
-"""Wire types: a number, and a field with a length."""
+"""Protobuf's wire types of a number, and of a field that begins with its length."""
 _SHORT = [bytes([value]) for value in range(0x80)]
 
 
@@ -50,12 +50,12 @@ _STATUS = _tag(sc_pb.Response, "status", _VARINT)
 
 
 def game_loop(loop: int) -> bytes:
-    """The last field of an observation itself."""
+    """The field `game_loop`, which is the last one of `ResponseObservation.observation`."""
     return _GAME_LOOP + varint(loop)
 
 
 def action_done(action: bytes, loop: int) -> bytes:
-    """One of the `actions` of an observation; `loop` replaces the loop in the client's action."""
+    """An entry of `actions` in an observation reply; `loop` replaces the action's own loop."""
     content = action + _DONE_AT + varint(loop)
     return b"".join((_DONE, varint(len(content)), content))
 
@@ -66,10 +66,10 @@ def observation_reply(
     """The reply to an observation request, from serialized parts.
 
     Args:
-        before, after: the fields before and after the observation itself.
-        seen: the observation itself.
+        before, after: the fields before and after `ResponseObservation.observation`.
+        seen: the content of `ResponseObservation.observation`.
         tail: the end of the reply, see `reply_tail`.
-        more: the last fields of the observation itself, if `seen` lacks them.
+        more: the last fields of that content, if `seen` lacks them.
     """
     seen_bytes = len(seen) + len(more)
     size = varint(seen_bytes)

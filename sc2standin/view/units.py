@@ -1,11 +1,11 @@
 """The units in the observation: one message for each, kept while the unit is shown.
 
-Rules it keeps: units appear in the order of their creation. Only the client's own units show
-orders, weapons and harvesters. The message of scenery changes only with `World.population_version`.
+Rules of the messages: units appear in the order of their creation. Only the client's own units show
+orders, weapons and harvesters. A message of scenery changes only with `World.population_version`.
 A field is set if recorded messages of the real game have it. A cloaked unit that the client has not
 detected shows only its type and place.
 
-The fields of an economy are progress, harvesters, contents and cargo.
+For an economy, messages also have progress, harvesters, contents and cargo.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class UnitsView:
     ) -> None:
         self._raw, self._world, self._player = raw, world, player
         self._hills = None if terrain.flat else terrain
-        """The terrain with its heights; None on flat ground."""
+        """The terrain, for its heights; None if the ground is flat."""
         self._version = -1
         self._shown: list[Unit | Snapshot] = []
         self._selected: tuple[Unit, ...] = ()
         """The units shown as selected."""
         self._changing: list[_Changing] = []
         self._deposits: list[tuple[Unit, raw_pb.Unit]] = []
-        """The scenery that holds minerals or gas, with its messages."""
+        """The mineral fields and geysers, each with its message."""
         self._upgraded = 0
         """The number of upgrades at the last update; an upgrade changes many units' messages."""
         self._in_fog: frozenset[Unit] = frozenset()
@@ -125,7 +125,7 @@ class UnitsView:
                 if unit.job is not None:
                     self._deposits.append((unit, message))
                 continue
-            # Its detection may have changed, or a structure may have another type.
+            # The unit may have been detected or lost, or may have another type now.
             if unit.type.cloaked or message.unit_type != unit.type.id:
                 self._show(message, unit)
             changing = _Changing(unit, message, self._world, self._player, self._hills)
@@ -142,7 +142,7 @@ class UnitsView:
 
 
 class _Changing:
-    """A unit that is not scenery, and its message."""
+    """A unit that is not scenery, and its message, which changes from loop to loop."""
 
     __slots__ = (
         "_armed",
@@ -324,7 +324,7 @@ def _template(kind: UnitType) -> raw_pb.Unit:
 
 @cache
 def _outline(kind: UnitType) -> raw_pb.Unit:
-    """The fields of a type that a client sees even on a cloaked unit without detection."""
+    """The fields of a type that a client sees even if it has not detected the cloaked unit."""
     return raw_pb.Unit(
         display_type=raw_pb.Visible,
         detect_range=kind.detection or None,
@@ -350,7 +350,7 @@ HARVESTERS_A_FIELD, HARVESTERS_A_REFINERY = 2, 3
 
 
 def show_job(message: raw_pb.Unit, unit: Unit, job: Job | None, world: World) -> None:
-    """Set the fields of one of the client's units for its job and its limited time."""
+    """Set the fields about the job and the limited lifetime of one of the client's units."""
     if unit.term is not None:
         message.buff_duration_remain = unit.term.until - world.loop
         message.buff_duration_max = unit.term.loops
@@ -402,7 +402,7 @@ def _show_factory(message: raw_pb.Unit, unit: Unit, job: Factory, world: World) 
 
 
 def _fields_of(hall: Unit, world: World) -> set[int]:
-    """The tags of the mineral fields near a town hall, if no other town hall is nearer."""
+    """The tags of the mineral fields near a town hall that are not nearer to another one."""
     others = [
         one for one in world.structures[hall.owner] if one.type in TOWN_HALLS and one is not hall
     ]
