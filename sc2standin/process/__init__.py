@@ -1,1 +1,1 @@
-"""The game process: its socket, its session, its state between two requests, its clock."""
+"""The game process: the socket, the session, the state between two requests, the clock."""

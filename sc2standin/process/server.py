@@ -1,18 +1,18 @@
 """The websocket of a session, and the game process.
 
-Rules it keeps: the server listens only at the given address, and has one client at a time. It
-refuses a client whose `Origin` is not this server (a web page). It answers requests in the order of
-arrival; while one request waits for its loop, later ones wait, too. A text message is read as a
+The server listens only at the given address, and has one client at a time. It refuses a client
+whose `Origin` is another server, as a web page's is. It answers requests in the order of arrival;
+while one request waits for its loop, later ones wait, too. The server reads a text message as a
 binary one, because websocket-client, with which pysc2 and SMAC play the real game, sends text.
 
-The behaviour of the real game after a stop (SIGSTOP, later SIGCONT) in real time is unknown, so
-there are two modes:
+It is unknown what the real game does in real time after a signal stopped it (SIGSTOP) and another
+one continued it (SIGCONT). So there are two modes:
 
     catch-up    the clock continued: the missed loops are played as fast as possible
     freeze      the clock stood still: the game continues where it was stopped (`FrozenStops`)
 
-A process gets a signal when it is continued, but not when it is stopped. So it records the time
-every few milliseconds; after SIGCONT the time since the last record does not count.
+A process can handle the signal that continues it, but not the one that stops it. So `FrozenStops`
+records the time every few milliseconds, and after SIGCONT excludes the time since the last record.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ if sys.platform != "win32":
 API_PATH = b"/sc2api"
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 WHOLE_BINARY = 0x82
-"""First byte of a frame that holds a whole binary message."""
+"""First byte of a websocket frame that contains a whole binary message."""
 TURN_S = 0.1
-"""The longest time to answer requests without a break for new frames and timers."""
+"""The longest time to answer requests before asyncio may handle new frames and timers."""
 _BINARY, _PING, _PONG, _CLOSE = WSMsgType.BINARY, WSMsgType.PING, WSMsgType.PONG, WSMsgType.CLOSE
 _LENGTH_16, _LENGTH_64 = struct.Struct("!BBH").pack, struct.Struct("!BBQ").pack
 
@@ -69,12 +69,12 @@ class Client(WSListener):
         self._server = server
         self._transport: WSTransport | None = None
         self._has_left: Callable[[], bool] = lambda: False
-        """True if the client has closed its side, also before asyncio notices."""
+        """Returns True if the client has closed its side, even if asyncio does not know it yet."""
         self._fragments: list[bytes] = []
         self._waiting: deque[tuple[sc_pb.Request | None, bytes]] = deque()
         """The requests that are not answered yet, each with its bytes."""
         self._timer: asyncio.Handle | None = None
-        """The timer of the next answer; None if the requests wait for another player."""
+        """The timer of the next answer; None if no request waits for a time."""
 
     def on_ws_connected(self, transport: WSTransport) -> None:
         """Register this client; from now on other clients are refused."""
@@ -101,7 +101,7 @@ class Client(WSListener):
                 content = b"".join(self._fragments)
                 self._waiting.append((session.decode(content), content))
                 self._fragments.clear()
-        # Answer requests that arrived together with one system call and one wake-up.
+        # Requests that arrived together are answered together, with one system call.
         if frame.last_in_buffer and self._timer is None:
             self._answer_waiting()
 
@@ -117,7 +117,7 @@ class Client(WSListener):
         self._server.client_left(self)
 
     def go_on(self) -> None:
-        """Answer the waiting requests that can be answered by now."""
+        """Soon answer the waiting requests, as far as they can be answered by now."""
         if self._waiting and self._timer is None:
             self._timer = asyncio.get_running_loop().call_soon(self._answer_waiting)
 
@@ -152,7 +152,7 @@ class Client(WSListener):
 
     def _send(self, replies: list[bytes]) -> None:
         if replies and self._transport is not None:
-            # A step of a canned map takes no time in which a client could leave.
+            # Not on a canned map: its steps take too little time for a client to leave meanwhile.
             if not self._server.state.canned and self._has_left():
                 due = sc_pb.Response.FromString(replies[0]).WhichOneof("response")
                 self._server.close_fatally(due)
@@ -171,11 +171,11 @@ class GameServer:
         self._after_stop = after_stop
         self._client: Client | None = None
         self._origins: set[str] = set()
-        """Values of `Origin` that a client of this server may state; a web page cannot."""
+        """The values of `Origin` that are admitted; a web page cannot send them."""
         self._ended = asyncio.Event()
 
     async def serve(self, host: str, port: int) -> int:
-        """Listen until the process shall end; returns its exit status."""
+        """Listen until the process must end; returns its exit status."""
         loop = asyncio.get_running_loop()
         self._origins = {f"http://{name}:{port}" for name in (host, "localhost")}
 
@@ -184,7 +184,7 @@ class GameServer:
             loop.call_soon_threadsafe(self._end)
 
         for number in (signal.SIGTERM, signal.SIGINT):
-            # asyncio's handler would run in a later turn, after the current step.
+            # Not asyncio's handler, which would run only after the current step.
             signal.signal(number, on_end_signal)
         if self._after_stop is AfterStop.FREEZE:
             FrozenStops(self.state).watch()
@@ -216,11 +216,11 @@ class GameServer:
         return 0
 
     def client_came(self, client: Client) -> None:
-        """Remember the client; others are refused."""
+        """Remember the client; from now on others are refused."""
         self._client = client
 
     def client_left(self, client: Client) -> None:
-        """Forget the client; the next one is admitted."""
+        """Forget the client; from now on another one is admitted."""
         if self._client is client:
             self._client = None
             if self.state.temper.crowd is not None:
@@ -239,7 +239,7 @@ class GameServer:
         return begin_meeting(invitation, self._wake)
 
     def meet(self, fate: Fate) -> bool:
-        """End or hang the process, now or after a delay; True if the request still gets a reply."""
+        """End or hang the process, now or after a delay; True if a reply is sent before."""
         delay_s, self.state.fate = self.state.fate_delay_s, None
         if delay_s > 0.0:
             asyncio.get_running_loop().call_later(delay_s, self._carry_out, fate)
@@ -275,7 +275,7 @@ class GameServer:
         os.abort()
 
     def close_fatally(self, due: str | None) -> None:
-        """Crash as the real game does when a client leaves while this reply is due."""
+        """Crash, spin or flood the log, as reported for a client that leaves before its reply."""
         number = sc_pb.Response.DESCRIPTOR.fields_by_name[due].number if due else 0
         _print(
             "Error terminating: trying to process a request this response pending: "
@@ -299,12 +299,12 @@ class GameServer:
 
 
 def _watch_for_leaving(transport: asyncio.Transport) -> Callable[[], bool]:
-    """A function that returns True once the peer has closed its side; always False off Linux."""
+    """A function that is True once the peer has closed its side; on Linux only, else False."""
     if sys.platform != "linux":
         return lambda: False
     poll = select.poll()
     poll.register(transport.get_extra_info("socket"), select.POLLRDHUP)
-    # getsockopt(TCP_INFO) would tell it, too, but costs ten times as much in a step of many games.
+    # getsockopt(TCP_INFO) would work, too, but costs ten times as much in a step of many games.
     return lambda: bool(poll.poll(0))
 
 
@@ -314,7 +314,7 @@ def _print(text: str) -> None:
 
 
 def _hang() -> NoReturn:
-    while True:  # and so the event loop does not run again
+    while True:  # the event loop never runs again
         time.sleep(3600)
 
 
@@ -345,23 +345,23 @@ _BEAT_S: Final = 0.01
 
 
 class AfterStop(StrEnum):
-    """The fate of the loops that were due while the process was stopped."""
+    """What happens to the loops that were due while a signal had stopped the process."""
 
     CATCH_UP = "catch-up"
     FREEZE = "freeze"
 
 
 class FrozenStops:
-    """Excludes the time for which the process is stopped from the game's time."""
+    """Excludes from the game's time the time for which a signal had stopped the process."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._alive_s = time.monotonic()
 
     def watch(self) -> None:
-        """Begin, in the running event loop."""
+        """Begin to record the time, in the running event loop."""
         if sys.platform != "win32":
-            # asyncio's handler would run in a later turn of the loop, after the clock was read.
+            # Not asyncio's handler, which would run only after the game has read the clock.
             signal.signal(signal.SIGCONT, self._on_continued)
         self._beat()
 

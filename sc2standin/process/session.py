@@ -1,17 +1,17 @@
-"""A client's session: answers requests, after a check against the API's status table.
+"""A client's session: checks each request against the API's status table, and answers it.
 
-Rules it keeps:
+Rules of the replies:
 - Every frame gets exactly one reply, in order, except requests that end or hang the process.
 - Every reply carries the request's `id` and the `status`.
 - A protocol error is a reply that has only `error`, id and status.
 
-Canned maps are games that cost almost no CPU time, to measure the code around them. No unit moves
-and no rule applies. A step counts loops, an action succeeds and changes nothing, and the
-observation is prepared once per episode. Actions and observations are answered from prepared bytes;
-all other requests take the usual path. Rule: the replies equal those of a usual map on which
-nothing happens.
+On a canned map a game costs almost no CPU time; such maps serve to measure the code around a game.
+No unit moves and no rule applies. A step counts loops, an action succeeds and changes nothing, and
+the observation is prepared once per episode. Actions and observations are answered from prepared
+bytes, all other requests as on other maps. The replies equal those of another map on which nothing
+happens.
 
-This file touches neither the socket nor the process; `server` does.
+Only `server` uses the socket and ends the process.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def _prepare(state: State) -> bytes:
 
 
 CANNED_IN_BYTES = IN_BYTES | {"action": _act, "observation": _observe}
-"""The handlers of a canned map's steps."""
+"""The handlers that reply in bytes on a canned map."""
 
 CANNED_RECORDED = RECORDED - {"action"}
-"""The requests that change an episode of a canned map; actions do not change it."""
+"""The requests that change an episode of a canned map: all that are recorded, but no actions."""
 
 
 NOT_STARTED = "A game has not been started yet"
@@ -88,11 +88,11 @@ _ALLOWED = {name: tuple(statuses) for name, statuses in LEGAL.items()}
 def wait_s(state: State, request: sc_pb.Request | None) -> float:
     """Seconds until a request can be answered; more than 0 only in real time and with two clients.
 
-    Infinity means that the request waits for the other player, and `Hooks.wake` is called later. It
-    also means a request that is never answered.
+    Infinity means that the request waits for the other player, and `Hooks.wake` is called later;
+    or that a temper leaves the request without an answer.
 
     An observation may ask for a future loop. Its wait is split into single loops, so that the game
-    continues during the wait, and an early end is noticed.
+    continues during the wait, and the game's end is noticed at once.
     """
     game = state.game
     if game is None:
@@ -189,7 +189,7 @@ def _carried_out(
 
 
 def _was_legal(state: State, name: str) -> bool:
-    """True for a step during which the game has ended; it was legal when it arrived."""
+    """True for a step that was legal when it arrived: the game ended during this step."""
     return name == "step" and state.match is not None and state.match.is_stepping
 
 

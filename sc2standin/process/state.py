@@ -1,7 +1,7 @@
 """The state of one game process between two requests.
 
-The handlers in `requests` change the state, after `session` has checked the status table. `server`
-carries out the `Fate` that a handler has set. Handlers have no effect outside this object.
+The handlers in `requests` change a `State`, after `session` has checked the status table. Handlers
+have no effect outside the `State`. If one sets a `Fate`, `server` carries it out.
 
 In real time `RealtimeClock` computes from the monotonic clock how many game loops are due. The
 simulation itself reads no clock.
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sc2standin.meeting import Invitation, Meeting
 
 KEPT = 10_000
-"""The most errors, actions and messages kept for the next observation, which may never come."""
+"""The most errors, actions and messages that are kept, because a client may never observe."""
 
 
 class SharedGame(Protocol):
@@ -62,7 +62,7 @@ class RequestRefused(Exception):
 
 
 class Fate(Enum):
-    """How a request ends or hangs the process."""
+    """A way in which the process ends or hangs after a request."""
 
     EXIT = "exit"
     CRASH = "crash"
@@ -96,7 +96,7 @@ class Setup:
 
 @dataclass
 class Provenance:
-    """The content of the stamp in an observation; used only on maps with `stamp`."""
+    """The content of the stamp that each observation has on maps with `stamp`."""
 
     instance: int = field(default_factory=lambda: secrets.randbits(48))
     """A random number of this process, because process ids may be reused."""
@@ -105,10 +105,10 @@ class Provenance:
     actions: int = 0
     """The number of action requests carried out in this episode."""
     checksum: int = 0
-    """The CRC-32 of the last action request, 0 before the first."""
+    """The CRC-32 of the last action request's bytes; 0 before the first one."""
 
     def begin_episode(self) -> None:
-        """Count a new episode, without actions."""
+        """Count a new episode, and begin to count its actions."""
         self.episode += 1
         self.actions = self.checksum = 0
 
@@ -123,13 +123,13 @@ class Provenance:
 
 
 class Done(NamedTuple):
-    """An action that was carried out, and the loop that is shown for it."""
+    """An action that was carried out, and the loop at which observations report it."""
 
     action: sc_pb.Action
     loop: int
 
     def shown(self, options: sc_pb.InterfaceOptions) -> bytes:
-        """The action as an interface shows it, serialized; empty if the interface lacks it."""
+        """The action as an interface shows it, serialized; empty if the interface shows no part."""
         hidden: list[ClickPart | Literal["action_raw"]] = [
             part
             for setup, part in SCREENS
@@ -149,7 +149,7 @@ class Done(NamedTuple):
 
 
 CENTRED_AT = 2
-"""The loop at which the real game reports its own first move of the camera, in melee."""
+"""The loop at which the real game, in a melee, reports the first camera move, which it makes."""
 
 
 @dataclass
@@ -157,14 +157,14 @@ class Hooks:
     """Calls from a state into its process."""
 
     meet: Callable[[Invitation], Meeting] | None = None
-    """Begins to look for the other player of a game."""
+    """Begins the meeting with the other client's process."""
     wake: Callable[[], None] = lambda: None
     """Called when a waiting request may be answered."""
 
 
 @dataclass
 class State:
-    """The process as its client sees it; with two clients also its copy of the other player."""
+    """What a process knows of one client; with two clients, `other` is a copy for the other one."""
 
     data_dir: Path
     temp_dir: Path | None = None
@@ -172,22 +172,22 @@ class State:
     any_race: bool = False
     """True if Zerg and Protoss may join a melee, with the town of a Terran."""
     temper: Temper = field(default_factory=Temper)
-    """The behaviours that are hard on clients."""
+    """The reported behaviours of the real game that are hard on clients."""
     hooks: Hooks = field(default_factory=Hooks)
     status: Status = Status.LAUNCHED
     player_id: int = ME
-    """The API counts players from 1."""
+    """The client's player, counted from 1."""
     other: State | None = None
     """The other client of the game, with the fields that are needed to carry out its requests.
 
-    That client's own state is in another process.
+    The complete state of the other client is in its own process.
     """
     meeting: Meeting | None = None
     """Set while join_game waits for the other player."""
     not_joined: str = ""
-    """Why the last join_game was refused; for clients that ignore the error and send requests."""
+    """Why the last join_game was refused; later errors repeat it, for clients that ignored it."""
     match: SharedGame | None = None
-    """Set while a game of two clients is played."""
+    """Set during a game of two clients."""
     setup: Setup | None = None
     map_is_unreadable: bool = False
     """True if a game was created with a file that is not a map."""
@@ -214,16 +214,16 @@ class State:
     results_sent: bool = False
     """True if an observation had the results of this episode."""
     is_silent: bool = False
-    """True if the game stands still and observations of later loops get no reply (a temper)."""
+    """True if a temper stops the game, and observations of later loops get no reply."""
     is_untold: bool = False
-    """True if the game is over and its clients never learn it (a temper)."""
+    """True if the game is over, and a temper hides the end from its clients."""
     playback: Playback | None = None
     """Set while a replay is watched."""
     provenance: Provenance = field(default_factory=Provenance)
     canned: bool = False
     """True if the episode is on a canned map."""
     prepared: bytes | None = None
-    """The observation on a canned map without its loop, after the first request for it."""
+    """A canned map's observation in bytes, without its loop; None before the first request."""
     fate: Fate | None = None
     fate_delay_s: float = 0.0
 
@@ -267,7 +267,7 @@ class State:
         self.playing().ask(deed, self.player_id)
 
     def begin_episode(self, loops_before: int, quirks: Quirks | None = None) -> None:
-        """Start the next episode of the created game, with a seed derived from the game's seed.
+        """Start the game's next episode, with a seed derived from the game's seed.
 
         Args:
             loops_before: the loops played between create_game and this episode.
@@ -316,7 +316,7 @@ class State:
     def advance(self, loops: int) -> None:
         """Play this many loops, or until the end of the game.
 
-        A signal may set the fate during a loop; then this loop is the last.
+        If a signal sets the fate during a loop, this loop is the last one.
         """
         game = self.playing()
         advance = game.advance if self.playback is None else partial(self.playback.advance, game)
@@ -372,9 +372,9 @@ class State:
         self.player_id = ME
 
     def was_done(self, action: sc_pb.Action) -> None:
-        """Keep an action that is carried out now, for the observation after this loop.
+        """Keep an action that is carried out now, for the next observation.
 
-        The observation shows it with the loop after the client's request, whatever the delay is.
+        The observation reports it with the loop after the client's request, whatever the delay is.
         """
         game = self.playing()
         self.actions_done.append(Done(action, game.world.loop + 1 - game.delay_loops))
@@ -399,7 +399,7 @@ class State:
 
 
 class RealtimeClock:
-    """The clock of a real-time episode; computes the loop that is due."""
+    """The clock of a real-time episode: computes how many loops are due."""
 
     def __init__(self) -> None:
         self._started_s = time.monotonic()

@@ -1,17 +1,16 @@
-"""Actions of a client with a screen: clicks on it, and buttons of the user interface.
+"""Actions of a client with a screen: clicks on the screen, and buttons of the user interface.
 
-They change the client's console or give a command.
+These actions change the client's console (camera, selection, control groups) or give a command.
 
-Rules it keeps:
-- An action on a screen that the client does not have is not supported. Of the buttons, selections
-  of larvae, warp gates and cargo, which the stand-in does not simulate, and toggles of autocast
-  have no effect.
-- A click goes to the part of the map that the client sees, so the camera of the last action counts.
-  A command goes to the selected units that can carry it out. If several units could build or train,
-  one of them does so.
+Rules of the actions:
+- An action on a screen that the client does not have is not supported. Buttons that select larvae,
+  warp gates or cargo, or toggle autocast, have no effect: the stand-in does not simulate these.
+- A click hits what is on the screen after the client's earlier actions, even if a move of the
+  camera has not taken effect yet. A command goes to the selected units that can carry it out. If
+  several selected units can build or train, only one of them gets the order.
 - A click on empty ground changes nothing. Several selected units are always the client's own; a
-  unit of another player is selected alone. A rectangle around own units that can move selects only
-  these, and no structures.
+  unit of another player is selected alone. If a rectangle contains own units that can move, it
+  selects only these, and no structures.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ Result: TypeAlias = error_pb.ActionResult.ValueType
 
 
 def act(state: State, one: sc_pb.Action) -> Result | sc_pb.Action:
-    """Carry out an action and return its result; convert a command into a raw action instead."""
+    """Carry out an action and return its result, or return a raw action if it gives a command."""
     if one.action_ui.HasField("production_panel"):
         return _cancel(state, one)
     if one.HasField("action_ui"):
@@ -85,20 +84,20 @@ def with_clicks(state: State, one: sc_pb.Action) -> sc_pb.Action:
     if target is not None:
         at = target.x, target.y
     elif command.HasField("target_world_space_pos"):
-        point = command.target_world_space_pos  # may be off the map if the command needs no point
+        point = command.target_world_space_pos  # off the map for some commands without a target
         at = (point.x, point.y) if game.terrain.on_map(point.x, point.y) else None
     return as_clicks(one, at, options, state.controls.now.camera, game.terrain)
 
 
 def select_tagged(state: State, tags: Iterable[int]) -> None:
-    """Select the units of a raw command."""
+    """Select the units with these tags, by a raw action."""
     by_tag, controls = state.playing().world.by_tag, state.controls
     controls.asked = select(controls.asked, [by_tag[tag] for tag in tags if tag in by_tag])
     state.ask(partial(controls.take_over, controls.asked))
 
 
 def _change(state: State, one: sc_pb.Action, to: Console | Result) -> Result:
-    """Change the console with the next loop; or return the reason for a refusal."""
+    """Let a new console take effect with the next loop; given a reason for refusal, return it."""
     if not isinstance(to, Console):
         return to
     state.controls.asked = to
@@ -108,7 +107,7 @@ def _change(state: State, one: sc_pb.Action, to: Console | Result) -> Result:
 
 
 def _cancel(state: State, one: sc_pb.Action) -> Result:
-    """Cancel a unit in the queue of a structure, if the structure alone is selected."""
+    """Cancel an order in the queue of a structure, if only this structure is selected."""
     economy = state.playing().economies.get(state.player_id)
     controls = state.controls
     selected = controls.alive(controls.asked.selected)
@@ -160,7 +159,7 @@ _ALONE = (OrderKind.BUILD, OrderKind.TRAIN)
 
 @dataclass(frozen=True)
 class Screen:
-    """The client's view when it acts."""
+    """The screen and the minimap that a client's action is about."""
 
     game: Game
     controls: Controls
@@ -182,7 +181,7 @@ class Screen:
     def units(self) -> Sequence[Unit]:
         """The units that the client sees, on the screen or not.
 
-        They must not depend on the client's last observation, because a replay has no observations.
+        They are not taken from the client's last observation, because a replay has no observations.
         """
         if not self.game.world.cloaked:
             return self._lit
@@ -206,7 +205,7 @@ class Screen:
 
     @cached_property
     def index(self) -> NDArray[np.intp]:
-        """For each pixel 1 + the index of the unit on top, or 0."""
+        """For each pixel: the index of the topmost unit plus 1, or 0 without a unit."""
         index, _density = Discs(self.window, *facts.places(self.units)).index()
         return index
 
@@ -221,7 +220,7 @@ class Screen:
 
 
 def read_click(screen: Screen, sent: spatial_pb.ActionSpatial) -> Console | Command | Result:
-    """The console after an action, or the command that it gives, or the reason for a refusal."""
+    """The console after a click, or the command that it gives, or the reason for a refusal."""
     kind = sent.WhichOneof("action")
     if kind == "unit_command":
         return _command(screen, sent.unit_command)
@@ -294,7 +293,7 @@ def _workable(screen: Screen, ability_id: int) -> list[Unit]:
 
 
 def _executors(units: list[Unit], command: Command) -> list[Unit]:
-    """The units that carry a command out: all, the nearest worker, or the least busy structure."""
+    """The units that carry a command out: all, only the nearest, or the least busy structure."""
     kind = KIND_BY_ABILITY.get(abilities.specific(command.ability_id))
     if kind not in _ALONE:
         return units
@@ -319,7 +318,7 @@ Units = tuple[Unit, ...]
 
 
 def select(console: Console, units: Iterable[Unit], *, add: bool = False) -> Console:
-    """Select these units, or add the client's own among them to the selection."""
+    """Select these units; with `add`, add the client's own among them to the selection."""
     picked = tuple(units)
     if not picked:
         return console
@@ -349,7 +348,7 @@ def click(
 
 
 def rectangle(console: Console, units: Sequence[Unit], *, add: bool) -> Console:
-    """Draw a rectangle around these units."""
+    """Select as a rectangle around these units does."""
     own = _own(console, units)
     movable = [unit for unit in own if STRUCTURE not in unit.type.attributes]
     return select(console, movable or own or units[:1], add=add)
@@ -379,7 +378,7 @@ def idle_workers(console: Console, own: Sequence[Unit], kind: Worker.Type.ValueT
 
 
 def control_group(controls: Controls, sent: Group) -> Console | Result:
-    """Use a control group."""
+    """Select a control group, or set its units."""
     console, number, kind = controls.asked, sent.control_group_index, sent.action
     if number >= GROUPS:
         return error_pb.Error

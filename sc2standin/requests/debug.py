@@ -1,7 +1,7 @@
 """Debug commands: change the world directly, or crash, hang or end the process.
 
-The whole request is checked before any command is carried out. All commands except those on the
-process take effect in the next loop, as in the real game.
+The whole request is checked before any command is carried out. Commands that crash, hang or end the
+process take effect at once or after their delay; all others in the next loop, as in the real game.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sc2standin.simulation.units import NEUTRAL
 
 MAX_SCORE = 1_000_000_000
 GIFT = 5000
-"""The amount of a resource that a client gets on request."""
+"""The minerals or gas that a client gets by debug command."""
 _FATES = {
     debug_pb.DebugTestProcess.hang: Fate.HANG,
     debug_pb.DebugTestProcess.crash: Fate.CRASH,
@@ -78,7 +78,7 @@ def _check_births(state: State, births: list[debug_pb.DebugCreateUnit]) -> None:
             raise RequestRefused(f"No such player: {birth.owner}")
         if not game.terrain.on_map(birth.pos.x, birth.pos.y):
             raise RequestRefused(f"({birth.pos.x}, {birth.pos.y}) is not on the map")
-    # The other client's units do not count, because its requests arrive at random times.
+    # Units that the other client asked for do not count: its requests arrive at random times.
     asked = game.units_asked[state.player_id] + _count(births)
     if len(game.world.units) + asked > MAX_UNITS:
         raise RequestRefused(f"Too many units: the stand-in's limit is {MAX_UNITS}")
@@ -93,7 +93,7 @@ def _create_unit(game: Game, _player: int, create: debug_pb.DebugCreateUnit) -> 
         place = game.routes.blocks.free_point(*place)
     units = game.world.spawn(kind, create.owner, [place] * max(1, create.quantity))
     for unit in units if not game.world.reaction_loops else ():
-        unit.ready_at = game.world.loop + 1.0  # a client sees a new unit before it fires
+        unit.ready_at = game.world.loop + 1.0  # so a client can see a new unit before it fires
     game.employ(units)
 
 
@@ -124,7 +124,7 @@ def _set_score(game: Game, player: int, score: debug_pb.DebugSetScore) -> None:
 
 
 def _set_state(game: Game, player: int, change: debug_pb.DebugGameState.ValueType) -> None:
-    game.world.cheats ^= {(player, change)}  # the same command restores the rule
+    game.world.cheats ^= {(player, change)}  # sent again, the command restores the rule
     if change == debug_pb.upgrade:
         _upgrade(game, player)
     if change == debug_pb.show_map:
@@ -139,14 +139,14 @@ def _set_state(game: Game, player: int, change: debug_pb.DebugGameState.ValueTyp
 
 
 def _lift_fog(game: Game, player: int) -> None:
-    """Let a player see the whole map, or hide it again."""
+    """Lift the fog for a player, or restore it."""
     sight = game.sight_of(player)
     if sight is not None:
         sight.is_lifted = not sight.is_lifted
 
 
 def _upgrade(game: Game, player: int) -> None:
-    """Give a player every upgrade that it could research now, the next level of each."""
+    """Give a player each upgrade that it lacks; of upgrades with levels, only the next level."""
     if game.scenario.canned:
         return
     done = set(game.world.upgrades.of(player))
@@ -164,7 +164,7 @@ def _test_process(state: State, test: debug_pb.DebugTestProcess) -> None:
     state.fate_delay_s = max(0, test.delay_ms) / 1000.0
 
 
-# Drawing and the state `cooldown` change nothing.
+# Commands that are not here (drawing) change nothing, nor does the state `cooldown`.
 _COMMANDS: dict[str, Callable[[Game, int, Any], None]] = {
     "create_unit": _create_unit,
     "kill_unit": _kill_unit,

@@ -1,10 +1,10 @@
 """Requests about the game: version, maps, the current map, the data tables.
 
 save_map stores a map in the folder for temporary files, where create_game finds it. In a game of
-two clients both processes get the map in this way. The request is allowed in any status.
+two clients both processes get the map in this way. save_map is allowed in any status.
 
-Rules it keeps: the path of a saved map leads only to files below that folder. A file is replaced as
-a whole.
+The path of a saved map leads only to files below the folder for temporary files. A file is replaced
+as a whole.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sc2standin.simulation.units import ENEMY, ME
 from sc2standin.version import BASE_BUILD, DATA_VERSION, GAME_VERSION
 
 MOD_NAMES = [f"Mods/{name}.SC2Mod" for name in ("Core", "Liberty", "Swarm", "Void", "VoidMulti")]
-"""The mods that every map of the real game depends on."""
+"""The mods on which every map of the real game depends."""
 
 
 def ping(_state: State, _request: sc_pb.RequestPing, response: sc_pb.Response) -> None:
@@ -76,7 +76,7 @@ def game_info(state: State, _request: sc_pb.RequestGameInfo, response: sc_pb.Res
 
 
 def _pathing_bits(game: Game) -> bytes:
-    """The pathing grid: walkable ground without obstacles that the client sees or remembers."""
+    """The pathing grid: walkable ground, without the obstacles that the client knows of."""
     terrain, sight, mine = game.terrain, game.sight, game.viewer
     if game.routes is None:
         return terrain.open_bits
@@ -95,7 +95,7 @@ def _pathing_bits(game: Game) -> bytes:
 
 
 def player_infos(state: State, *, is_replay: bool = False) -> list[sc_pb.PlayerInfo]:
-    """The players of the game; only a replay gives the actual race of both."""
+    """The players of the game; only a replay tells the actual races of both."""
     setup = state.created()
     infos = []
     if setup.clients:
@@ -113,7 +113,7 @@ def player_infos(state: State, *, is_replay: bool = False) -> list[sc_pb.PlayerI
 
 
 def _client_info(player: State, *, knows_race: bool, melee: bool) -> sc_pb.PlayerInfo:
-    # All towns are Terran, whatever race was asked for.
+    # In a melee all towns are Terran, whatever race was requested.
     actual = common.Terran if melee else player.race
     return sc_pb.PlayerInfo(
         player_id=player.player_id,
@@ -142,7 +142,7 @@ def _fill_grid(
 
 
 def data(_state: State, request: sc_pb.RequestData, response: sc_pb.Response) -> None:
-    """The requested tables."""
+    """The data tables that the request asks for."""
     reply = response.data
     reply.SetInParent()
     for name, wanted in (
@@ -157,11 +157,11 @@ def data(_state: State, request: sc_pb.RequestData, response: sc_pb.Response) ->
 
 
 MAX_PATH_LENGTH = 260
-"""The limit that the API's description states."""
+"""The longest `map_path`, in characters, as the protocol's comment says."""
 
 
 def save_map(state: State, request: sc_pb.RequestSaveMap, response: sc_pb.Response) -> None:
-    """Write the map."""
+    """Write the map into the folder for temporary files."""
     response.save_map.SetInParent()
     if not request.map_data:
         response.save_map.error = sc_pb.ResponseSaveMap.InvalidMapData

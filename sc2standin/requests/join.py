@@ -1,7 +1,7 @@
-"""join_game: alone, or together with the client of another process.
+"""join_game: a client begins to play alone, or together with the client of another process.
 
-With two participants, only one process has created the game. The session lets the request wait
-until the processes have met.
+With two participants, only one of the two processes has created the game. The session lets
+join_game wait until the processes have met.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ JoinError = sc_pb.ResponseJoinGame.Error
 OBSERVER = 3
 """The player id of a client that watches two computers."""
 NAME_LENGTH = 32
-"""The game keeps this many characters of a player's name."""
+"""The characters that the game keeps of a player's name."""
 NOT_PLAYED = (
     "the stand-in has the towns of Terrans only, and {} would get one: join as Terran or Random, "
     "or install it with --any-race"
@@ -36,7 +36,7 @@ LOCAL_HOST = "127.0.0.1"
 
 
 def join_game(state: State, request: sc_pb.RequestJoinGame, response: sc_pb.Response) -> None:
-    """Join and begin the episode; with two participants both processes have met before."""
+    """Join and begin the episode; of two participants, the processes have met already."""
     if state.temper.crowd is not None:
         state.temper.crowd.leave()
     if state.map_is_unreadable:
@@ -69,10 +69,10 @@ def join_game(state: State, request: sc_pb.RequestJoinGame, response: sc_pb.Resp
 
 
 def _match_problem(state: State, request: sc_pb.RequestJoinGame, met: Meeting) -> Problem | None:
-    """The reason against a game with the other player, or None; the same in both processes."""
+    """Why the two players cannot play a game, or None; both processes get the same answer."""
     if met.problem is not None:
         return met.problem
-    setup = state.setup  # the guest's process has none yet
+    setup = state.setup  # None in the guest's process, which has not created the game
     scenario = read_scenario(met.create.local_map.map_data) if setup is None else setup.scenario
     for one in (request, met.other_join):
         problem = _race_problem(state, scenario, one)
@@ -95,7 +95,7 @@ def _begin_match(state: State, request: sc_pb.RequestJoinGame, met: Meeting) -> 
 
 
 def rival(state: State, player: int, request: sc_pb.RequestJoinGame) -> State:
-    """A process's state of the other player: enough to carry out that player's requests."""
+    """A state for the other player, with the fields to carry out that player's requests here."""
     other = State(
         state.data_dir,
         player_id=player,
@@ -155,7 +155,7 @@ def _join_problem(state: State, request: sc_pb.RequestJoinGame) -> Problem | Non
 def _race_problem(
     state: State, scenario: Scenario, request: sc_pb.RequestJoinGame
 ) -> Problem | None:
-    """The reason against a race without a town, or None; many maps and tests need no town."""
+    """Why this race cannot play a melee, or None; maps without a melee take any race."""
     melee = scenario.melee
     if melee is None or melee.any_race or scenario.endless or state.any_race:
         return None

@@ -25,10 +25,10 @@ MAX_MAP_BYTES = 1 << 20
 
 
 class CannotCreate(Exception):
-    """create_game fails, with the error code of its reply and the details."""
+    """create_game must fail; has the error code and the details for its reply."""
 
     is_no_map = False
-    """True if the file does not have the format of a map."""
+    """True if the file is neither an MPQ archive nor JSON."""
 
     def __init__(self, code: CreateError.ValueType, details: str) -> None:
         super().__init__(details)
@@ -53,7 +53,7 @@ def create_game(state: State, request: sc_pb.RequestCreateGame, response: sc_pb.
 
 
 def create(state: State, request: sc_pb.RequestCreateGame) -> None:
-    """Set up a game; if that is not possible, change nothing and raise CannotCreate."""
+    """Set up a game; if it cannot be created, change nothing and raise CannotCreate."""
     types = [player.type for player in request.player_setup]
     _check_players(types)
     content = _map_content(state, request)
@@ -121,7 +121,7 @@ _CASTS = ((1, 0, 0), (1, 1, 0), (2, 0, 0), (0, 2, 1))
 def _map_content(state: State, request: sc_pb.RequestCreateGame) -> bytes:
     """The bytes of the requested map.
 
-    A path must stay inside `Maps` or the temporary folder: a client must not read other files.
+    A path must stay inside `Maps` or the temporary folder, so that a client reads no other files.
     """
     local = request.local_map
     if request.battlenet_map_name:
@@ -133,7 +133,7 @@ def _map_content(state: State, request: sc_pb.RequestCreateGame) -> bytes:
     if not local.map_path:
         raise CannotCreate(CreateError.MissingMap, "no map was named")
     maps = state.data_dir / "Maps"
-    path = maps / text(local.map_path)  # an absolute map_path replaces `maps`
+    path = maps / text(local.map_path)  # if map_path is absolute, the result is map_path
     try:
         path = path.resolve()  # symbolic links and `..` are followed before the comparison
         if state.temp_dir is not None:
@@ -167,14 +167,14 @@ def take_seat(
 
 
 def race_of(request: sc_pb.RequestJoinGame) -> common.Race.ValueType:
-    # A random race may depend only on the map, and all of these maps are Terran.
+    # The map alone decides a random race: it is Terran, because the towns of all maps are.
     return common.Terran if request.race == common.Random else request.race
 
 
 def possible(options: sc_pb.InterfaceOptions) -> sc_pb.InterfaceOptions:
     """The interface without images of impossible sizes.
 
-    game_info lists the images that the client gets, so that it does not wait for others.
+    game_info lists this interface, so that the client knows which images it gets.
     """
     given = sc_pb.InterfaceOptions()
     given.CopyFrom(options)
@@ -232,5 +232,5 @@ def step(state: State, request: sc_pb.Request) -> bytes:
 
 def loops_asked(request: sc_pb.RequestStep) -> int:
     """The number of loops that a step plays."""
-    # The game ends at END_OF_TIME_LOOPS, so a larger count has the same effect.
+    # The game ends at END_OF_TIME_LOOPS, so a larger count has the same effect as this one.
     return min(request.count, END_OF_TIME_LOOPS) if request.HasField("count") else 1

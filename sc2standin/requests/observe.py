@@ -1,7 +1,6 @@
 """The observation request: the client's view, and the events since the last observation.
 
-Rule it keeps: actions, their errors, chat and results appear once, in the first observation after
-they happen.
+Actions, their errors, chat and results appear once, in the first observation after they happen.
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ from sc2standin.view.prepared import observation_reply, reply_tail
 
 
 def observation(state: State, request: sc_pb.Request) -> bytes:
-    """The reply with all that the client's interface asks for, at the current loop."""
+    """The reply at the current loop, with all that the client's interface asks for."""
     tail = reply_tail(request, state.status)
     if state.crop is not None:
         response = sc_pb.Response(observation=whole_observation(state, request.observation))
         return bytes(response.SerializeToString(deterministic=True)) + tail
-    # Serialize the kept message without a copy, which would cost as much again.
+    # Serialize the kept message itself; a copy would take as much time as serializing.
     content = _seen(state, request.observation).SerializeToString(deterministic=True)
     return observation_reply(_before(state), content, _after(state), tail)
 
 
 def whole_observation(state: State, request: sc_pb.RequestObservation) -> sc_pb.ResponseObservation:
-    """The same as `observation`, as a message."""
+    """The reply of `observation`, as a message."""
     reply = sc_pb.ResponseObservation()
     reply.ParseFromString(_before(state) + _after(state))
     reply.observation.CopyFrom(_seen(state, request))
@@ -38,7 +37,7 @@ def whole_observation(state: State, request: sc_pb.RequestObservation) -> sc_pb.
 
 
 def _seen(state: State, request: sc_pb.RequestObservation) -> sc_pb.Observation:
-    """The observation itself; valid until the next one."""
+    """The content of the field `observation`; valid until the next call."""
     sees_all = not state.created().clients
     if state.playback is not None:
         sees_all = sees_all or state.playback.sees_all
@@ -47,7 +46,7 @@ def _seen(state: State, request: sc_pb.RequestObservation) -> sc_pb.Observation:
 
 
 def _before(state: State) -> bytes:
-    """The fields before the observation itself: the client's actions and their errors."""
+    """The fields of the reply before `observation`: the client's actions and their errors."""
     fields = b""
     if state.actions_done:
         loop, all_done = state.playing().world.loop, list(state.actions_done)
@@ -62,7 +61,7 @@ def _before(state: State) -> bytes:
 
 
 def _after(state: State) -> bytes:
-    """The fields after the observation itself: results and chat."""
+    """The fields of the reply after `observation`: results and chat."""
     game, stamp = state.playing(), state.created().scenario.stamp
     if game.result is None and not state.chat and not stamp:
         return b""

@@ -1,6 +1,6 @@
-"""Carries out a request that changes an episode, without a reply.
+"""Carries out a request that needs no reply.
 
-It is a recorded request of a replay, or a request of the other player from that player's process.
+Such a request comes from a replay, or from the other player's process, which sends the reply.
 """
 
 from __future__ import annotations

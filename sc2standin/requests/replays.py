@@ -1,7 +1,7 @@
 """Requests about replays: save a replay, describe one, start one.
 
-Rules it keeps: a path leads only to files in three folders of replays. A replay that cannot be
-played changes nothing. Commands in a replay cannot end the process.
+A `replay_path` leads only to files in three folders of replays. If a replay cannot be played,
+start_replay changes nothing. Commands in a replay cannot end the process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ USERS_REPLAYS = Path("~/Documents/StarCraft II/Replays")
 
 
 class _CannotRead(Exception):
-    """A replay cannot be read; has the name of the error in both replies, and the details."""
+    """A replay cannot be read; `name` names the error in the replies of both requests."""
 
     def __init__(self, name: str, details: str) -> None:
         super().__init__(details)
@@ -42,7 +42,7 @@ class _CannotRead(Exception):
 
 
 def save_replay(state: State, _request: sc_pb.RequestSaveReplay, response: sc_pb.Response) -> None:
-    """The episode so far, as the content of a replay file."""
+    """Reply with the content of a replay file of the episode so far."""
     setup, game = state.created(), state.playing()
     if state.playback is not None and not state.playback.may_be_saved:
         raise RequestRefused("Not supported in a replay that is not recorded (record_replay)")
@@ -119,18 +119,18 @@ def _start(state: State, request: sc_pb.RequestStartReplay) -> None:
         sees_all=request.disable_fog or not observed,
         may_be_saved=request.record_replay,
     )
-    state.canned = False  # the prepared replies are for a game, not for a replay
+    state.canned = False  # prepared replies are only for games
     state.status = Status.IN_REPLAY
 
 
 def _perform(state: State, crop: Crop | None, player: int, content: bytes) -> None:
-    """Carry out a recorded request as if the player sent it; `crop` is the watched player's."""
+    """Carry out a recorded request of a player; `crop` is for requests of the watched player."""
     request = sc_pb.Request.FromString(content)
     if state.other is not None and player == state.other.player_id:
         perform(state.other, request)
         state.created().recording.note(state.playing().world.loop, player, content)
         return
-    watching, state.crop = state.crop, crop  # coordinates depend on the interface
+    watching, state.crop = state.crop, crop  # the player and the watcher may crop differently
     try:
         perform(state, request)
         state.note(content)
@@ -155,7 +155,7 @@ def _content(state: State, request: sc_pb.RequestReplayInfo | sc_pb.RequestStart
     folders += [state.temp_dir] if state.temp_dir is not None else []
     try:
         for folder in folders:
-            # An absolute path replaces the folder; symbolic links and `..` are followed.
+            # If `name` is absolute, `path` is `name`. Symbolic links and `..` are followed.
             path = (folder / name).resolve()
             if path.is_relative_to(folder.resolve()) and path.is_file():
                 with path.open("rb") as file:

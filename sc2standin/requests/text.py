@@ -1,4 +1,4 @@
-"""Strings of a request: protobuf returns bytes for a string that is not UTF-8."""
+"""Reads strings of requests, because protobuf returns bytes for a string that is not UTF-8."""
 
 from __future__ import annotations
 

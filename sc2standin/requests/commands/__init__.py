@@ -1,1 +1,1 @@
-"""Commands to units: each becomes an order, or one of the game's result codes."""
+"""Commands to units: for each unit, a command becomes an order or one of the game's errors."""

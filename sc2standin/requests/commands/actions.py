@@ -1,11 +1,11 @@
 """Actions: turns a client's commands into orders, with the game's result codes.
 
-Every action of a request gets one result, in the same reply. The units that can obey a unit command
-do so from the next loop on. If none can, the result is the first unit's reason. The next
+The reply to a request has one result for each of its actions. The units that can obey a unit
+command obey from the next loop on. If none can, the result is the error of the first unit. The next
 observation lists the actions that were carried out (`actions` and `chat`), and each unit that could
 not obey (`action_errors`).
 
-A command to cast a spell becomes an order, too, or the reason why it cannot be cast.
+A command to cast a spell becomes an order to cast it, or the reason why the unit cannot cast it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from sc2standin.view.prepared import action_reply, reply_tail
 Success = error_pb.Success
 _WITHOUT_TARGET = (abilities.STOP, abilities.HOLD)
 _FOR_ONE = (OrderKind.BUILD, OrderKind.CALL_MULE, OrderKind.SCAN)
-"""The kinds of orders that only the nearest unit carries out."""
+"""The kinds of orders that, of several units, only the nearest carries out."""
 
 
 def action(state: State, request: sc_pb.Request) -> bytes:
@@ -83,7 +83,7 @@ def _perform_raw(state: State, one: sc_pb.Action) -> error_pb.ActionResult.Value
         return console.move_camera(state, one)
     if kind is None:
         return error_pb.Error
-    # Autocast toggles have no effect on these maps.
+    # Only `toggle_autocast` is left, which changes nothing but is reported as carried out.
     state.ask(partial(state.was_done, one))
     return Success
 
@@ -101,7 +101,7 @@ def _command(
     game = state.playing()
     by_tag, economy = game.world.by_tag, game.economies.get(state.player_id)
     asked = command.ability_id
-    # A stop is never queued.
+    # A stop takes effect at once, even if the client asked to queue it.
     queued = command.queue_command and abilities.specific(asked) != abilities.STOP
     given: list[tuple[Unit, Order]] = []
     failed = []
@@ -125,7 +125,7 @@ def _command(
 
 
 def _without_others(game: Game, given: list[tuple[Unit, Order]]) -> list[tuple[Unit, Order]]:
-    """The orders to give; of orders that one unit carries out for all, only the nearest unit's."""
+    """The orders to give; of those in `_FOR_ONE`, only the order of the nearest unit."""
     for_one = [pair for pair in given if pair[1].kind in _FOR_ONE]
     if len(for_one) < 2:
         return given
@@ -140,7 +140,7 @@ def _without_others(game: Game, given: list[tuple[Unit, Order]]) -> list[tuple[U
 
 
 def _obeyed(one: sc_pb.Action, ability_id: int, units: list[Unit]) -> sc_pb.Action:
-    """A command as it was carried out, with the specific ability and the units that obeyed."""
+    """The report of a command, with its specific ability and only the units that obeyed."""
     obeyed = sc_pb.Action()
     obeyed.CopyFrom(one)
     command = obeyed.action_raw.unit_command
@@ -155,14 +155,14 @@ def _note_error(
     tag: int,
     result: error_pb.ActionResult.ValueType,
 ) -> None:
-    # The id is signed in a command and unsigned in an error.
+    # A command's ability id may be negative, an error's may not.
     ability_id = max(0, command.ability_id)
     error = sc_pb.ActionError(unit_tag=tag, ability_id=ability_id, result=result)
     state.action_errors.append(error)
 
 
 def _give(state: State, one: sc_pb.Action, given: list[tuple[Unit, Order]], queued: bool) -> None:
-    """Give the units their orders; record an error for a unit that cannot obey any more."""
+    """Give the units their orders; record an error for each unit that can no longer obey."""
     game, command = state.playing(), one.action_raw.unit_command
     obeyed = []
     for unit, order in given:
@@ -196,9 +196,9 @@ def _obey(
 
 
 def _has_changed(unit: Unit, order: Order, ability_id: int) -> bool:
-    """True if a unit has changed its type since the command, and cannot carry it out any more.
+    """True if a unit has changed its type since the command, and so can no longer carry it out.
 
-    It has lifted off or landed, or the same morph was requested twice.
+    Since then it has lifted off or landed, or an earlier command has already made it morph.
     """
     if order.kind == OrderKind.MORPH:
         return ability_id not in abilities.available_to(unit.type)
@@ -265,7 +265,7 @@ def _order_on_unit(game: Game, unit: Unit, ability_id: int, target_tag: int) -> 
     if ability_id == abilities.SMART and hostile and armed:
         kind = OrderKind.ATTACK
     if target.type.invulnerable or kind == OrderKind.PATROL:
-        # Scenery does not block units, so walking to it means walking to its position.
+        # Scenery does not block units, so the unit walks to the scenery's own position.
         return Order(kind, *game.terrain.clamp(target.x, target.y, unit.type.aloft), 0)
     return Order(kind, 0.0, 0.0, target.tag)
 
@@ -281,7 +281,7 @@ def _why_no_attack(target: Unit, *, hostile: bool) -> error_pb.ActionResult.Valu
 def read_spell(
     game: Game, unit: Unit, spell: Spell, command: raw_pb.ActionRawUnitCommand
 ) -> Answer:
-    """The order to cast a spell on the target of a command."""
+    """The order to cast a spell on the target of a command, or the reason for a refusal."""
     refused = refusal(unit, spell, game.world.loop)
     if refused != error_pb.Success:
         return refused
@@ -305,7 +305,7 @@ def _on_ground(game: Game, spell: Spell, point: common.Point2D) -> Answer:
 def _with_partner(
     game: Game, unit: Unit, spell: Spell, command: raw_pb.ActionRawUnitCommand
 ) -> Answer:
-    """The order to meet and cast with the next unit that got this command."""
+    """The order to meet a partner and cast with it: units of a command are paired in order."""
     by_tag = game.world.by_tag
     tags = [
         tag

@@ -1,7 +1,7 @@
 """Commands of an economy: gather, repair, build, make, land, call down, rally, cancel, salvage.
 
-Rules it keeps: on a map without an economy each of these commands gets NotSupported. A player may
-choose a place that is taken by a unit that it does not see.
+On a map without an economy each of these commands gets NotSupported. A player may choose a place on
+which there is a unit, if it does not see that unit.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _LANDING_ERRORS = {
     error_pb.CantBuildTooCloseToResources: error_pb.CantLandTooCloseToResources,
     error_pb.CantBuildTooCloseToCreepSource: error_pb.CantLandTooCloseToCreepSource,
 }
-"""The error of a landing, by the error of building at the same place."""
+"""The errors of landing on a place, by the errors of building there."""
 
 
 class Asked(NamedTuple):
-    """A command to one unit that its player can pay for."""
+    """A command to one unit, which the unit's player can pay for."""
 
     game: Game
     economy: Economy
@@ -47,7 +47,7 @@ class Asked(NamedTuple):
 
 
 def known_to(game: Game, player: int) -> Known:
-    """A player's knowledge of places; units that it does not see or detect are left out."""
+    """What a player sees of the map when it chooses a place: `hidden` units do not count."""
     others = [unit for unit in game.world.units if unit.owner not in (player, NEUTRAL)]
     hidden = {unit for unit in others if is_hidden(unit, player)}
     sight = game.sight_of(player)
@@ -76,7 +76,7 @@ def build(asked: Asked) -> Answer:
 
 
 def make(asked: Asked) -> Answer:
-    """The order for a product that a structure makes by itself."""
+    """The order to make something in a structure: a unit, research, an add-on, another type."""
     unit, economy = asked.unit, asked.economy
     made = made_by(meant(asked.command.ability_id, unit, economy))
     if asked.kind in QUEUED and not economy.production.has_place(unit):
@@ -94,7 +94,7 @@ def make(asked: Asked) -> Answer:
 
 
 def land(asked: Asked) -> Answer:
-    """The order to land; its point is the middle of the structure's future cells."""
+    """The order to land; the order's point is the middle of the cells that are landed on."""
     building, kind = asked.economy.building, asked.unit.type.made_from
     point = asked.command.target_world_space_pos
     if kind is None or not asked.command.HasField("target_world_space_pos"):
@@ -127,7 +127,7 @@ def find(game: Game, tag: int, player: int) -> Unit | None:
 def read_errand(
     game: Game, unit: Unit, ability_id: int, command: raw_pb.ActionRawUnitCommand
 ) -> Answer | None:
-    """The order of an economy's command, or the reason for a refusal; None for other commands."""
+    """The order of a command of this file, or the reason for a refusal; None for other commands."""
     kind = KIND_BY_ABILITY.get(ability_id)
     target = find(game, command.target_unit_tag, unit.owner)
     if kind is None:  # a right click
@@ -151,7 +151,7 @@ def read_errand(
 def obey_at_once(
     game: Game, economy: Economy, unit: Unit, order: Order
 ) -> error_pb.ActionResult.ValueType:
-    """Carry out an order that takes no time, such as to rally, to scan, or to cancel."""
+    """Carry out an order that takes no time, such as a rally, a scan or a cancellation."""
     if order.kind == OrderKind.RALLY:
         _set_rally(unit, order)
     elif order.kind == OrderKind.MORPH:
@@ -167,7 +167,7 @@ def obey_at_once(
     elif order.kind == OrderKind.HALT:
         economy.building.halt(unit)
     elif order.kind == OrderKind.SALVAGE:
-        if economy.building.salvages(unit):  # two orders came before the same loop
+        if economy.building.salvages(unit):  # an earlier order of this loop salvages it
             return error_pb.CantQueueThatOrder
         economy.building.salvage(unit)
     elif isinstance(unit.job, Site):
@@ -178,7 +178,7 @@ def obey_at_once(
 
 
 def _set_rally(unit: Unit, order: Order) -> None:
-    """Set the point or resource to which a structure sends its new units."""
+    """Set the point or the resource to which a structure is to send its new units."""
     if isinstance(unit.job, Factory):
         kind = OrderKind.GATHER if order.target_tag else OrderKind.MOVE
         unit.job.rally = [order._replace(kind=kind)]
@@ -222,7 +222,7 @@ def _repair(asked: Asked) -> Answer:
 
 
 def _cancel(asked: Asked) -> Answer:
-    """The order to cancel a structure's activity; a worker that builds gets a stop."""
+    """The order to cancel what a structure does; for a worker that builds, an order to stop."""
     stops = isinstance(asked.unit.job, Errand)
     return Order(OrderKind.IDLE if stops else OrderKind.CANCEL, 0.0, 0.0, 0)
 
@@ -272,4 +272,4 @@ _READERS: dict[OrderKind, Callable[[Asked], Answer]] = {
     OrderKind.LIFT: make,
     OrderKind.RESEARCH: make,
 }
-"""The readers of commands that have a target or make something; other commands need no reader."""
+"""The functions that read commands with a target or a product; other commands need none."""
