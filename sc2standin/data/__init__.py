@@ -1,1 +1,1 @@
-"""Data of every game: unit types, abilities, spells, research, and the data tables."""
+"""Data that are the same in every game: unit types, abilities, spells, research, data tables."""

@@ -1,8 +1,8 @@
-"""The abilities of the simulated units, and the order of each ability.
+"""The abilities of the simulated units, and the kind of order that each ability gives.
 
-`abilities.jsonc` has the abilities that are in no other table. A client may send the specific id
-(23, Attack) or the general id (3674). The game always answers with the specific id, which depends
-on the unit's type.
+`abilities.jsonc` has all abilities but those of research, spells, stimpacks and modes. A client may
+send an ability's specific id (23, Attack) or its general id (3674). The game always answers with
+the specific id, which depends on the unit's type.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ POINT, UNIT = data_pb.AbilityData.Point, data_pb.AbilityData.Unit
 
 
 class OrderKind(IntEnum):
-    """Activities of units: the values of `Order.kind`. MOVE and all later kinds have a goal.
+    """What units do: the values of `Order.kind`. MOVE and all later kinds have a goal.
 
-    LAND and all later kinds belong to an economy. With GATHER to CHANGE_MODE a walking unit is on
-    an errand. TRAIN to RESEARCH are activities of a structure by itself. RALLY and all later kinds
-    are carried out immediately, when they are given.
+    LAND and all later kinds belong to an economy. Units that can walk do GATHER to CHANGE_MODE as
+    an `Errand`. TRAIN to RESEARCH are what a structure makes by itself. Orders of RALLY and all
+    later kinds are carried out as soon as they are given.
     """
 
     IDLE = 0
@@ -65,7 +65,7 @@ class OrderKind(IntEnum):
 
 
 class Ability(NamedTuple):
-    """The part of a row of the game's ability data that the simulation needs."""
+    """One ability: the fields of the game's ability data that the simulation needs, and ours."""
 
     id: int
     target: data_pb.AbilityData.Target.ValueType = NO_TARGET
@@ -74,9 +74,9 @@ class Ability(NamedTuple):
     order: OrderKind | None = None
     """The kind of order that the ability gives a unit."""
     makes: str = ""
-    """The name of the type that the ability trains, for types that no map has."""
+    """The name of the type that the ability trains, if only a debug command's structure has it."""
     refused: error_pb.ActionResult.ValueType = error_pb.NotSupported
-    """The result of a command for the ability to a type that lists it in `refuses`."""
+    """The result of a command with this ability to a unit whose type `refuses` the ability."""
 
 
 BY_NAME: dict[str, Ability] = {}
@@ -128,13 +128,13 @@ ABILITY_BY_ID = {ability.id: ability for ability in ABILITIES}
 KIND_BY_ABILITY = {ability.id: ability.order for ability in ABILITIES if ability.order is not None}
 _ABILITY_BY_KIND = {kind: ability for ability, kind in reversed(KIND_BY_ABILITY.items())}
 TRAINED_BY_ABILITY = {ability.id: ability.makes for ability in ABILITIES if ability.makes}
-"""The name of the type that each ability trains, for types that no map has."""
+"""The values of `Ability.makes`, by the ids of the abilities."""
 
 WALKER_ABILITIES = (SMART, STOP, MOVE, PATROL, HOLD)
 SCOUT_ABILITIES = (*WALKER_ABILITIES, SCAN_MOVE)
 FIGHTER_ABILITIES = (*WALKER_ABILITIES, ATTACK)
 HEALER_ABILITIES = (*SCOUT_ABILITIES, HEAL)
-"""The abilities of a mobile unit without a weapon, of one with a weapon, and of one that heals."""
+"""Abilities of mobile units: those of all, those without a weapon, with one, and healers."""
 ROOTED_ABILITIES = (SMART, STOP, HOLD, ATTACK)
 
 
@@ -151,7 +151,7 @@ def needs_target(ability_id: int) -> bool:
 
 @lru_cache(maxsize=4096)  # bounded, because a client may send any number
 def specific(ability_id: int, kind: UnitType | None = None) -> int:
-    """The specific ability id for a general or specific id, for a unit of this type if given."""
+    """The specific id that a general or specific id stands for, for units of a type if given."""
     if ability_id not in _SPECIFIC:
         return ability_id
     own = () if kind is None else (*available_to(kind), *refused_to(kind))
@@ -160,7 +160,7 @@ def specific(ability_id: int, kind: UnitType | None = None) -> int:
 
 
 _SPECIFIC = {ability.remaps_to: ability.id for ability in reversed(ABILITIES) if ability.remaps_to}
-"""The first specific id of each general id."""
+"""For each general id, the first specific id for which it can stand."""
 
 
 @cache
@@ -193,7 +193,7 @@ def refused_to(kind: UnitType) -> dict[int, error_pb.ActionResult.ValueType]:
 
 
 def _usual(kind: UnitType) -> tuple[int, ...]:
-    """The ability ids of a type except its spells."""
+    """The ids of a type's abilities, except its spells."""
     own = tuple(BY_NAME[name].id for name in kind.commands)
     if kind.name in RESEARCH_OF:
         research = tuple(one.build_ability_id for one in RESEARCH_OF[kind.name])

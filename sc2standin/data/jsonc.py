@@ -1,7 +1,7 @@
 """Reads data files: JSON, in which a line that begins with `//` is a comment.
 
-A file has entries by name, and an entry has fields. With `like` an entry also has the fields of an
-earlier entry.
+A file has entries by name, and an entry has fields. With `like` an entry takes the fields that it
+does not have from an earlier entry, which `like` names.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 Entry = dict[str, Any]
 Readers = Mapping[str, Callable[[Any], Any]]
-"""Functions that convert a field from JSON, by the field's name."""
+"""Functions that convert the JSON values of fields, by the fields' names."""
 
 
 def read(path: Path, readers: Readers | None = None) -> Iterator[tuple[str, Entry]]:
-    """The entries of the file, with their names."""
+    """The names and entries of a file, in its order."""
     lines = path.read_text().splitlines()
-    # A comment leaves an empty line, so that errors name the right line.
+    # Comments become empty lines, so that the line numbers in errors are right.
     text = "\n".join("" if line.startswith("//") else line for line in lines)
     entries: dict[str, Entry] = {}
     for name, entry in json.loads(text).items():

@@ -1,9 +1,9 @@
-"""Research: the structures, abilities and requirements.
+"""Research: the structures, abilities and requirements of each upgrade.
 
 `upgrades.jsonc` has ids and requirements. Costs and times are those of the game's upgrade table
-(`tables`), which is read at the first request for one of them.
+(`tables`), which is read when the first of them is needed.
 
-Rule it keeps: the levels of an upgrade are researched one after the other, and share a general id.
+The levels of an upgrade are researched one after the other, and share a general id.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from sc2standin.data.jsonc import Entry, read
 from sc2standin.data.tables import kept
 
 
-@dataclass(frozen=True, eq=False)  # there is one object for each upgrade
+@dataclass(frozen=True, eq=False)  # compared by identity: there is one object for each upgrade
 class Research:
-    """One upgrade that structures research; an order refers to it as to a unit type."""
+    """One upgrade that structures research, or one level of it; `Order.makes` may be one."""
 
     id: int
     """The id of the upgrade."""
@@ -30,11 +30,11 @@ class Research:
     by: tuple[str, ...]
     """The names of the structures that research the upgrade."""
     general_id: int = 0
-    """The ability that all levels of the upgrade share, 0 without levels."""
+    """The id of the ability that all levels of the upgrade share; 0 without levels."""
     needs: tuple[str, ...] = ()
-    """The names of structures of which the player needs one."""
+    """The names of structures; the player needs one of them. Empty if it needs none."""
     after: int = 0
-    """The id of the upgrade that must be finished before, 0 for none."""
+    """The id of the upgrade that must be finished before this one, 0 for none."""
     alert: sc_pb.Alert.ValueType = sc_pb.ResearchComplete
     """The alert when the research is finished."""
 
@@ -63,7 +63,7 @@ UPGRADES: dict[str, Entry] = dict(read(Path(__file__).with_name("upgrades.jsonc"
 
 
 def _researched(entry: Entry) -> Iterator[Research]:
-    """The upgrade of an entry, or the levels of the upgrade."""
+    """The upgrade that an entry describes, or the upgrade's levels."""
     id, ability_id, by = entry["id"], entry["build_ability_id"], entry["by"]
     if "general_id" not in entry:
         alert = sc_pb.Alert.Value(entry.get("alert", "ResearchComplete"))
@@ -88,4 +88,4 @@ RESEARCH_OF: dict[str, tuple[Research, ...]] = {
     name: tuple(one for one in RESEARCH if name in one.by)
     for name in dict.fromkeys(name for one in RESEARCH for name in one.by)
 }
-"""The research of each structure, by its name."""
+"""The research of each structure, by the structure's name."""

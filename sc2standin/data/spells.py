@@ -1,6 +1,6 @@
-"""Spells, which cost energy or have a cooldown; their data are in `spells.jsonc`.
+"""Spells: abilities that cost energy or have a cooldown; their data are in `spells.jsonc`.
 
-Times are in seconds of 16 loops, as in the game's data. `simulation.spells` carries spells out.
+Times are in seconds of 16 loops, as in the game's data. `simulation.spells` casts the spells.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Side(Enum):
 
 @dataclass(frozen=True)
 class Spell:
-    """One ability that is cast. Effects on units apply to the affected units.
+    """One spell; the fields say what it does to each unit that it affects.
 
-    A spell without a `radius` affects its target alone. A spell with a `radius` affects all units
-    of its `side` within the radius.
+    A spell without a `radius` affects only its target. A spell with a `radius` affects all units of
+    its `side` within the radius.
     """
 
     name: str
@@ -53,17 +53,17 @@ class Spell:
     delay_s: float = 0.0
     """Time from the cast until the spell takes effect."""
     lasts_s: float = 0.0
-    """Duration of the spell's buffs, effect and damage over time, after it has taken effect.
+    """Time for which buffs, the effect on the ground, and damage continue after taking effect.
 
-    One number is used for all three: the effect of a storm is shown while its damage continues.
+    One number is enough, because a storm, for example, is shown as long as it does damage.
     """
     radius: float = 0.0
     effect_id: int = 0
-    """The effect's id in observations, until the spell is over; 0 for none."""
+    """The id of the spell's effect on the ground, shown until the spell is over; 0 for none."""
     marker: str = ""
     """The type of the unit that marks the place until the spell takes effect."""
     buffs: tuple[int, ...] = ()
-    """The ids of the buffs in observations of the units."""
+    """The ids of the buffs that observations show on the affected units."""
     damage: float = 0.0
     """Damage when the spell takes effect."""
     damage_over_time: float = 0.0
@@ -74,19 +74,19 @@ class Spell:
     takes_energy: float = 0.0
     """The most energy that a unit loses."""
     takes_energy_share: float = 0.0
-    """The share of its energy that a unit loses, 0 to 1."""
+    """The share of the unit's energy that it loses, 0 to 1."""
     damage_per_energy: float = 0.0
     """Damage for each point of energy that a unit loses."""
     summons: str = ""
-    """The type of the units that appear, and vanish when the spell is over."""
+    """The type of the units that appear when the spell is cast, and vanish when it is over."""
     count: int = 1
     """The number of units that appear."""
     hallucinates: bool = False
     """True if the summoned units are hallucinations."""
     becomes: str = ""
-    """The type that caster and target become together; it grows while the spell lasts."""
+    """The type of the unit into which caster and target merge; it grows while the spell lasts."""
     shown_as: int = 0
-    """The ability that an order shows, if it differs from `ability_id`."""
+    """The ability id that observations show for an order to cast, if it is not `ability_id`."""
     ground_only: bool = False
     biological_only: bool = False
     structures_only: bool = False
@@ -108,7 +108,7 @@ class Spell:
 
     @cached_property
     def damage_per_loop(self) -> float:
-        """The damage over time in each loop."""
+        """The part of `damage_over_time` that is done in each loop."""
         return self.damage_over_time / self.lasts_loops if self.damage_over_time else 0.0
 
 

@@ -1,12 +1,12 @@
 """The game's data tables: every ability, unit type, upgrade, buff and effect.
 
-Ids, names, costs, times and flags are those of the real game's patch 5.0.3, whose build the
-stand-in reports (`version`): ids differ between patches. Most entries do not exist in the
-simulation.
+Ids, names, costs, times and flags are those of the real game's patch 5.0.3. The stand-in reports
+the build of this patch (`version`), because ids differ between patches. Most entries do not exist
+in the simulation.
 
 `tables.json.xz` holds each table as columns: for each field of the row's message a list with one
-value per row, and null for a field that is not set. `scripts/data_tables.py` writes it from a
-recorded message of the game. Rules: the file is read at the first request, and only once. Every
+value per row, and null for a field that is not set. `scripts/data_tables.py` writes the file from a
+recorded message of the game. A process reads the file at the first request that needs it. Every
 unit type of the simulation is marked as available.
 """
 
@@ -32,7 +32,7 @@ TABLES = ("abilities", "units", "upgrades", "buffs", "effects")
 
 @lru_cache(maxsize=1)
 def tables() -> dict[str, bytes]:
-    """Each table by name, as a serialized `ResponseData` with this table alone."""
+    """Each table by name, as a serialized `ResponseData` that has only this table."""
     data = read()
     units = {row.unit_id: row for row in data.units}
     for kind in (*UNIT_TYPES, *COPIES.values(), *LAST_COPIES):
@@ -44,7 +44,7 @@ def tables() -> dict[str, bytes]:
 
 @lru_cache(maxsize=1)
 def kept() -> sc_pb.ResponseData:
-    """The tables of the file, for look-ups: read once, and not to be changed."""
+    """The tables of the file, for look-ups; they are read once, and must not be changed."""
     return read()
 
 
@@ -65,7 +65,7 @@ def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
 
 
 def _fill(row: data_pb.UnitTypeData, kind: UnitType) -> None:
-    """Fill the row of a unit type that the game has only on some maps, such as scenery."""
+    """Fill the row of a unit type that the recorded tables lack, such as scenery."""
     row.unit_id = kind.id
     row.name = kind.name
     row.available = True

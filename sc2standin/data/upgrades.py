@@ -1,12 +1,12 @@
 """Upgrades: damage and armor by levels, and other numbers of some unit types.
 
 The numbers are those of the real game's patch 5.0.3. They are in `upgrades.jsonc`, except those of
-stimpacks and of structures' armor, which are here. `scripts/truth.py check` compares them with the
-game's data.
+stimpacks and of structures' armor, which are here. `scripts/truth.py check` compares all of them
+with the game's data.
 
-Rules they keep: a level adds to each attack of a weapon, and to the armor against each attack. For
-other changes the units of a player get another `UnitType` with the same id (`variant`). It refers
-to its original type (`UnitType.variant_of`).
+A level adds damage to each blow of a weapon, or armor against each blow. For other changes a
+player's units get another `UnitType` with the same id (`variant`), whose `variant_of` is the
+original type.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ STIMPACK, STRUCTURE_ARMOR, PROTOSS_SHIELDS = (
 STRUCTURE_ARMOR_POINTS = 2.0
 
 Gain = tuple[float, float]
-"""A level's addition to the damage, and to the bonus against an attribute."""
+"""What a level adds to the damage, and to the bonus against an attribute."""
 
 _ATTACK_OF: dict[str, tuple[int, Gain]] = {
     name: (entry["id"], (damage, bonus))
     for entry in UPGRADES.values()
     for name, (damage, bonus) in entry.get("damage", {}).items()
 }
-"""The id of the first level of a unit type's weapons, and the gain of each level."""
+"""For each unit type the id of the first level of its weapons, and the gain of each level."""
 _ATTACK_ON_AIR: dict[str, Gain] = {
     name: (damage, bonus)
     for entry in UPGRADES.values()
     for name, (damage, bonus) in entry.get("damage_on_air", {}).items()
 }
-"""The gain of a weapon that only hits air units, if it differs from the unit's other weapon."""
+"""The gain of a weapon that hits only air units, if it is not that of the unit's other weapon."""
 _ARMOR_OF: dict[str, int] = {
     name: entry["id"] for entry in UPGRADES.values() for name in entry.get("armor_of", ())
 }
-"""The id of the first level of a unit type's armor."""
+"""For each unit type the id of the first level of its armor."""
 
 
 class Change(NamedTuple):
@@ -65,7 +65,7 @@ _CHANGES = {
     for entry in UPGRADES.values()
     if "changes" in entry
 }
-"""The changes of single upgrades, by the names of the unit types."""
+"""The changes of upgrades without levels, by the upgrade's id and the unit type's name."""
 
 
 class Stimpack(NamedTuple):
@@ -78,13 +78,13 @@ class Stimpack(NamedTuple):
 
 STIMPACKS = {"Marine": Stimpack(380, 27, 10.0), "Marauder": Stimpack(253, 24, 20.0)}
 STIMPACK_LOOPS = 240
-"""The duration of a stimpack: 15 s of 16 loops."""
+"""The duration of a stimpack, in loops: 15 s at 16 loops a second."""
 STIMPACK_FACTOR = 1.5
 """The factor by which a unit walks and fires faster with a stimpack."""
 
 
 class Levels(NamedTuple):
-    """The levels of one player's units of one type."""
+    """The levels that the upgrades of one player give its units of one type."""
 
     attack: int
     armor: int
@@ -111,7 +111,7 @@ def _level(first: int, done: frozenset[int]) -> int:
 
 
 class Blows(NamedTuple):
-    """One whole attack, before armor is subtracted."""
+    """The blows of one attack, before armor is subtracted."""
 
     damage: float
     """The damage of each blow."""
@@ -120,7 +120,7 @@ class Blows(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def blows(attacker: UnitType, attack: int, target: UnitType) -> Blows:
-    """One whole attack; `attack` is the attacker's level."""
+    """The blows of one attack; `attack` is the level of the attacker's weapons."""
     if attacker.weapon is None:
         return Blows(0.0, 0)
     weapon = attacker.weapon.against(target)
@@ -135,20 +135,20 @@ def blows(attacker: UnitType, attack: int, target: UnitType) -> Blows:
 
 @lru_cache(maxsize=4096)
 def upgraded_hit(attacker: UnitType, attack: int, target: UnitType, armor_points: float) -> float:
-    """Damage of one whole attack at the level `attack`, on a target with additional armor."""
+    """Damage of all blows of one attack at the level `attack`, on a target with added armor."""
     damage, times = blows(attacker, attack, target)
     return max(MIN_HIT, damage - target.armor - armor_points) * times
 
 
 def variant(kind: UnitType, done: frozenset[int], *, stimmed: bool = False) -> UnitType:
-    """The variant of a unit type for a player with these upgrades; `stimmed` with a stimpack."""
+    """The variant of a unit type for a player with these upgrades, and for a stimpack."""
     plain = kind.variant_of or kind
     ids = tuple(id for id, changes in _CHANGES.items() if id in done and plain.name in changes)
     stim = stimmed and plain.name in STIMPACKS
     return _variant(plain, ids, stim) if ids or stim else plain
 
 
-@lru_cache(maxsize=1024)  # so that there is one object for each variant
+@lru_cache(maxsize=1024)  # because each variant must be one object
 def _variant(plain: UnitType, ids: tuple[int, ...], stimmed: bool) -> UnitType:
     kind, weapon = plain, plain.weapon
     for change in (_CHANGES[id][plain.name] for id in ids):

@@ -1,1 +1,1 @@
-"""Reads map files: the stand-in's own, and the real ones of SMAC and SMACv2."""
+"""Reads map files: those of the stand-in, and the real maps of SMAC and SMACv2."""

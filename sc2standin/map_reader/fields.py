@@ -1,10 +1,10 @@
-"""Reads a JSON object of a map file, key by key; and the map's places and ground.
+"""Reads the JSON objects of a map file key by key, and the map's places and ground.
 
-Rule it keeps: a wrong, missing or unknown key is an error that names its place.
+A wrong, missing or unknown key is an error that says where in the file the key is.
 
-Groups of units are put at places. A place is a name (`random`, `side`, `opposite`) or an object
-with a `kind`; its other keys are the fields of the kind's class. Coordinates are map coordinates,
-distances are in cells.
+A map file puts each group of units at a place. A place is a name (`random`, `side`, `opposite`) or
+an object whose `kind` is one of the classes below, in lower case, and whose other keys are the
+fields of this class. Coordinates are map coordinates, distances are in cells.
 
 Ground that is not flat has one character for each cell, the top row first:
 
@@ -12,7 +12,7 @@ Ground that is not flat has one character for each cell, the top row first:
     0 to 9  open ground on this level, on which structures can stand
     a to z  a ramp: walkable, but not for structures; each letter is a little higher
 
-Level d has the height BASE + 16 d, as in the real game; letter number n has BASE + 2 n.
+Digit d means the height BASE + 16 d, as in the real game; letter n (a is 0) means BASE + 2 n.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class Fields:
         return key in self._left
 
     def inherit(self, other: Fields) -> None:
-        """Take over the keys of another object that this one does not have."""
+        """Add those keys of another object that this object does not have."""
         self._left = other._left | self._left
 
     def flag(self, key: str) -> bool:
-        """A switch; off if the key is missing."""
+        """The value of a switch; False if the key is missing."""
         return self.take(key, bool) if key in self._left else False
 
     def count(self, key: str, most: int) -> int:
@@ -97,17 +97,17 @@ class Fields:
         return self.number(key, MAX_MS) if key in self._left else 0.0
 
     def part(self, key: str, read: Callable[[Fields], T]) -> T | None:
-        """What a reader makes of an optional object; None if the key is missing."""
+        """What `read` makes of an optional object; None if the key is missing."""
         return self._read(key, self._left.pop(key), read) if key in self._left else None
 
     def part_or_one_of(self, key: str, read: Callable[[Fields], T], choices: Mapping[str, T]) -> T:
-        """What a reader makes of an object, or one of the choices."""
+        """What `read` makes of the value if it is an object; else the choice that it names."""
         if isinstance(self._left.get(key), Mapping):
             return self._read(key, self._left.pop(key), read)
         return self.one_of(key, choices)
 
     def items(self, key: str, read: Callable[[Fields], T]) -> tuple[T, ...]:
-        """What a reader makes of each object in a list."""
+        """What `read` makes of each object in a list."""
         values = self.take(key, list)
         return tuple(self._read(f"{key}[{i}]", value, read) for i, value in enumerate(values))
 
@@ -162,7 +162,7 @@ class Fields:
         return self.point(key) if key in self._left else None
 
     def points_or_one_of(self, key: str, choices: Mapping[str, T]) -> tuple[Point, ...] | T:
-        """A list of points, or one of the choices."""
+        """The points if the value is a list; else the choice that it names."""
         if not isinstance(self._left.get(key), list):
             return self.one_of(key, choices)
         return tuple(self._point(point, key) for point in self.take(key, list))
@@ -189,7 +189,7 @@ class Fields:
         return tuple(self._point(value, key) for value in values)
 
     def rows(self, key: str, size: tuple[int, int]) -> list[str] | None:
-        """A picture of the map, row by row; None if the key is missing."""
+        """A picture of the map, as strings, one for each row; None if the key is missing."""
         if key not in self._left:
             return None
         width, height = size
@@ -246,7 +246,7 @@ class Ring:
 class Scatter:
     """Random places in a region, outside of a disc.
 
-    Each unit is at least `apart` from its owner's other units, and `from_player` from the client's.
+    A unit is at least `apart` from its owner's other units, and `from_player` from the client's.
     """
 
     region: Region
@@ -258,10 +258,10 @@ class Scatter:
 
 @dataclass(frozen=True)
 class Column:
-    """A vertical line with its middle at a random point of one of two regions.
+    """A vertical line whose middle is a random point of one of two regions.
 
-    Columns of one wave on the same side have the same middle. With a spacing of 0 all units are at
-    one point.
+    All columns of a wave on the same side have the same middle. With a spacing of 0 all units are
+    at one point.
     """
 
     side: Side
@@ -280,7 +280,7 @@ class Points:
 class Cluster:
     """Places side by side around a centre, as close as the sizes of all units there allow.
 
-    Player 2's places are player 1's, rotated by 180 degrees, so that equal sides are equal.
+    Player 2 has the places of player 1, rotated by 180 degrees, so that equal teams are equal.
     """
 
     centre: Point
@@ -325,14 +325,14 @@ _KINDS: dict[str, Callable[[Fields], Place]] = {
 
 
 BASE, A_LEVEL, A_LETTER = 191, 16, 2
-"""Height bytes: the height of level 0, and the steps between two levels and two letters."""
+"""The height byte of level 0, and the differences between two levels and between two letters."""
 CLIFF = 127
 """The height byte of cells without ground."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """The cells of a map, as (y, x) with y up."""
+    """The cells of a map. Arrays are indexed (y, x), the lowest row first."""
 
     walkable: NDArray[np.bool_]
     buildable: NDArray[np.bool_]

@@ -1,4 +1,4 @@
-"""Reads maps of battles: the real maps of SMAC and SMACv2, and duels on the bundled ones.
+"""Reads maps of battles: the real maps of SMAC and SMACv2, and duels on bundled maps of SMAC.
 
 A map of the real game is an MPQ archive. Four of its files matter:
 
@@ -7,19 +7,19 @@ A map of the real game is an MPQ archive. Four of its files matter:
     t3SyncCliffLevel    the height of each cell: 0 for a hole, 64 for ground, 128 for high ground
     t3CellFlags         bit 0 is set in cells on which units cannot walk: the edges of cliffs
 
-Rules it keeps: the script is not run, only searched for the calls that these maps make. A map
-without such calls, or with units at a place that its script computes, is an error with this reason.
-Unit types are the stand-in's, with the numbers of the maps' unit data.
+The script is not run, only searched for the calls that these maps make. A map without such calls,
+or with units at a place that its script computes, is refused with this reason. The unit types are
+the stand-in's, with the numbers (life, damage, …) of the maps' unit data.
 
 A duel is a map on which two players play a battle of SMAC, with the client's team on both sides:
 
     {"format": "sc2pool-standin-scenario/1", "name": "3m_duel", "duel_of": "3m"}
 
-Rules it keeps: size, ground and the units of player 1 are those of the named bundled map, so no
+Size, ground and the units of player 1 are those of the bundled map that `duel_of` names, so no
 number is written twice. The units of player 2 have the same types, at the same places rotated by
 180 degrees, so neither side has an advantage. A unit acts only if it is ordered to.
 
-A map that is `like` a bundled one has the keys of that map which its own file does not have.
+If a map file names a bundled map as `like`, it takes from that map all keys that it does not have.
 """
 
 from __future__ import annotations
@@ -59,19 +59,19 @@ from sc2standin.mpq import MAGIC, USER_DATA, MpqError, unpack
 
 MAX_FILE_BYTES = 1 << 20
 ENDLESS_LOOPS = 1 << 19
-"""The time limit, which is the game's own."""
+"""The time limit, in loops: the one that every game has."""
 SCRIPT, OBJECTS, CLIFFS, FLAGS = "MapScript.galaxy", "Objects", "t3SyncCliffLevel", "t3CellFlags"
 _TYPES = LIBERTY | COPIES | {"Colosus_RL": COPIES["Colossus_RL"]}
-"""The types by their names in the maps, of which one is misspelt."""
+"""The types by their names in the maps, one of which is misspelt there."""
 
-# Each pattern matches in linear time, and only numbers that are short enough for Python's `int`.
+# Each pattern matches in linear time. It matches only numbers that `int` accepts.
 _ID = r"(\d{1,10})"
-"""A point's number, which has 32 bits."""
+"""The id of a point, which has 32 bits."""
 _CREATE = re.compile(
     r'CreateUnitsWithDefaultFacing\((\d{1,9}), "(\w{1,99})", 0, (\d{1,9}), (.{1,200}?)\);'
 )
 _CALL = re.compile(r"\b(?:libNtve_gf_)?(?:CreateUnits\w{0,40}|UnitCreate)\(.{0,100}")
-"""Any call that creates units, also one that cannot be read."""
+"""Any call that creates units, whether `_CREATE` can read it or not."""
 _ATTACK = re.compile(r'OrderTargeting(Point|UnitGroup)\(AbilityCommand\("attack", 0\), (.+)')
 _HUNT = 'OrderTargetingUnit(AbilityCommand("attack", 0), UnitGroupClosestToPoint'
 _REAL = r"(\d{1,9}(?:\.\d{0,9})?)"
@@ -81,12 +81,12 @@ _ASSIGNED = re.compile(r"\b(\w{1,99}) = ([^;\n]{1,200});")
 _PLACED = re.compile(rf'<ObjectPoint Id="{_ID}" Position="{_REAL},{_REAL},')
 _GRID_HEADER_BYTES = 32
 _CLIFF_LEVEL, _PER_BYTE = 64, 4
-"""The cliff units between two levels, and the cliff units for one step of the terrain height."""
+"""In the numbers of CLIFFS: a level, and one step of the terrain height."""
 _LEVEL_0 = 207
 """The terrain height of level 0."""
 _SIZE = struct.Struct("<II")
 _SIZE_AT = {CLIFFS: 8, FLAGS: 24}
-"""The offset of a grid's width and height in its header, by the name of the file."""
+"""The offset of width and height in the header of a grid, by the name of the grid's file."""
 
 
 def read_scenario(content: bytes) -> Scenario:
@@ -115,14 +115,14 @@ def _read(archive: bytes) -> Scenario:
         Group(_type(name), int(owner), int(count), Cluster(_place(points, _point(values, where))))
         for count, name, owner, where in created
     )
-    hunts = _PERIOD.findall(script.partition(_HUNT)[2])  # a hunt's period is set after its order
+    hunts = _PERIOD.findall(script.partition(_HUNT)[2])  # the script orders first, then sets it
     if not (groups or hunts):
         raise ScenarioError("the map's script creates no units")
     if {group.owner for group in groups} - {1, 2}:
         raise ScenarioError("the map's script creates units of a third player")
     ground, size = _ground(archive)
     return Scenario(
-        name="Just Another StarCraft II Map",  # as all of these maps are named
+        name="Just Another StarCraft II Map",  # the name that all of these maps have
         size=size,
         playable_area=(0, 0, *size),
         fog=False,
@@ -164,7 +164,7 @@ def _ground(archive: bytes) -> tuple[Ground, tuple[int, int]]:
 
 
 def _grid(archive: bytes, name: str, kind: str) -> NDArray[np.int64]:
-    """The numbers of one grid, as (y, x)."""
+    """The numbers of one grid, indexed (y, x)."""
     content = unpack(archive, name, MAX_FILE_BYTES)
     if len(content) < _GRID_HEADER_BYTES:
         raise ScenarioError(f"{name} is cut off")
@@ -196,7 +196,7 @@ def _values(script: str) -> dict[str, str]:
 
 
 def _point(values: dict[str, str], where: str) -> str:
-    """The number of the point that a script names, directly or by a variable."""
+    """The id of the point that a script names, directly or by a variable."""
     point = _POINT.fullmatch(values.get(where, where))
     if point is None:
         raise ScenarioError(f"the map's script creates units at a place that it computes: {where}")
@@ -225,7 +225,7 @@ def parse_map(content: bytes) -> Scenario:
 
 
 def _completed(fields: Fields) -> Fields:
-    """The fields of a map, with those of the map that it is like."""
+    """The fields of a map, and those that it takes from the map that it names as `like`."""
     if fields.has("like"):
         fields.inherit(_bundled(fields, "like"))
     return fields

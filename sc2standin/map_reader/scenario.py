@@ -1,13 +1,13 @@
 """Reads a map file: units, scoring rules and time limit.
 
-A stand-in map is a small JSON file with the name of the map that it imitates. Reading checks
-everything, so an invalid map makes `create_game` fail (InvalidMapData), and not a later request.
+A map of the stand-in is a small JSON file with the name of the real map that it imitates. Reading
+checks everything, so an invalid map makes `create_game` fail (InvalidMapData), and not a later
+request.
 
-Rules it keeps: an unknown key is an error. Code does not depend on a map's name, so a new map needs
-only a new file.
+An unknown key is an error. Code does not depend on a map's name: a new map needs only a new file.
 
-An economy is the money at the start, and the types that can be made. A melee is two towns, each at
-one of the map's two starts; the side without structures loses.
+A map's economy tells the minerals and gas at the start, and the types that can be made. On a map
+with a melee each of two players has a town at one of two starts; the side without structures loses.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from sc2standin.map_reader.fields import (
 
 FORMAT = "sc2pool-standin-scenario/1"
 MAX_UNITS = 700
-"""The most units on a map at the same time, placed by the map and created by commands."""
+"""The most units on a map at the same time, whether the map or a command created them."""
 MAX_PLAYERS = 2
 MAX_BUILD = 1_000_000
 MAX_HUNT_LOOPS = 1 << 10
-"""The longest time between two scans of a hunt, in loops."""
+"""The longest interval of a hunt, in loops."""
 
 Taken = Literal["moves", "vanishes"]
 Survivors = Literal["stay", "rejoin"]
@@ -56,10 +56,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Collect:
-    """Targets that score when a unit of the player comes within `reach` of them.
+    """Targets for the client's units. A unit takes a target by coming within `reach` of it.
 
-    A target that is taken either moves to a new place, or vanishes; when all have vanished a new
-    set appears. Each target taken gives the player `minerals`.
+    A target that is taken either moves to a new place, or vanishes; when all targets have vanished,
+    a new set appears. Each target that is taken gives the player `score` and `minerals`.
     """
 
     target: UnitType
@@ -82,16 +82,16 @@ class Bounty:
 
 @dataclass(frozen=True)
 class Waves:
-    """New units when all enemies are dead.
+    """The units that are created whenever all enemies are dead.
 
-    The client's units stay where they are, or rejoin: they are removed, and created again among the
-    new units of their type, with the life that they had.
+    The client's units that survived stay where they are, or rejoin: they are removed, and created
+    again among the new units of their type, with the life that they had.
     """
 
     units: tuple[Group, ...]
     survivors: Survivors
     can_stall: bool
-    """True if the real map's next wave may not come; see `stalled-map` in `tempers`."""
+    """True if on the real map the next wave may fail to come; see the temper `stalled-map`."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,9 @@ class Battle:
     """
 
     attack: tuple[Point, ...] | Literal["units"]
-    """The enemies' target.
+    """The enemies' target: one point, or a random point between two, or the client's units.
 
-    One point, a random point between two, no target (empty), or the client's units.
+    If it is empty, the enemies do not attack.
     """
 
 
@@ -148,9 +148,9 @@ class Scenario:
     units: tuple[Group, ...]
     rules: tuple[Rule, ...]
     stamp: bool = False
-    """True if each observation carries a stamp of its origin; see `requests.observe`."""
+    """True if each observation carries a stamp, which identifies it; see `process.state`."""
     players: int = 1
-    """The number of clients that can play the map. With two, a player without units has lost."""
+    """The most clients that can play the map; with two, a player without units has lost."""
     canned: bool = False
     """True if nothing happens on the map and observations are prepared; see `process.session`."""
     step_cost: StepCost | None = None
@@ -158,9 +158,9 @@ class Scenario:
     army_selected: bool = False
     """True if the client's units are selected at the start and after each wave."""
     camera_on_workers: bool = False
-    """True if the camera begins at the client's workers, as in melee, not at the area's middle."""
+    """True if the camera begins at the middle of the client's workers, not of the playable area."""
     ground: Ground | None = None
-    """None if the map is flat, and open inside its playable area."""
+    """The cells of the map; None if it is flat, and open inside its playable area."""
     melee: MeleeRules | None = None
     endless: bool = False
     """True if the game continues when a player has no units or structures left."""
@@ -169,16 +169,16 @@ class Scenario:
 
     @property
     def is_battle(self) -> bool:
-        """True for SMAC's and SMACv2's maps, where the game continues without client units."""
+        """True for SMAC's and SMACv2's maps: there the client's last death ends no game."""
         return any(isinstance(rule, Battle | Hunt) for rule in self.rules)
 
     def creatable(self, type_id: int) -> UnitType | None:
-        """The type with this id, or None if debug commands cannot create it."""
+        """The type with this id; None if debug commands cannot create units of the type."""
         return (BY_ID if self.is_battle else TYPE_BY_ID).get(type_id)
 
 
 def map_fields(content: bytes) -> Fields:
-    """The fields of a map file except `format`, which is checked; raises `ScenarioError`."""
+    """The fields of a map file, after a check of its `format`; raises `ScenarioError`."""
     try:
         loaded = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -295,7 +295,7 @@ _RULES: dict[str, Callable[[Fields], Rule]] = {
 
 MAX_MONEY = 1_000_000
 CARRIES_MINERALS, CARRIES_VESPENE = 271, 273
-"""Ids of the buffs of a worker with cargo."""
+"""The ids of the buffs that show that a worker carries minerals or gas."""
 
 
 @dataclass(frozen=True)
@@ -307,7 +307,7 @@ class EconomyRules:
     makes: tuple[UnitType, ...]
     """The types that can be trained and built."""
     mined_from_start: Point | None
-    """The mineral field at which workers gather from the first loop on, and new workers rally."""
+    """The mineral field from which all workers gather: the first from loop 1, new ones later."""
 
 
 def _economy(fields: Fields) -> EconomyRules:
@@ -323,7 +323,7 @@ OFFSETS = (
     *((-3.0, float(y)) for y in range(-3, 4)),
     *((float(x), 3.0) for x in range(-2, 3)),
 )
-"""Offsets of the first workers from the command centre, for minerals to the left and above."""
+"""Offsets of the first workers from the command centre, if the minerals lie to the upper left."""
 
 
 @dataclass(frozen=True)

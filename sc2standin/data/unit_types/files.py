@@ -1,17 +1,16 @@
-"""The unit types of the data files, and those of them that rules name.
+"""The unit types of the data files, and names for those types that rules need.
 
 `numbers.jsonc` has facts of the real game, which `scripts/truth.py` writes. The other files have
-the fields that no table of the game has, and list the types that maps may have: a file for each
-race, one for scenery, and `created.jsonc` for types that only debug commands and spells create.
-Types of the game that appear on none of these maps (missiles, bridges, units of campaigns) are left
-out.
+the fields that no table of the game has. A file for each race and one for scenery list the types
+that maps may have; `created.jsonc` is for types that only debug commands and spells create. Types
+that appear on none of the maps (missiles, bridges, units of campaigns) are left out.
 
-An entry has the fields of `UnitType` that differ from the default, with names in place of enum
-values and of types. The fields of a weapon are added to those of its numbers; null means that the
-type has no weapon.
+An entry has the fields of `UnitType` that differ from the default. For enum values and types it has
+their names. The fields of an entry's weapon are added to those of the weapon in `numbers.jsonc`;
+null means that the type has no weapon.
 
-Rules it keeps: the type of an add-on depends on its structure (`ADD_ONS`); an add-on without a
-structure has its bare type. A structure that lifts off stays the same unit, with another type.
+The type of an add-on depends on its structure (`ADD_ONS`); an add-on without a structure has its
+bare type. A structure that lifts off stays the same unit, with another type.
 """
 
 from __future__ import annotations
@@ -72,9 +71,9 @@ def type_of_entry(name: str, entry: Entry) -> UnitType:
 
 
 NUMBERS_OF = dict(read(NUMBERS))
-"""The entries of `numbers.jsonc`, by the type's name."""
+"""The entries of `numbers.jsonc`, by the names of the types."""
 DOES = {name: entry for file in RACES for name, entry in read(FOLDER / f"{file}.jsonc")}
-"""The entries of the files in `RACES`, by the type's name."""
+"""The entries of the files in `RACES`, by the names of the types."""
 
 for _name, _entry in DOES.items():
     TYPE_BY_NAME[_name] = type_of_entry(_name, combined(NUMBERS_OF.get(_name, {}), _entry))
@@ -86,7 +85,7 @@ for _name, _entry in NUMBERS_OF.items():
     if _name not in DOES:
         TYPE_BY_NAME[_name] = type_of_entry(_name, combined(_entry, _CREATED.get(_name, {})))
 TYPE_BY_ID = {unit.id: unit for unit in TYPE_BY_NAME.values()}
-"""Every unit type, also those that only debug commands and spells create."""
+"""All unit types, including those that only debug commands and spells create."""
 
 
 SCV, MULE = TYPE_BY_NAME["SCV"], TYPE_BY_NAME["MULE"]
@@ -107,7 +106,7 @@ ADD_ONS: dict[tuple[UnitType, UnitType], UnitType] = {
     for owner in (BARRACKS, FACTORY, STARPORT)
     for bare in (TECH_LAB, REACTOR)
 }
-"""The type of an add-on, by its structure's type and its bare type."""
+"""The type of an add-on, by the type of its structure and its own bare type."""
 BARE_ADD_ONS = {kind: bare for (_owner, bare), kind in ADD_ONS.items()} | {
     TECH_LAB: TECH_LAB,
     REACTOR: REACTOR,
@@ -132,8 +131,8 @@ MODES: dict[str, Mode] = {
     "Hellion": Mode(1998, TYPE_BY_NAME["HellionTank"], 66),
     "HellionTank": Mode(1978, TYPE_BY_NAME["Hellion"], 66),
 }
-"""The change of each type; by the type's name, because upgrades make variants of a type.
+"""The change of each type that has one; by name, because upgrades make variants of a type.
 
 In the game's data (`SiegeMode` and the other morphs) the durations have a random part of up to half
-a second; these are their means.
+a second; the numbers here are the means.
 """

@@ -1,6 +1,6 @@
 """Unit types: the fields that the simulation uses, and the damage of a hit.
 
-Numbers are at normal speed: a second has 16 game loops, as in the API's `UnitTypeData`.
+Numbers are for the game speed "normal": a second has 16 loops, as in the API's `UnitTypeData`.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ BIOLOGICAL, MECHANICAL, STRUCTURE = data_pb.Biological, data_pb.Mechanical, data
 class WeaponType:
     """One weapon; `cooldown_s` is the time from one attack to the next.
 
-    A weapon with a `splash` is the unit's own explosion: it hits every enemy whose edge is within
-    this distance of the unit's centre, when the unit attacks and when it is killed.
+    A weapon with a `splash` is the unit's own explosion, when the unit attacks and when it is
+    killed. It hits every enemy whose edge is within the distance `splash` of the unit's centre.
     """
 
     damage: float
     range: float
     cooldown_s: float
     delay_s: tuple[float, float] = (-0.0625, 0.125)
-    """Bounds of the random addition to each cooldown."""
+    """The least and the greatest random addition to each cooldown."""
     damage_point_s: float = 0.166992188
     """Time from the beginning of an attack to its damage, or to the launch of its missile."""
     backswing_s: float = 0.5
     """Time after the damage point in which the unit does not go after another target by itself."""
     range_slop: float = 1.0
-    """How far beyond the weapon's range a target may move during an attack."""
+    """How far beyond the weapon's range a target may move and still be hit by an attack begun."""
     missile_speed_per_s: float = 0.0
-    """0 for a weapon that hits immediately."""
+    """The speed of the weapon's missiles; 0 for a weapon that hits immediately."""
     attacks: int = 1
     targets: data_pb.Weapon.TargetType.ValueType = data_pb.Weapon.Ground
     bonus: tuple[data_pb.Attribute.ValueType, float] | None = None
     splash: float = 0.0
     beam: float = 0.0
-    """Distance to both sides of the target, across the shot, at which other enemies are hit."""
+    """Greatest distance, on a line across the shot, at which enemies beside the target are hit."""
     min_range: float = 0.0
     """The weapon cannot be aimed at units that are nearer than this."""
     blast: tuple[tuple[float, float], ...] = ()
     """The radius and share of damage of circles around the target, the smallest circle first.
 
-    Other units in a circle, also own ones, take this share of the damage.
+    Other units in a circle, own ones included, take the circle's share of the damage.
     """
     other: WeaponType | None = None
-    """A second weapon, against units that this weapon cannot hit, or hits less hard."""
+    """A second weapon, for units that this weapon cannot hit, or to which it does less damage."""
 
     @cached_property
     def reach(self) -> float:
@@ -71,12 +71,12 @@ class WeaponType:
 
     @cached_property
     def missile_step(self) -> float:
-        """The distance that its missile flies in a loop, 0 for a weapon that hits immediately."""
+        """The distance that a missile flies in a loop; 0 for a weapon that hits immediately."""
         return self.missile_speed_per_s / LOOPS_PER_DATA_S
 
     @cached_property
     def longest_range(self) -> float:
-        """The larger sum of range and slop of both weapons, in cells."""
+        """Range plus slop of this weapon or of `other`, whichever is more, in cells."""
         own = self.range + self.range_slop
         return own if self.other is None else max(own, self.other.longest_range)
 
@@ -96,19 +96,19 @@ class WeaponType:
         return self._can_hit(target) or (self.other is not None and self.other.hits(target))
 
     def against(self, target: UnitType) -> WeaponType:
-        """The one of both weapons that is fired at units of this type."""
+        """The weapon, this one or `other`, that is fired at units of this type."""
         usable = [one for one in (self, self.other) if one is not None and one._can_hit(target)]
         return max(usable, key=lambda one: hit(one, target), default=self)
 
     def _can_hit(self, target: UnitType) -> bool:
-        if self.targets == data_pb.Weapon.Any or target.strides:  # a tall unit, which both hit
+        if self.targets == data_pb.Weapon.Any or target.strides:  # a tall unit: all weapons hit it
             return True
         return target.flies != (self.targets == data_pb.Weapon.Ground)
 
 
 @dataclass(frozen=True)
 class HealType:
-    """The healing of wounded biological units of the same owner."""
+    """The ability to heal wounded biological units of the same owner."""
 
     range: float
     life_per_s: float
@@ -120,7 +120,7 @@ class HealType:
         return self.life_per_s / LOOPS_PER_DATA_S
 
 
-@dataclass(frozen=True, eq=False)  # there is one object of each type
+@dataclass(frozen=True, eq=False)  # compared by identity: there is one object for each type
 class UnitType:
     """The data of one type of unit."""
 
@@ -132,7 +132,7 @@ class UnitType:
     armor: float = 0.0
     radius: float = 0.375
     separation: float = 0.0
-    """The radius that it keeps free among units that walk; 0 if it equals `radius`."""
+    """The radius that the unit keeps free of other walking units; 0 if it equals `radius`."""
     speed_per_s: float = 0.0
     sight: float = 0.0
     weapon: WeaponType | None = None
@@ -147,17 +147,17 @@ class UnitType:
     has_minerals: bool = False
     has_vespene: bool = False
     footprint: tuple[float, float] = (0.0, 0.0)
-    """Half the width and height of the cells that the unit stands on, for structures."""
+    """For structures, half the width and half the height of the cells that it stands on."""
     tech_requirement_id: int = 0
     """The id of the structure's type that this type requires, 0 for none."""
     tech_alias_id: int = 0
-    """The id of another type that this type counts as in requirements, 0 for none."""
+    """The id of another type; this type meets requirements of that type, too. 0 for none."""
     needs_tech_lab: bool = False
-    """True if only a structure with a tech lab trains it."""
+    """True if only a structure with a tech lab can train units of this type."""
     made_from: UnitType | None = None
-    """The type of structure that becomes this one; its cost is not paid again."""
+    """The type from which this one is made by a change; the change costs only the difference."""
     life_per_s: float = 0.0
-    """Life that regenerates by itself."""
+    """The life that regenerates by itself in a second."""
     life_delay_s: float = 0.0
     """Time after the last hit in which no life regenerates."""
     acceleration: float = 0.0
@@ -170,11 +170,11 @@ class UnitType:
     heals: HealType | None = None
     flies: bool = False
     rooted: bool = False
-    """True for a unit that takes orders as mobile units do, but cannot walk."""
+    """True for a unit that takes the orders of mobile units, but cannot walk."""
     strides: bool = False
     """True if the unit walks over cliffs and ground units, and weapons against air units hit it."""
     cloaked: bool = False
-    """True if enemies see the unit only where they detect it."""
+    """True if enemies see the unit only while they detect it."""
     detection: float = 0.0
     """Distance at which the unit detects cloaked units, in cells."""
     creep: float = 0.0
@@ -184,11 +184,11 @@ class UnitType:
     works: bool = False
     """True for a worker, which fires only if it is ordered to attack."""
     hallucination: bool = False
-    """True for a hallucination, which only looks like its type and takes double damage."""
+    """True for a hallucination, which only looks like the type, and takes double damage."""
     commands: tuple[str, ...] = ()
-    """Names of its abilities (`data.abilities`); empty for those of any unit that walks."""
+    """Names of the type's abilities (`data.abilities`); empty for the usual ones of walkers."""
     refuses: tuple[str, ...] = ()
-    """Names of the abilities on its command card that the stand-in refuses."""
+    """Names of abilities that are on the unit's command card and that the stand-in refuses."""
     variant_of: UnitType | None = None
     """The original type, if this is its variant after an upgrade or a buff."""
     buff_id: int = 0
@@ -204,7 +204,7 @@ class UnitType:
 
     @cached_property
     def mobile(self) -> bool:
-        """True if the unit walks, flies or is rooted; False for structures, also in the air."""
+        """True if the unit walks, flies or is rooted; always False for structures."""
         return (self.speed_per_s > 0 or self.rooted) and STRUCTURE not in self.attributes
 
     @cached_property
@@ -229,7 +229,7 @@ class UnitType:
 
     @cached_property
     def aloft(self) -> bool:
-        """True if the unit passes over cliffs and ground units; it collides with others like it."""
+        """True if the unit passes over cliffs and ground units; it collides with others that do."""
         return self.flies or self.strides
 
     @cached_property
@@ -239,17 +239,17 @@ class UnitType:
 
     @cached_property
     def room(self) -> float:
-        """The radius that it keeps free of others that walk, in cells."""
+        """The radius that the unit keeps free of other walking units, in cells."""
         return self.separation or self.radius
 
     @cached_property
     def gain(self) -> float:
-        """The increase of its step in each loop up to full speed, 0 for an immediate full speed."""
+        """What each loop adds to the unit's step until full speed; 0 for immediate full speed."""
         return self.acceleration / LOOPS_PER_DATA_S**2
 
     @cached_property
     def turn(self) -> float:
-        """The angle that it turns in one loop, in radians; 0 if it turns immediately."""
+        """The angle by which the unit turns in a loop, in radians; 0 if it turns immediately."""
         return math.radians(self.turn_per_s) / LOOPS_PER_DATA_S
 
     @cached_property
@@ -260,17 +260,17 @@ class UnitType:
 
 @cache
 def hallucination_of(kind: UnitType) -> UnitType:
-    """A unit type that looks like this one, but does not fight, cost or detect anything."""
+    """A type that looks like this one, but has no weapon and no cost, and detects nothing."""
     return replace(
         kind, hallucination=True, weapon=None, minerals=0, vespene=0, food=0.0, detection=0.0
     )
 
 
 MIN_HIT = 0.5
-"""Minimum damage of a hit, for any armor."""
+"""The least damage of a blow, however much armor the target has."""
 
 
 def hit(weapon: WeaponType, target: UnitType) -> float:
-    """Damage of one whole attack of `weapon` on `target`."""
+    """Damage of one attack of a weapon on a target, all its blows together."""
     bonus = weapon.bonus[1] if weapon.bonus and weapon.bonus[0] in target.attributes else 0.0
     return max(MIN_HIT, weapon.damage + bonus - target.armor) * weapon.attacks

@@ -1,16 +1,15 @@
 """The unit types of SMAC's scenarios that differ from those of a melee game.
 
-SMAC's maps depend on the mod Liberty alone, so their weapons are those of Wings of Liberty. The
-enemies have standard ids. The client's units are copies, named `_RL`, with their own ids. SMAC
-distinguishes the copies by the order of these ids. Their hit points, speeds and energy are in the
-maps' unit data.
+SMAC's maps depend on the mod Liberty alone, so weapons are those of Wings of Liberty. The
+enemies have standard ids. The client's units are of copied types with ids of their own, whose names
+end in `_RL`. SMAC tells the copies apart by the order of their ids. Life, speeds and energy of the
+copies are in the maps' unit data.
 
-Each real map has its own copies. Here all maps share one set, except SMACv2's map, which has all
-nine: by SMACv2's rule they are the last nine types of the game, in the order of their names.
+Each real map has copies of its own. Here all of SMAC's maps share one set. SMACv2's map has another
+set of all nine: SMACv2 expects the last nine types of the game, in the order of their names.
 
-Rules it keeps: the copies' ids begin after the last standard id (2056). Copies that occur together
-have consecutive ids, in the order of the real maps. Copies fire and heal only when they are ordered
-to.
+The copies' ids begin after the last standard id (2056). Copies that occur on one map have
+consecutive ids, in the order of the real maps. Copies fire and heal only when they are ordered to.
 """
 
 from __future__ import annotations
