@@ -3,9 +3,9 @@
     python -m sc2standin install DIR [--after-stop freeze] [--any-race] [--temper NAME[:VALUE],...]
     python -m sc2standin -listen 127.0.0.1 -port 5000 -dataDir DIR -tempDir DIR
 
-The second form takes the real game's flags, with one dash. Like the real game it ignores unknown
-flags. The flags with two dashes are the stand-in's own. An installation puts them into its start
-script, so clients need not know about them.
+The second form takes the real game's flags, with one dash, and ignores unknown flags, as the real
+game does. The flags with two dashes are the stand-in's own. An installation puts them into its
+start script, so clients need not know about them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
     options, _ignored = parser.parse_known_args(arguments)
     if not 1 <= options.port <= 65535:
         parser.error(f"-port must be 1 to 65535, not {options.port}")
-    if not options.listen:  # an empty text would mean all addresses of the machine
+    if not options.listen:  # an empty text means all addresses of the machine
         parser.error("-listen must be an address, not an empty text")
     after_stop = AfterStop(options.after_stop)
     data_dir = options.dataDir.absolute()
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argparse parser whose error is one line, as for a failed installation."""
+    """An argparse parser that prints an error in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"sc2standin: {message}\n")

@@ -1,10 +1,10 @@
 """The cost of a step on maps that have a `step_cost`: CPU time to burn, time to sleep.
 
-Burning imitates a game that is busy on this core, sleeping one that is busy on another core. The
-game's replies do not change.
+Burning imitates a game that is busy on this core. Sleeping imitates a game that is busy on another
+core. The game's replies do not change.
 
-Rules it keeps: burning is measured in CPU time of the thread, so a game that waits for a core still
-burns the whole time. Sleeping uses no CPU time.
+Burning is measured in CPU time of the thread, so a game burns the whole time even if it has to wait
+for a core. Sleeping uses no CPU time.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 MAX_MS = 1000.0
-"""The upper limit of each cost, because the process handles no signals while it sleeps or burns."""
+"""The upper limit of each cost; the process handles no signals while it sleeps or burns."""
 _SPIN = range(50)
-"""About one microsecond of work between two readings of the clock, which are system calls."""
+"""About 1 µs of work between two readings of the clock, because reading is a system call."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Writes an installation of the stand-in, with the layout of StarCraft II.
+"""Writes an installation of the stand-in, with the folders of StarCraft II's.
 
     DIR/Versions/Base<N>/SC2_x64          a script that executes this Python with the stand-in; on
                                           Windows SC2_x64.exe, and an empty folder DIR/Support64
@@ -10,8 +10,8 @@
     DIR/Maps/SMAC_Duels/<name>.SC2Map     the same for two players
     DIR/sc2pool-standin.txt               marks the directory as ours
 
-Rules it keeps: a directory with other contents is not changed. Every file is replaced atomically,
-so several processes may install at the same time. Installing again repairs files that differ.
+A directory with other contents is not changed. Every file is replaced atomically, so several
+processes may install at the same time. Installing again replaces files that have changed.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from sc2standin.version import BASE_BUILD
 
 MARKER = "sc2pool-standin.txt"
 _TRIES, _PAUSE_S = 100 if sys.platform == "win32" else 1, 0.05
-"""Windows refuses to replace a file while another process reads or replaces it."""
+"""Tries to replace a file; Windows refuses while another process reads or replaces the file."""
 LADDER = (
     *("AcropolisLE", "Acropolis", "Abyssal Reef LE", "AbyssalReefLE", "(2)CatalystLE"),
     *("CatalystLE", "PillarsofGoldLE", "AutomatonLE", "KairosJunctionLE", "EphemeronLE"),
     *("ThunderbirdLE", "2000AtmospheresAIE", "BerlingradAIE", "HardwireAIE", "GresvanAIE"),
     "StargazersAIE",
 )
-"""Names of ladder maps that the examples of python-sc2, and bots of its users, ask for."""
+"""Names of ladder maps for which python-sc2's examples, and bots of its users, ask."""
 _MARKER_TEXT = """\
 This is not StarCraft II. It is the stand-in game of sc2pool, which speaks the same protocol
 with simplified rules. The directory may be deleted; sc2pool writes it again.
@@ -47,7 +47,7 @@ with simplified rules. The directory may be deleted; sc2pool writes it again.
 
 
 class InstallError(Exception):
-    """The installation failed, for the reason in the message."""
+    """The installation failed; the message says why."""
 
 
 def install(directory: Path, options: Sequence[str] = ()) -> Path:
@@ -91,7 +91,7 @@ def _maps() -> Iterator[tuple[str, str, bytes]]:
             if source.name.endswith(".SC2Map"):
                 yield folder, source.name, source.read_bytes()
     simple = json.loads((ours / "melee" / "Simple64.SC2Map").read_text())
-    # On the flat map clients can create units of any race, up to the edges.
+    # Flat64 is for tests whose clients create units of any race, anywhere up to the edges.
     flat = {key: value for key, value in simple.items() if key != "ground"}
     flat["playable_area"] = [[0, 0], simple["size"]]
     flat["melee"] = simple["melee"] | {"any_race": True}
@@ -110,7 +110,7 @@ def _check_is_ours_or_empty(directory: Path) -> None:
         raise InstallError(f"{directory} is not a directory")
     if (directory / MARKER).is_file():
         return
-    # Another process may be writing its marker, under a temporary name.
+    # Ignore temporary names of the marker: another process may be writing it.
     others = [path.name for path in directory.iterdir() if not path.name.startswith(f".{MARKER}")]
     if others and not (directory / MARKER).is_file():
         raise InstallError(
@@ -120,16 +120,16 @@ def _check_is_ours_or_empty(directory: Path) -> None:
 
 
 def _launcher(options: Sequence[str]) -> str:
-    """A script that replaces itself with this interpreter and so keeps its process id.
+    """A shell script that becomes this Python (`exec`), so that the process keeps its id.
 
-    A client without `-dataDir` gets the installation in which the script lies.
+    If a client gives no `-dataDir`, the game uses the installation in which the script lies.
     """
     package_parent = str(Path(sc2standin.__path__[0]).resolve().parent)
     ours = "".join(f"{option} " for option in options)
     return (
         "#!/bin/sh\n"
         f"PYTHONPATH={shlex.quote(package_parent)}${{PYTHONPATH:+:$PYTHONPATH}}\n"
-        # The simulation has one thread; a thread pool in every game would only use memory.
+        # The simulation has one thread, so numpy's pool of threads would only use memory.
         "OPENBLAS_NUM_THREADS=1\n"
         "export PYTHONPATH OPENBLAS_NUM_THREADS\n"
         # -P: modules in the working directory must not be imported.
@@ -139,12 +139,12 @@ def _launcher(options: Sequence[str]) -> str:
 
 
 def _windows_launcher(options: Sequence[str]) -> bytes:
-    """A program that runs this interpreter with the stand-in; both end together."""
+    """A program that runs the stand-in in this Python; the two processes end together."""
     package_parent = str(Path(sc2standin.__path__[0]).resolve().parent)
     return windows_program(
         "import os, sys\n"
         f"sys.path.insert(0, {package_parent!r})\n"
-        "os.environ['OPENBLAS_NUM_THREADS'] = '1'\n"  # as in `_launcher`
+        "os.environ['OPENBLAS_NUM_THREADS'] = '1'\n"  # for the reason in `_launcher`
         "from sc2standin.command import main\n"
         "folder = os.path.join(os.path.dirname(sys.argv[0]), '..', '..')\n"
         f"sys.exit(main(['-dataDir', folder, *{list(options)!r}, *sys.argv[1:]]))\n"
@@ -152,15 +152,15 @@ def _windows_launcher(options: Sequence[str]) -> bytes:
 
 
 def windows_program(main: str) -> bytes:
-    """A program that runs this interpreter with these lines.
+    """A program for Windows that runs these lines in this Python.
 
-    It is distlib's launcher, which pip uses for installed scripts. The launcher runs the
-    interpreter that is named after its own bytes, with the archive that follows.
+    The program begins with distlib's launcher, which pip uses for installed scripts. After the
+    launcher's bytes come the name of the Python that it runs, and an archive with the lines.
     """
     launcher = resources.files("distlib").joinpath("t64.exe").read_bytes()
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as file:
-        file.writestr(zipfile.ZipInfo("__main__.py"), main)  # a fixed time, so the bytes are equal
+        file.writestr(zipfile.ZipInfo("__main__.py"), main)  # without the present time: same bytes
     return launcher + f'#!"{sys.executable}" -P\r\n'.encode() + archive.getvalue()
 
 

@@ -1,20 +1,20 @@
 """A game of two clients, in the process of one of them; both processes play in lock-step.
 
-Each process simulates the whole game, as the real game's do. Both processes carry out the requests
-of both players, at the same loop and in the same order, and the game depends on nothing else. So a
-process needs only the requests of its peer, and it continues if its peer dies. `meeting` connects
-the processes. A process sends these frames to its peer:
+Each process simulates the whole game, as the processes of the real game do. Both carry out the
+requests of both players, at the same loop and in the same order, and the game depends on nothing
+else. So a process needs only the requests of its peer, and it continues if its peer dies. `meeting`
+connects the processes. A process sends these frames to its peer:
 
     loop              the sender's player has asked to play up to this loop
     loop, request     the sender has carried out its player's action or debug request at this loop
 
-Rules it keeps:
+Rules of a match:
 - A request is carried out in both processes at the same loop. So a player that has asked for loops
-  cannot change anything until they are played.
+  cannot change anything until these loops are played.
 - A loop is played when both players have asked for it, so both processes play the same loops. A
-  player cannot withdraw a loop, because its peer may have played it already.
-- In real time a process asks for each loop when it is due, by its own clock. While a request of its
-  client waits for loops, the process asks for no more loops; otherwise the wait would not end.
+  player cannot withdraw a loop, because the other process may have played it already.
+- In real time a process asks for each loop when the loop is due by its own clock. While an action
+  of its client waits for loops, the process asks for no more loops; else the wait would not end.
 - The connection ends when a player leaves, or its process dies. The remaining player wins with the
   next loop. If a process hangs, its peer waits.
 """
@@ -56,7 +56,7 @@ class Match:
         self.is_stepping = False
         """True while the client waits for the answer to a step."""
         self._holds = False
-        """True while a request that changes the game waits for requested loops."""
+        """True while a request that changes the game waits for loops that were asked for."""
         link.deliver_to(self._receive, self._end_without_other)
         if state.clock is not None:
             link.repeat(1.0 / LOOPS_PER_S, self._tick)
@@ -68,8 +68,8 @@ class Match:
         """Seconds until a request can be answered: 0, or infinity if it waits for the other player.
 
         Args:
-            request: the request.
-            loops: the number of its loops, if it is a step.
+            request: the request; None if it could not be decoded.
+            loops: the number of loops that the request asks for, if it is a step.
         """
         state, loop = self._state, self._game.world.loop
         if request is None or state.status is not Status.IN_GAME:
@@ -94,11 +94,11 @@ class Match:
         return 0.0 if is_over else math.inf
 
     def end_step(self) -> None:
-        """End the step, because it is answered or its client is gone."""
+        """End the client's step, because the step is answered or the client is gone."""
         self.is_stepping = self._holds = False
 
     def play_to(self, loop: int) -> None:
-        """Ask to play up to a loop for this player; play the loops that both have asked for."""
+        """Ask for the loops up to this one, and play those that both players have asked for."""
         player = self._state.player_id
         if loop > self._asked[player] and not self._holds:
             self._asked[player] = loop
@@ -119,7 +119,7 @@ class Match:
         self._state.hooks.wake()
 
     def _play(self) -> None:
-        # The game may continue after its end; then the requested loops must be played, too.
+        # A loop, because `advance` stops at the game's end, after which a temper may continue it.
         while self._game.result is None and self._state.fate is None:
             loops = min(self._asked.values()) - self._game.world.loop
             if loops <= 0:
@@ -140,7 +140,7 @@ class Match:
             if loop != self._game.world.loop:
                 raise RequestRefused("The other player's game is another one")
             self._perform(self._other, sc_pb.Request.FromString(content))
-        except (DecodeError, RequestRefused):  # the peer has carried it out, so the games differ
+        except (DecodeError, RequestRefused):  # the peer has obeyed it, so the two games differ
             self._link.close()
             self._end_without_other()
             return

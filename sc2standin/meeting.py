@@ -1,17 +1,17 @@
 """Connects the processes of two players, while join_game waits in both.
 
-`Link` is the connection: a TCP socket on the game's own port. A frame is a loop, a size and that
-many bytes: a serialized request, or nothing if the loop itself is the message. Rules: frames that
-arrive before there is a receiver are kept for it. Bytes that are not a frame close the connection.
-The receiver is notified once that the peer is gone, but not if this side has closed the connection.
+`Link` is the connection: a TCP socket on the game's own port. A frame consists of a loop, a size,
+and so many bytes. The bytes are a serialized request; if there are none, the loop is the message.
+Frames that arrive before there is a receiver are kept for it. Bytes that are not a frame close the
+connection. The receiver is told once if the peer is gone, but not if this side has closed.
 
 `Meeting`:
 
     host    listens on the game port of `server_ports`, and sends create_game and its join_game
     guest   connects to this port, and sends its join_game
 
-Rules: either process may come first. The host listens only until the guest has connected. Both wait
-for at most JOIN_TIMEOUT_S. In the end both know the same requests.
+Either process may come first. The host listens only until the guest has connected. Both wait for at
+most JOIN_TIMEOUT_S. After the meeting both processes know create_game and both join_games.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 _HEAD: Final = struct.Struct("<II")
 _MAX_BYTES: Final = 64 * 1024 * 1024
-"""The largest request, as on the websocket."""
+"""The largest size of a frame, which is also the websocket's."""
 Frame = tuple[int, bytes]
-"""A loop, and a request or nothing."""
+"""A loop, and a serialized request or no bytes."""
 
 
 class Link(asyncio.Protocol):
-    """One side of the connection."""
+    """One side of the connection between two processes."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -70,13 +70,13 @@ class Link(asyncio.Protocol):
         self._deliver()
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """Notify the receiver if the peer is gone; this side may also have closed."""
+        """Tell the receiver, unless this side has closed the connection itself."""
         self._is_lost = True
         self._arrived.set()
         self._deliver()
 
     async def next_frame(self) -> Frame:
-        """The next frame, for use without a receiver; raises ConnectionError after the last one."""
+        """The next frame, while there is no receiver; raises ConnectionError after the last one."""
         while not self._frames:
             if self._is_lost:
                 raise ConnectionError("the other player's process is gone")
@@ -90,7 +90,7 @@ class Link(asyncio.Protocol):
         self._deliver()
 
     def repeat(self, period_s: float, call: Callable[[], None]) -> None:
-        """Call this periodically until this side closes the connection."""
+        """Call a function periodically until this side closes the connection."""
 
         def again() -> None:
             call()
@@ -124,18 +124,18 @@ class Link(asyncio.Protocol):
 JoinError = sc_pb.ResponseJoinGame.Error
 Problem = tuple[JoinError.ValueType, str]
 JOIN_TIMEOUT_S: Final = 120.0
-"""How long join_game waits for the other player. Starting a game takes up to a minute."""
+"""How long join_game waits for the other player, whose game may take a minute to start."""
 _GREETING_S: Final = 5.0
 """How long the host waits for the greeting of a process that has connected."""
 _RETRY_S: Final = 0.02
 """Time between two attempts of the guest to connect."""
 _GREETING: Final = 0x53432D31
-"""The loop of a greeting; a process that connects by mistake sends another number."""
+"""Stands for the loop in a greeting; a process that connects by mistake sends another number."""
 
 
 @dataclass(frozen=True)
 class Invitation:
-    """A process's knowledge of the game before it has met its peer."""
+    """What a process knows of the game before it has met its peer."""
 
     address: str
     port: int
@@ -146,19 +146,19 @@ class Invitation:
 
 @dataclass
 class Meeting:
-    """A process's knowledge of the game after it has met its peer."""
+    """What a process knows of the game after it has met its peer."""
 
     is_host: bool
     done: bool = False
     problem: Problem | None = None
-    """The reason why the meeting failed, or None; valid when it is done."""
+    """The reason why the meeting failed, or None; valid if `done`."""
     link: Link = field(default_factory=Link)
     create: sc_pb.RequestCreateGame = field(default_factory=sc_pb.RequestCreateGame)
     other_join: sc_pb.RequestJoinGame = field(default_factory=sc_pb.RequestJoinGame)
     task: asyncio.Task[None] | None = None
 
     def cancel(self) -> None:
-        """End the meeting, because the game will not begin."""
+        """End the meeting and close the connection, because the game will not begin."""
         if self.task is not None:
             self.task.cancel()
         self.link.close()
@@ -174,7 +174,7 @@ def begin_meeting(invitation: Invitation, when_done: Callable[[], None]) -> Meet
         except TimeoutError:
             why = f"the other player did not come within {JOIN_TIMEOUT_S:.0f} s"
             meeting.problem = JoinError.NetworkError, why
-        except (OSError, ValueError, DecodeError) as error:  # a ValueError: no such address
+        except (OSError, ValueError, DecodeError) as error:  # ValueError: there is no such address
             why = f"{invitation.address}:{invitation.port}: {error}"
             meeting.problem = JoinError.NetworkError, why
         meeting.done = True
@@ -209,7 +209,7 @@ async def _wait_for_guest(
             with contextlib.suppress(OSError, DecodeError):  # TimeoutError is an OSError
                 request = await asyncio.wait_for(_greeting(link), _GREETING_S)
                 break
-            link.close()  # a stranger
+            link.close()  # it was not a process of the game
     finally:
         server.close()
         while not guests.empty():

@@ -6,8 +6,8 @@
     hash table    three hashes of a file's name → its number in the block table
     block table   place, sizes and flags of each file
 
-Rules it keeps: both tables are encrypted with their names, as the format demands. The file
-`(listfile)` lists the other files. `pack` writes files in one piece, with zlib. Reading checks
+Both tables are encrypted with their names as keys, as the format demands. The file `(listfile)`
+lists the other files. `pack` writes each file in one piece, compressed with zlib. `unpack` checks
 every place and size.
 """
 
@@ -31,16 +31,16 @@ _VERSION, _SECTOR_SHIFT = 0, 3
 _EXISTS, _ONE_PIECE, _COMPRESSED = 0x80000000, 0x01000000, 0x00000200
 _ENCRYPTED, _IMPLODED = 0x00010000, 0x00000100
 _SECTOR_BYTES = 512
-"""A sector has this size times two to the power of the header's shift."""
+"""A sector has this many bytes, times two to the power of the shift in the header."""
 _MOST_SHIFT = 15
 _ZLIB, _BZIP2 = b"\x02", b"\x10"
-"""First bytes of compressed contents."""
+"""The first byte of contents that are compressed with zlib and with bzip2."""
 _FREE = 0xFFFFFFFF
 """The block number of a free entry of the hash table."""
 _MAX_FILES = 64
 _MASK = 0xFFFFFFFF
 
-# The four hashes of a name in this format.
+# The kinds of hashes of a name in this format.
 _PLACE, _NAME_A, _NAME_B, _KEY = range(4)
 
 
@@ -79,7 +79,7 @@ def pack(files: Mapping[str, bytes]) -> bytes:
 
 
 def unpack(archive: bytes, name: str, max_bytes: int) -> bytes:
-    """The content of one file; raises MpqError, also if it is longer than `max_bytes`."""
+    """The content of one file; raises MpqError, for example if it is longer than `max_bytes`."""
     if archive.startswith(USER_DATA):
         if len(archive) < _USER_DATA.size:
             raise MpqError("an MPQ archive that is cut off")
@@ -113,7 +113,7 @@ def unpack(archive: bytes, name: str, max_bytes: int) -> bytes:
 
 
 def _sectors(stored: bytes, size: int, sector_bytes: int) -> bytes:
-    """The content of a file in sectors: a table of their offsets, then the sectors."""
+    """The content of a file in sectors; `stored` is a table of the sectors' offsets, and these."""
     count = -(-size // sector_bytes)
     try:
         places = struct.unpack_from(f"<{count + 1}I", stored)
@@ -127,7 +127,7 @@ def _sectors(stored: bytes, size: int, sector_bytes: int) -> bytes:
 
 
 def _expanded(stored: bytes, size: int) -> bytes:
-    """The content of a file or sector, which is compressed only if that makes it smaller."""
+    """The content of a file or sector; it is compressed if its stored bytes are fewer."""
     return _inflated(stored, size) if len(stored) < size else stored
 
 
@@ -144,7 +144,7 @@ def _inflated(stored: bytes, size: int) -> bytes:
 
 
 def _hash_table(names: list[str]) -> list[tuple[int, int, int, int, int]]:
-    """The entries, each at the place of its name's hash, or at the next free place."""
+    """The entries of the hash table, each at its name's hash, or at the next free place."""
     count = 16
     while count < 2 * len(names):
         count *= 2
@@ -175,7 +175,7 @@ def _table(
 
 
 def _hash(name: str, kind: int) -> int:
-    """One of the four hashes of a name, which ignore upper and lower case."""
+    """The hash of a name of one of the four kinds; upper and lower case have equal hashes."""
     table = _numbers()
     first, second = 0x7FED7FED, 0xEEEEEEEE
     for letter in name.upper().encode():
@@ -193,7 +193,7 @@ def _decrypted(content: bytes, key_name: str) -> bytes:
 
 
 def _crypted(content: bytes, key_name: str, *, decrypt: bool) -> bytes:
-    """Words of 32 bits, each combined with a key that depends on the plain words before it."""
+    """Combine each word of 32 bits with a key that depends on the plain words before the word."""
     table, key, second = _numbers(), _hash(key_name, _KEY), 0xEEEEEEEE
     words = []
     for (word,) in struct.iter_unpack("<I", content):

@@ -1,26 +1,26 @@
 """The content of a replay, its file, and its playback.
 
-An episode is determined by its game's create_game and join_game, its number, and the requests that
-changed it, each with its player and loop. The file is an MPQ archive:
+The game's create_game and join_game, the episode's number, and the requests that changed the
+episode, each with its player and loop, determine an episode. The file is an MPQ archive:
 
     replay.gamemetadata.json   versions, length, players, as in replays of the real game
     sc2pool.info               `ResponseReplayInfo`, serialized
-    sc2pool.episode.json       our format, the episode's number, and its odd rules if it has any
+    sc2pool.episode.json       the name of our format, the episode's number, and its `Quirks`
     sc2pool.requests           loop, player, size and bytes of each `Request`; first comes
                                create_game, with the map and the seed, then join_game of each player
 
-Rules it keeps:
-- A request is recorded as the bytes that arrived, which costs a step next to nothing.
-- The record is bounded, and a longer episode has no replay.
-- A file is checked before anything is played, within the same bounds. The check decodes one request
-  at a time, because a decoded request takes many times its bytes.
+Rules of the recording:
+- A request is recorded as the bytes that arrived, so recording takes hardly any time.
+- The recording is limited to MAX_BYTES; a longer episode has no replay.
+- A file is checked before anything is played, against the same limit. The check decodes one request
+  at a time, because a decoded request takes much more memory than its bytes.
 - The requests of a loop are in the order of the players, because the processes of both players must
   write the same file.
 
-`Playback` plays the created game again, with each recorded request at its loop. Rules it keeps:
+`Playback` plays the created game again, with each recorded request at its loop:
 - The requests of a loop are carried out when the replay continues from this loop. So an observation
-  of the loop comes before them, as it did in the game.
-- A replay that was saved before the game's end is over at that loop, with the result Undecided.
+  of the loop is made before them, as in the game.
+- A replay that was saved before the game's end is over at that point, with the result Undecided.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from sc2standin.map_reader.fields import MAX_SIDE_CELLS
 from sc2standin.simulation.game import Game, Quirks
 
 RECORDED: Final = frozenset({"action", "debug"})
-"""The requests that change an episode, apart from steps."""
+"""The requests, besides step, that change an episode."""
 _PLAYABLE = RECORDED | {"leave_game"}
-"""The requests that a file may hold; one of two players may leave."""
+"""The changing requests that a file may contain; with two players, one may leave."""
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""The largest record of an episode, in memory: a command every loop for three hours."""
+"""The largest recording of an episode, in memory; enough for a command per loop in three hours."""
 _ENTRY_BYTES: Final = 150
-"""The memory of a recorded request in addition to its bytes."""
+"""The memory that a recorded request takes in addition to its content."""
 _REQUEST_BYTES: Final = 2 * 1024 * 1024
 """The largest recorded request: create_game, with a map of 1 MiB."""
 _INFO_BYTES: Final = 256 * 1024
@@ -61,7 +61,7 @@ _REAL: Final = b"StarCraft II replay"
 """A text in the user data at the beginning of a replay of the real game."""
 _USER_DATA_BYTES, _METADATA_BYTES = 1024, 1 << 20
 LAST_LOOP: Final = 1 << 19
-"""The loop since create_game at which every game ends."""
+"""Loops since create_game at which every game ends."""
 HEAD: Final = struct.Struct("<IBI")
 """Loop, player and size of a request."""
 Entry = tuple[int, int, bytes]
@@ -69,11 +69,11 @@ Entry = tuple[int, int, bytes]
 
 
 class ReplayError(ValueError):
-    """A file is not a replay of the stand-in, or a replay cannot be made; see the message."""
+    """A file is not a replay of the stand-in, or no replay can be made; the message says why."""
 
 
 class Recording:
-    """The requests of the current episode."""
+    """Records the requests of the current episode."""
 
     def __init__(self, create: sc_pb.RequestCreateGame) -> None:
         self.create = create
@@ -90,7 +90,7 @@ class Recording:
         self._joins[player].CopyFrom(join)
 
     def begin(self, episode: int, loops_before: int, quirks: Quirks) -> None:
-        """Begin a new record, and forget the last episode's requests."""
+        """Begin to record an episode, and forget the requests of the last one."""
         self._episode, self._loops_before, self._quirks = episode, loops_before, quirks
         self._requests.clear()
         self._bytes = 0
@@ -136,7 +136,7 @@ class Replay:
 
     info: sc_pb.ResponseReplayInfo
     episode: int
-    """The number of episodes between create_game and this one."""
+    """The number of this episode since create_game, counted from 0."""
     loops_before: int
     """The loops played between create_game and this episode."""
     create: sc_pb.RequestCreateGame
@@ -217,7 +217,7 @@ def _described(real: bytes) -> str:
 
 
 def _is_place(number: object) -> bool:
-    """Whether it can be a coordinate on a map."""
+    """True if the value can be a coordinate on a map."""
     return isinstance(number, int | float) and 0 <= number <= MAX_SIDE_CELLS
 
 
@@ -249,7 +249,7 @@ def entry(loop: int, player: int, request: sc_pb.Request) -> bytes:
 def _entries(log: bytes) -> list[Entry]:
     """The requests of a log, not decoded yet; raises ValueError if they are too many or too long.
 
-    The bounds are those of `Recording`, plus room for create_game and the join_games, which
+    The limit is that of `Recording`, plus room for create_game and the join_games, which
     `Recording` does not count.
     """
     entries, place, left = [], 0, MAX_BYTES + 4 * _REQUEST_BYTES
@@ -264,7 +264,7 @@ def _entries(log: bytes) -> list[Entry]:
 
 
 def _metadata(info: sc_pb.ResponseReplayInfo) -> dict[str, object]:
-    """The part of a replay in which clients look up the version of the game to play it with."""
+    """The file of a replay in which clients look up the version of the game that can play it."""
     return {
         "Title": info.map_name,
         "GameVersion": f"{info.game_version}.{info.base_build}",
@@ -302,7 +302,7 @@ Perform = Callable[[int, bytes], None]
 
 
 class Playback:
-    """A replay that is being watched.
+    """Plays the requests of a replay that a client watches.
 
     Args:
         perform: carries out a recorded, serialized request of a player.

@@ -1,4 +1,4 @@
-"""Atomic replacement of a file: another process sees the whole new file or the old one."""
+"""Atomic replacement of a file: another process sees either the old file or the whole new one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 def replace_file(path: Path, content: bytes, mode: int = 0o600) -> None:
     """Write a temporary file in the same folder, and move it to `path`."""
-    # On Windows `tempfile` tries for ever in a folder that it may not write to.
+    # Not `tempfile`, which on Windows tries for ever if it may not write to the folder.
     unfinished = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
         with unfinished.open("xb") as file:

@@ -1,11 +1,11 @@
 """Tempers: reported behaviours of StarCraft II that are hard on its clients.
 
 `Temper` holds the behaviours that are chosen for a process, and makes their decisions. `State`, the
-session, the requests and the server ask it, and act accordingly. Behaviours that change the rules
-of an episode are its `Quirks`, which its replay keeps.
+session, the requests and the server ask the `Temper`, and act accordingly. Some behaviours change
+the rules of an episode; these are the episode's `Quirks`, which its replay keeps.
 
 A choice is a text such as `stub-end,untold-end:still`: names of `TEMPERS`, some with a value, and
-names of `GROUPS`. The README has the behaviours and their sources; a test compares the names.
+names of `GROUPS`. The README describes the behaviours and has their sources; a test compares it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if sys.platform != "win32":
     import fcntl
 
 STUB_LOOP: Final = (1 << 32) - 1
-"""The loop that a stub observation shows."""
+"""The game loop in the observation of the temper `stub-end`."""
 WARNED_EVERY: Final = 7
-"""One in this many replies has a warning."""
+"""One of so many replies has a warning, with the temper `warnings`."""
 WARNING: Final = "The command was carried out, with a warning"
 
 
@@ -40,7 +40,7 @@ _COUNT, _DURATION = r"[1-9]\d{0,8}", r"(?=.*[1-9])\d{1,9}(\.\d{1,9})?"
 
 @dataclass(frozen=True)
 class Known:
-    """A behaviour that can be chosen; the README has what it does, and the evidence for it."""
+    """A behaviour that can be chosen; the README describes it and names its sources."""
 
     name: str
     certainty: Literal["S", "1", "W", "P"]
@@ -49,13 +49,13 @@ class Known:
     hangs: bool = False
     """True if a client that behaves as python-sc2 does would wait for ever."""
     is_rarer: bool = False
-    """True if it is rarer in the real game; then the group `default` leaves it out."""
+    """True if the behaviour is rarer in the real game; the group `default` leaves such out."""
     value: str = ""
     """The notation of the value that may follow the name, after a colon."""
     pattern: str = ""
-    """A regular expression for its values."""
+    """A regular expression for the value."""
     default: str = ""
-    """The value if the choice has none."""
+    """The value if a choice has the name alone."""
 
 
 TEMPERS: Final = (
@@ -89,21 +89,21 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "recorded": tuple(one.name for one in TEMPERS if one.certainty in ("S", "1")),
     "all": tuple(one.name for one in TEMPERS),
 }
-"""Names for groups of behaviours. `default` is for an installation without a choice."""
+"""The behaviours of each group. An installation without a choice has those of `default`."""
 DEFAULT: Final = "default"
 _NEVER: Final = 1 << 62
 _KNOWN: Final = {one.name: one for one in TEMPERS}
 _PLACES: Final = 64
-"""The most launches and joins that are counted."""
+"""The most launches and joins at the same time that are counted."""
 _TOGETHER, _TOGETHER_S = 0.1, 0.2
-"""Launches and joins of a crowd that begin within a time count as simultaneous.
+"""Launches and joins that begin within a short time of each other count as simultaneous.
 
-The time is this share of the crowd's delay, and at most this many seconds. A join alone takes
-milliseconds, so without this time simultaneous joins could run one after the other on a busy
-machine.
+This time is the share _TOGETHER of the crowd's delay, and at most _TOGETHER_S. A join itself takes
+milliseconds. So if only joins at the same instant counted, a busy machine might run simultaneous
+joins one after the other, and count none.
 """
 _TICKS_PER_S: Final = 100
-"""Linux reports the start of a process in hundredths of a second."""
+"""Linux reports the time at which a process started in hundredths of a second (ticks)."""
 _ITEM: Final = re.compile(r"([a-z-]+)(?::(.+))?")
 
 
@@ -113,7 +113,7 @@ class Temper:
     Args:
         text: the chosen names, separated by commas, each with or without a value. If a name has
             two values, the last one counts.
-        file: a file of the installation, on which its processes see each other's locks.
+        file: a file of the installation, on which its processes see the locks of each other.
 
     Raises:
         ValueError: a name or a value is unknown; the message lists the known ones.
@@ -123,30 +123,30 @@ class Temper:
         self._chosen = _read(text)
         """The value of each chosen name."""
         self.alters_replies = not self._chosen.keys().isdisjoint(("stub-end", "warnings"))
-        """True if each reply must pass through `altered`."""
+        """True if `altered` must see each reply before it is sent."""
         self.silent_end = "silent-end" in self._chosen
         """True if observations of later loops get no reply after the end, in real time."""
         self.refuses_after_end = "not-in-game" in self._chosen
         """True if the end of a game in real time sets the status to launched."""
         self.untold_end = self._chosen.get("untold-end")
-        """Set if the clients of a match in real time get no notice of its end; else None.
+        """A text if the clients of a match in real time are not told of its end; else None.
 
-        If the text is empty, the game continues; otherwise it stands still.
+        With an empty text the game continues after its end, otherwise it stands still.
         """
         self.takes_any_file = "no-player" in self._chosen
         """True if create_game succeeds with a file that is not a map."""
         self.loads_newer_maps = "map-crash" in self._chosen
-        """True if a map of a newer editor is loaded, which ends the process."""
+        """True if a map of a newer editor is loaded, and then ends the process."""
         self.fatal_close = self._chosen.get("fatal-close", "")
-        """How the process ends if its client leaves while a reply is due; empty if it does not."""
+        """What the process does if its client leaves while a reply is due; empty for nothing."""
         self.error_box = "error-box" in self._chosen
-        """True if a crash leaves the process alive, without an answer."""
+        """True if the process hangs instead of crashing."""
         self.slows = "slowing" in self._chosen
-        """True if `slow_down` plays the loops."""
+        """True if loops must be played by `slow_down`."""
         self.crowd: Crowd | None = None
-        """Set if launches and joins depend on those of other processes."""
+        """Set if launches and joins depend on the launches and joins of other processes."""
         if file is not None and not self._chosen.keys().isdisjoint(("crowd", "same-instant")):
-            with suppress(OSError):  # without an own installation, ignore other processes
+            with suppress(OSError):  # no such file, so no installation: ignore other processes
                 self.crowd = Crowd(
                     file,
                     float(self._chosen.get("crowd", 0.0)),
@@ -179,7 +179,7 @@ class Temper:
     def slow_down(
         self, play: Callable[[Callable[[], bool]], None], stop: Callable[[], bool]
     ) -> None:
-        """Play, and use additional CPU time in proportion to the age of the process."""
+        """Call `play`, and use additional CPU time in proportion to the age of the process."""
         period_s = 3600.0 * float(self._chosen["slowing"])
         share = (time.monotonic() - self._began_s) / period_s
         began_s = time.thread_time()
@@ -187,13 +187,13 @@ class Temper:
         burn((time.thread_time() - began_s) * share, stop)
 
     def results(self, true: list[sc_pb.PlayerResult]) -> list[sc_pb.PlayerResult]:
-        """The results that the clients of a match get, for these true results."""
+        """The results that the clients of a match get; `true` has the true results."""
         if "both-win" not in self._chosen:
             return true
         return [sc_pb.PlayerResult(player_id=p.player_id, result=sc_pb.Victory) for p in true]
 
     def altered(self, reply: bytes, *, is_over: bool) -> bytes:
-        """A reply as it is sent; `is_over` is True if the game has its result."""
+        """A reply as the tempers change it; `is_over` is True if the game has its result."""
         self._replies_unwarned += 1
         warns = "warnings" in self._chosen and self._replies_unwarned >= WARNED_EVERY
         stubs = "stub-end" in self._chosen and is_over
@@ -217,8 +217,8 @@ class Crowd:
 
     Args:
         file: a file of the installation.
-        wait_s: the additional time of a launch or a join for each simultaneous one.
-        instant_s: a process may not start within this time of another one.
+        wait_s: the time that a launch or join takes longer for each simultaneous one.
+        instant_s: two processes may not start within this time of each other.
     """
 
     def __init__(self, file: Path, wait_s: float, instant_s: float) -> None:
@@ -226,15 +226,15 @@ class Crowd:
         self._place: int | None = None
         """The byte that the launch or join of this process has locked."""
         self._count_at_s: float | None = None
-        """The time at which the others are counted; None without a launch or join in progress."""
+        """The time at which the simultaneous ones are counted; None before the first wait."""
         self._ends_at_s: float | None = None
-        """The time at which the launch or join is over; None before the others are counted."""
+        """The time at which the launch or join is over; None before the count."""
         self._file = file.open("rb+", buffering=0)
 
     def may_start(self) -> bool:
-        """False if another process has started in the same instant.
+        """False if another process has started within `instant_s`.
 
-        A process locks the bytes of its instant while it runs, a byte for each tick.
+        Each process locks one byte for each tick of its `instant_s`, as long as it runs.
         """
         ticks = max(1, round(self._instant_s * _TICKS_PER_S))
         return self._instant_s == 0.0 or self._lock(_PLACES + _started_at(), ticks)
@@ -242,7 +242,7 @@ class Crowd:
     def remaining_s(self) -> float:
         """How long the launch or join of this process still takes; the first call begins it.
 
-        Others may begin during a short first wait. After this wait they are counted, once.
+        During a short first wait other launches and joins may begin. At its end they are counted.
         """
         if self._wait_s == 0.0:
             return 0.0
@@ -271,7 +271,7 @@ class Crowd:
         return not is_free
 
     def _lock(self, place: int, length: int = 1, *, exclusive: bool = True) -> bool:
-        if sys.platform != "win32":  # Windows has no such locks, so each process is alone there
+        if sys.platform != "win32":  # Windows has no such locks: there, no process sees another
             kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
             try:
                 fcntl.lockf(self._file, kind | fcntl.LOCK_NB, length, place)
@@ -285,9 +285,9 @@ class Crowd:
 
 
 def _started_at() -> int:
-    """The time at which this process started, in ticks; the present time except on Linux."""
+    """The time at which this process started, in ticks; on other systems than Linux, now."""
     if sys.platform == "linux":
-        # Field 22 of the line is the 20th after the name, which is in brackets.
+        # The start is field 22 of the line, and the 20th field after the name in brackets.
         stat = Path("/proc/self/stat").read_bytes()
         return int(stat.rpartition(b")")[2].split()[19])
     return int(time.monotonic() * _TICKS_PER_S)

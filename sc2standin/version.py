@@ -5,15 +5,15 @@ from __future__ import annotations
 BASE_BUILD = 81433
 """The build of patch 5.0.3, whose data tables the stand-in serves.
 
-Clients that know several patches choose ids by it. `Versions/Base<N>` of an installation has the
-same number.
+Clients that know several patches choose ids by this number. It is also the N in the folder
+`Versions/Base<N>` of an installation.
 """
 
 GAME_VERSION = "standin-3"
 """Shows clients and their users that this is not the real game.
 
-It must change with the rules: another version has other episodes under a seed, scores and replays.
+Change it whenever the rules change, because then episodes of a seed, scores and replays change.
 """
 
 DATA_VERSION = "5D414E44494E0002"
-"""It must change with the data tables, as the real game's hash does."""
+"""Change it whenever the data tables change; in the real game it is a hash of them."""
