@@ -1,4 +1,4 @@
-"""Writes an installation of the stand-in, with the folders of StarCraft II's.
+"""Writes an installation of the stand-in, with the folders of a StarCraft II installation.
 
     DIR/Versions/Base<N>/SC2_x64          a script that executes this Python with the stand-in; on
                                           Windows SC2_x64.exe, and an empty folder DIR/Support64

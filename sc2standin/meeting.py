@@ -3,7 +3,7 @@
 `Link` is the connection: a TCP socket on the game's own port. A frame consists of a loop, a size,
 and so many bytes. The bytes are a serialized request; if there are none, the loop is the message.
 Frames that arrive before there is a receiver are kept for it. Bytes that are not a frame close the
-connection. The receiver is told once if the peer is gone, but not if this side has closed.
+connection. If the peer is gone, the receiver is told once, unless this side closed the connection.
 
 `Meeting`:
 

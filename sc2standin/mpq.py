@@ -113,7 +113,7 @@ def unpack(archive: bytes, name: str, max_bytes: int) -> bytes:
 
 
 def _sectors(stored: bytes, size: int, sector_bytes: int) -> bytes:
-    """The content of a file in sectors; `stored` is a table of the sectors' offsets, and these."""
+    """The content of a file in sectors; `stored` begins with a table of the sectors' offsets."""
     count = -(-size // sector_bytes)
     try:
         places = struct.unpack_from(f"<{count + 1}I", stored)

@@ -1,7 +1,7 @@
 """The content of a replay, its file, and its playback.
 
-The game's create_game and join_game, the episode's number, and the requests that changed the
-episode, each with its player and loop, determine an episode. The file is an MPQ archive:
+An episode is determined by its game's create_game and join_game, by its number, and by the requests
+that changed it, each with its player and loop. The file of a replay is an MPQ archive:
 
     replay.gamemetadata.json   versions, length, players, as in replays of the real game
     sc2pool.info               `ResponseReplayInfo`, serialized
@@ -45,7 +45,7 @@ from sc2standin.simulation.game import Game, Quirks
 RECORDED: Final = frozenset({"action", "debug"})
 """The requests, besides step, that change an episode."""
 _PLAYABLE = RECORDED | {"leave_game"}
-"""The changing requests that a file may contain; with two players, one may leave."""
+"""The requests that may follow the join_games in a file; one of two players may leave."""
 MAX_BYTES: Final = 64 * 1024 * 1024
 """The largest recording of an episode, in memory; enough for a command per loop in three hours."""
 _ENTRY_BYTES: Final = 150

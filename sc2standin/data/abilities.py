@@ -65,7 +65,7 @@ class OrderKind(IntEnum):
 
 
 class Ability(NamedTuple):
-    """One ability: the fields of the game's ability data that the simulation needs, and ours."""
+    """One ability: some fields of the game's ability data, and fields of our own."""
 
     id: int
     target: data_pb.AbilityData.Target.ValueType = NO_TARGET
@@ -74,7 +74,7 @@ class Ability(NamedTuple):
     order: OrderKind | None = None
     """The kind of order that the ability gives a unit."""
     makes: str = ""
-    """The name of the type that the ability trains, if only a debug command's structure has it."""
+    """The name of the type that the ability trains, for structures that no map has."""
     refused: error_pb.ActionResult.ValueType = error_pb.NotSupported
     """The result of a command with this ability to a unit whose type `refuses` the ability."""
 
@@ -134,7 +134,7 @@ WALKER_ABILITIES = (SMART, STOP, MOVE, PATROL, HOLD)
 SCOUT_ABILITIES = (*WALKER_ABILITIES, SCAN_MOVE)
 FIGHTER_ABILITIES = (*WALKER_ABILITIES, ATTACK)
 HEALER_ABILITIES = (*SCOUT_ABILITIES, HEAL)
-"""Abilities of mobile units: those of all, those without a weapon, with one, and healers."""
+"""Abilities of mobile units: of all, of those without a weapon, of those with one, of healers."""
 ROOTED_ABILITIES = (SMART, STOP, HOLD, ATTACK)
 
 

@@ -78,7 +78,7 @@ class Window:
         return beside * beside + above * above < radius * radius
 
     def sample(self, cells: NDArray[Any]) -> NDArray[Any]:
-        """For each pixel the value of the cell at its middle, or 0 off the map, from (y, x)."""
+        """The value of `cells` (indexed y, x) at the middle of each pixel; 0 off the map."""
         columns = np.floor(self.left + (np.arange(self.width) + 0.5) * self.pixel).astype(np.intp)
         rows = np.floor(self.top - (np.arange(self.height) + 0.5) * self.pixel).astype(np.intp)
         height, width = cells.shape

@@ -64,7 +64,7 @@ SCRIPT, OBJECTS, CLIFFS, FLAGS = "MapScript.galaxy", "Objects", "t3SyncCliffLeve
 _TYPES = LIBERTY | COPIES | {"Colosus_RL": COPIES["Colossus_RL"]}
 """The types by their names in the maps, one of which is misspelt there."""
 
-# Each pattern matches in linear time. It matches only numbers that `int` accepts.
+# Each pattern matches in linear time, and only numbers that are short enough for `int`.
 _ID = r"(\d{1,10})"
 """The id of a point, which has 32 bits."""
 _CREATE = re.compile(
@@ -81,7 +81,7 @@ _ASSIGNED = re.compile(r"\b(\w{1,99}) = ([^;\n]{1,200});")
 _PLACED = re.compile(rf'<ObjectPoint Id="{_ID}" Position="{_REAL},{_REAL},')
 _GRID_HEADER_BYTES = 32
 _CLIFF_LEVEL, _PER_BYTE = 64, 4
-"""In the numbers of CLIFFS: a level, and one step of the terrain height."""
+"""How much the numbers in CLIFFS rise per level, and per step of the terrain height."""
 _LEVEL_0 = 207
 """The terrain height of level 0."""
 _SIZE = struct.Struct("<II")
@@ -115,7 +115,7 @@ def _read(archive: bytes) -> Scenario:
         Group(_type(name), int(owner), int(count), Cluster(_place(points, _point(values, where))))
         for count, name, owner, where in created
     )
-    hunts = _PERIOD.findall(script.partition(_HUNT)[2])  # the script orders first, then sets it
+    hunts = _PERIOD.findall(script.partition(_HUNT)[2])  # a hunt's period comes after its order
     if not (groups or hunts):
         raise ScenarioError("the map's script creates no units")
     if {group.owner for group in groups} - {1, 2}:

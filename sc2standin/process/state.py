@@ -129,7 +129,7 @@ class Done(NamedTuple):
     loop: int
 
     def shown(self, options: sc_pb.InterfaceOptions) -> bytes:
-        """The action as an interface shows it, serialized; empty if the interface shows no part."""
+        """The action in bytes, as an interface shows it; empty if the interface cannot show it."""
         hidden: list[ClickPart | Literal["action_raw"]] = [
             part
             for setup, part in SCREENS
@@ -149,12 +149,12 @@ class Done(NamedTuple):
 
 
 CENTRED_AT = 2
-"""The loop at which the real game, in a melee, reports the first camera move, which it makes."""
+"""The loop at which the real game, in a melee, reports its own first move of the camera."""
 
 
 @dataclass
 class Hooks:
-    """Calls from a state into its process."""
+    """The functions of its process that a state calls."""
 
     meet: Callable[[Invitation], Meeting] | None = None
     """Begins the meeting with the other client's process."""
@@ -164,7 +164,7 @@ class Hooks:
 
 @dataclass
 class State:
-    """What a process knows of one client; with two clients, `other` is a copy for the other one."""
+    """What a process knows of its client; with two clients, `other` is for the other client."""
 
     data_dir: Path
     temp_dir: Path | None = None

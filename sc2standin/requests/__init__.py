@@ -1,8 +1,8 @@
 """One handler per request of the API, and the tables of handlers.
 
-A handler fills its part of the response from the request and the state. Errors in processing go
-into that part; `RequestRefused` makes the whole reply an error. The handlers of the three requests
-of a step return the bytes of the whole reply.
+A handler carries out its request and fills its part of the response. This part also has the errors
+of the request's own kind; `RequestRefused` makes the whole reply an error. The handlers of action,
+step and observation return the bytes of the whole reply instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sc2standin.requests import (
 )
 from sc2standin.requests.commands import actions
 
-# `Any` is the request's own message, such as RequestPing for "ping"; the response is the whole one.
+# `Any` is the message of the request's kind, such as RequestPing; `Response` is the whole reply.
 Handler = Callable[[State, Any, sc_pb.Response], None]
 
 IN_BYTES: dict[str, Callable[[State, sc_pb.Request], bytes]] = {

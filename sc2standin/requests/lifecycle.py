@@ -25,7 +25,7 @@ MAX_MAP_BYTES = 1 << 20
 
 
 class CannotCreate(Exception):
-    """create_game must fail; has the error code and the details for its reply."""
+    """The reason why create_game fails: the error code and the details for its reply."""
 
     is_no_map = False
     """True if the file is neither an MPQ archive nor JSON."""

@@ -39,7 +39,7 @@ HOME_CELLS = 15.0
 AWAY_CELLS = 40.0
 """A marine that is farther than this from all town halls counts as sent to attack, in cells."""
 LATTICE_CELLS = 4
-"""Distance between two places for structures, in cells: 3 for the largest, and 1 to pass."""
+"""Distance between two places for structures, in cells: the largest takes 3, and 1 stays free."""
 FARTHEST_CELLS = 24
 """The greatest offset of a new structure from its town hall along each axis, in cells."""
 FROM_FIELDS_CELLS = 5.0

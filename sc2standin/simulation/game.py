@@ -68,7 +68,7 @@ _NO_COMPUTERS: Mapping[int, sc_pb.Difficulty.ValueType] = {}
 
 @dataclass(frozen=True)
 class Quirks:
-    """Odd rules of an episode, which some tempers change."""
+    """Rules of an episode that are odd because of tempers."""
 
     spent: tuple[tuple[float, float, int], ...] = ()
     """Place and content of the deposits that hold less than the map says."""
@@ -143,7 +143,7 @@ class Game:
         placement.draw_side()
         for group in scenario.units:
             place_group(self.world, placement, group)
-        # Obstacles that may change need `Routes`. In a battle, units only slide along cliffs.
+        # Obstacles that may change need `Routes`. In a battle only cliffs are obstacles.
         walls = scenario.economy is not None or not (self.terrain.is_open or scenario.is_battle)
         self.starts: tuple[Point, Point] | None = None
         """The starts of the players of a melee."""
@@ -178,7 +178,7 @@ class Game:
             player: Controls(self.world, player, self._first_camera(player))
             for player in clients | {viewer}
         }
-        """The console of each player that a client plays."""
+        """The consoles of the viewer and of each player that a client plays."""
         self._mover = Mover(self.world, self.terrain, self.routes, detours)
         self._last_loop = min(scenario.time_limit_loops, END_OF_TIME_LOOPS - loops_before)
 

@@ -51,7 +51,7 @@ def finish(world: World, unit: Unit) -> None:
 
 
 def reach_point(world: World, unit: Unit) -> bool:
-    """End the order of a unit that is at the order's point; a patrol turns back (True)."""
+    """End the order of a unit at the order's point; or turn its patrol back, and return True."""
     if unit.order.kind != OrderKind.PATROL or unit.queue:
         finish(world, unit)
         return False

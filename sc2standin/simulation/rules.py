@@ -13,7 +13,7 @@ intervals count from the game's first loop, not from an enemy's creation. An ene
 it has no weapon, or if its weapon cannot hit the nearest unit, because the game refuses such an
 order. An enemy without an order still fires at units that come near.
 
-Rules of the places:
+Places and creep:
 - All random places come from the episode's generator. A group keeps its distance to the units that
   are already on the map.
 - Tumors spread creep by one cell every SPREAD_LOOPS loops, over ground on which units walk, up to a
@@ -336,11 +336,11 @@ LINE_SPACING = 1.5
 LINE_JITTER = 0.25
 """Maximum random offset of a unit from its place in a line, so that waves differ."""
 _TOUCH = 1e-6
-"""Overlap of two neighbours that is a rounding error, in cells."""
+"""The largest overlap of two neighbours that counts as a rounding error, in cells."""
 CANDIDATES = 128
 """Points tried for each unit of a scattered group; if none fits, the best one is taken."""
 TRIED_SINGLY = 8
-"""The first candidates are tried one by one, which is faster: nearly always one of them fits."""
+"""So many candidates are first tried one by one, to save time: nearly always one of them fits."""
 
 _Rule: TypeAlias = tuple[list[Point], float]
 """Some points, and the distance that a place must keep to each of them."""

@@ -1,7 +1,7 @@
 """Spells: units walk into range and cast, with effects on the ground and on units.
 
-Energy is spent when a spell is cast. A spell whose target is gone is not cast. A spell takes effect
-even if its caster dies before. Buffs are shown, but have no effect themselves: only the numbers in
+Energy is spent when a spell is cast. A spell whose target is gone is not cast. A caster may die
+before its spell takes effect. Buffs are shown, but have no effect themselves: only the numbers in
 `data.spells` do.
 """
 

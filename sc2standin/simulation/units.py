@@ -25,7 +25,7 @@ Point = tuple[float, float]
 NEVER = 1 << 60
 """A loop that never comes."""
 NO_HIT = -1 << 60
-"""The loop of the last hit on a unit that was never hit."""
+"""Stands for the loop of the last hit, on a unit that was never hit."""
 
 
 class Order(NamedTuple):
@@ -55,7 +55,7 @@ class Errand:
     constructing: bool = False
     """True for a worker that builds a structure; orders that it gets wait, except a stop."""
     bound: bool = False
-    """True for a unit that changes its mode; orders that it gets wait, a stop clears the others."""
+    """True for a unit that changes its mode; orders that it gets wait, a stop only clears those."""
 
 
 LAST_LOOP = 1 << 60

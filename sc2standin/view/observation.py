@@ -196,7 +196,7 @@ class RawView:
         self._camera: Point | None = None
         """The shown camera."""
         self._powered_by: Army | None = None
-        """`World.armies` when power sources were last shown; each change makes a new object."""
+        """The player's `Army` when power sources were last shown; each change makes a new one."""
         self._effects = EffectsView(raw, game.viewer)
         terrain, state = game.terrain, raw.map_state
         for grid, bits in ((state.visibility, 8), (state.creep, 1)):

@@ -3,7 +3,7 @@
     economy      money and supply; units that change their type; calls the other modules each loop
     workers/     gathering (`mining`), `building` and repair
     structures   production, research, tech labs and reactors, structures that fly, MULEs and scans
-    offers       the abilities of a unit now
+    offers       the abilities that a unit can use now
 
-Workers on an errand walk around structures and cliffs, and through other units.
+Workers at work walk around structures and cliffs, and through other units.
 """

@@ -75,14 +75,14 @@ from sc2standin.simulation.units import (
 from sc2standin.simulation.world import MOST_FOOD, World
 
 FAST_LOOPS = 16
-"""The time to make anything if the client asked for fast building, in loops: 1 s of game data."""
+"""The most loops that making anything takes after the client asked for fast building."""
 
 
 class Economy:
     """A player's money and supply in one episode.
 
     Attributes:
-        minerals, vespene: the money to spend; the client's minerals are `World.minerals`.
+        minerals, vespene: minerals and gas to spend; player 1's minerals are `World.minerals`.
         town: the start of a player in a melee, otherwise None.
         earnings: the income of the player.
         spent: the minerals and gas paid in this episode.
@@ -137,7 +137,7 @@ class Economy:
             self.employ(unit)
 
     def employ(self, unit: Unit) -> None:
-        """Give a structure or resource its job, if it has none: no worker built it."""
+        """Give a job to a structure or resource without one, which no worker has built."""
         kind = unit.type
         if unit.job is not None:
             return

@@ -2,7 +2,7 @@
 
 Rules of combat:
 - An attack begins if the target is in range, edge to edge, and the cooldown is over. At the
-  weapon's damage point (a time after the begin) the attack does damage, or starts a missile.
+  weapon's damage point (a little later) the attack does its damage, or launches its missile.
 - An attack ends without a cooldown if, before the damage point, the unit does something else, or
   the target dies, hides or is farther away than the range plus the weapon's slop.
 - After an attack the unit stands for its backswing, unless the next target is in range or a client
@@ -15,7 +15,7 @@ Rules of combat:
 - A unit that is not ordered to attack a certain unit keeps its target while the target is in range.
   It follows a target out of range until another enemy is in range. Otherwise it takes the nearest
   enemy within its scan range, or else a bystander. A computer's units scan as far as they see.
-- A unit with two weapons fires the one that can hit the target, or of both the more damaging one.
+- A unit with two weapons fires the one that can hit the target; if both can, the stronger one.
 - A worker attacks only if it is ordered to.
 
 Bystanders are units that can be attacked and are not in `Pairs`: structures, and workers at work.

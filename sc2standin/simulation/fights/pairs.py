@@ -30,7 +30,7 @@ NO_TOUCH = -1.0
 STILL = (0.0, 0.0)
 
 ROUNDS = 3
-"""How often all pairs are moved apart in a loop, because a moved unit may overlap another one."""
+"""How often all pairs are moved apart per loop: not once, as a moved unit may overlap others."""
 AHEAD = 1.0
 """Distance within which a unit looks for other units in its way, in cells."""
 GRAZE = 0.98
@@ -169,7 +169,7 @@ class Pairs:
     def keep_apart(
         self, vx: list[float], vy: list[float]
     ) -> tuple[list[float], list[float]] | None:
-        """Velocities with which no units overlap; None if the given ones are such already.
+        """Velocities with which no units overlap; None if with the given ones none overlap.
 
         Of two units that overlap, each moves by half of the overlap; if one fights, only the other
         one moves. Two units at the same point separate along the x axis, the older to the left.
