@@ -119,37 +119,38 @@ C = TypeVar("C", bound=Choice)
 class Actor(ABC, Generic[C]):
     """Steps all envs with the newest weights while `exchange.learning` is held.
 
-    The envs are already reset, and `observations` are their newest ones, with a first axis of n.
-    `policy` is the actor's own copy of the module that chooses actions; `weights` holds the newest
-    weights of that module. `exchange` receives the steps. `late` has the actions to play while the
-    policy is late, or is None to wait for the policy. `gaps` has the time from each observation to
-    its action. `late_steps` counts the steps with late actions, a step of all envs once.
+    `model` is the learner's, after `_setup_learn`, so its envs are already reset. `policy` is the
+    actor's own copy of the module that chooses actions; `weights` holds the newest weights of that
+    module. `exchange` receives the steps. `observations` are the newest ones, with a first axis of
+    n. `gaps` has the time from each observation to its action. `late_steps` counts the steps with
+    late actions, a step of all envs once.
     """
 
     def __init__(
         self,
-        env: VecEnv,
+        model: ActsWhileLearning[Any],
         policy: BaseModel,
         weights: Weights,
         exchange: Exchange,
-        *,
-        observations: Any,
-        normalize: VecNormalize | None,
-        late: LateActions | None,
     ) -> None:
+        assert model.env is not None
         policy.set_training_mode(False)
-        self.observations = copied_observations(observations)
+        self.observations = copied_observations(model._last_obs)
         self.weights = weights
         self.gaps = Gaps()
         self.late_steps = 0
-        self._env = env
+        self._env: VecEnv = model.env
         self._policy = policy
         self._exchanged = exchange
-        self._normalize = normalize
-        self._late = late
+        self._normalize: VecNormalize | None = model._vec_normalize_env
+        self._late: LateActions | None = None
+        if model.late_after_s is not None:
+            self._late = LateActions(model.late_after_s, model.on_late)
         self._chosen: C | None = None
         self._n_late = 0
-        self._stream = _own_stream(policy.device)
+        self._stream: th.cuda.Stream | None = None
+        if policy.device.type == "cuda":  # in the learner's stream, actions would wait for updates
+            self._stream = th.cuda.Stream(policy.device)  # type: ignore[no-untyped-call]
         self._loaded = COPIED
         self._observed_at_s: float | None = None
         self._update_ran = False
@@ -232,13 +233,6 @@ class Actor(ABC, Generic[C]):
             self.gaps.record(gap_s, self._update_ran or self.gaps.updating)
 
 
-def _own_stream(device: th.device) -> Any:
-    """A CUDA stream for the actor: in the learner's stream, actions would wait for updates."""
-    if device.type != "cuda":
-        return None
-    return th.cuda.Stream(device)  # type: ignore[no-untyped-call]
-
-
 def copied_observations(observations: Any) -> Any:
     """A copy of a batch of observations, because an env may reuse the memory."""
     if isinstance(observations, dict):
@@ -313,11 +307,6 @@ class ActsWhileLearning(BaseAlgorithm, Generic[A]):
         parameter = th.nn.Parameter(th.zeros(1, device=self.device))
         parameter.sum().backward()  # type: ignore[no-untyped-call]
         th.optim.Adam([parameter]).step()
-
-    def _late_actions(self) -> LateActions | None:
-        if self.late_after_s is None:
-            return None
-        return LateActions(self.late_after_s, self.on_late)
 
     def _end_actor(self) -> None:
         """Wait until the actor has ended, if there is one.

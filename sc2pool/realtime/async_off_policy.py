@@ -203,12 +203,13 @@ class _Transition:
 class OffPolicyActor(Actor[OffPolicyChoice]):
     """Puts steps into a queue.
 
-    `model` is the learner's, after `_setup_learn`, and `policy` the actor's own copy of its policy.
+    `policy` is the actor's own copy of the whole policy of `model`; for `model` see `Actor`.
     `original_observations` are the newest observations before `VecNormalize`, else the last ones.
     """
 
     def __init__(self, model: AsyncOffPolicy, policy: BasePolicy, steps: StepQueue) -> None:
-        assert model.env is not None
+        acting = model.acting_module(policy)
+        super().__init__(model, acting, Weights(model.acting_module(model.policy), acting), steps)
         assert isinstance(model.train_freq, TrainFreq)
         self.steps: StepQueue = steps
         self.original_observations: Any = model._last_original_obs
@@ -219,15 +220,6 @@ class OffPolicyActor(Actor[OffPolicyChoice]):
         self._rollout_steps: int = 0
         self._rollout_episodes: int = 0
         self._draws_noise: bool = True
-        super().__init__(
-            model.env,
-            model.acting_module(policy),
-            Weights(model.acting_module(model.policy), model.acting_module(policy)),
-            steps,
-            observations=model._last_obs,
-            normalize=model._vec_normalize_env,
-            late=model._late_actions(),
-        )
 
     def _choose(self, observations: Any) -> OffPolicyChoice:
         model = self._as_model(observations)

@@ -44,13 +44,12 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.type_aliases import MaybeCallback
 from stable_baselines3.common.utils import obs_as_tensor
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.errors import ConfigError
 from sc2pool.realtime.acting import (
     Actor,
     ActsWhileLearning,
-    LateActions,
     Played,
     Signal,
     Weights,
@@ -198,40 +197,23 @@ class PPOChoice:
 class PPOActor(Actor[PPOChoice]):
     """Puts steps into rollouts; the other arguments are those of `Actor`.
 
-    `episode_starts`, bool (n,), is True if the newest observation is the first of an episode. A
-    policy with gSDE draws new exploration noise after `noise_period` steps. The statistics of
-    `normalize` change only between rollouts.
+    `episode_starts`, bool (n,), is True if the newest observation is the first of an episode.
+    `VecNormalize`'s statistics change only between rollouts.
     """
 
-    def __init__(
-        self,
-        env: VecEnv,
-        policy: ActorCriticPolicy,
-        weights: Weights,
-        rollouts: RolloutStore,
-        *,
-        observations: Any,
-        episode_starts: NDArray[np.bool_],
-        noise_period: int,
-        normalize: VecNormalize | None,
-        late: LateActions | None,
-    ) -> None:
-        self.episode_starts = episode_starts
-        self.rollouts = rollouts
-        self._actor_critic = policy
-        self._noise_period = noise_period
-        self._n_steps = 0
-        self._ended = np.zeros(env.num_envs, bool)
-        """True if the env's episode has ended since the policy was given its observation."""
-        super().__init__(
-            env,
-            policy,
-            weights,
-            rollouts,
-            observations=observations,
-            normalize=normalize,
-            late=late,
+    def __init__(self, model: AsyncPPO, policy: ActorCriticPolicy, rollouts: RolloutStore) -> None:
+        super().__init__(model, policy, Weights(model.policy, policy), rollouts)
+        assert model._last_episode_starts is not None
+        self.episode_starts: NDArray[np.bool_] = model._last_episode_starts
+        self.rollouts: RolloutStore = rollouts
+        self._actor_critic: ActorCriticPolicy = policy
+        # A policy with gSDE draws new exploration noise after this many steps.
+        self._noise_period: int = (
+            model.sde_sample_freq if model.sde_sample_freq > 0 else model.n_steps
         )
+        self._n_steps: int = 0
+        self._ended: NDArray[np.bool_] = np.zeros(self._env.num_envs, bool)
+        """True if the env's episode has ended since the policy was given its observation."""
 
     def _choose(self, observations: Any) -> PPOChoice:
         policy, version = self._actor_critic, self._loaded.number
@@ -407,7 +389,8 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
             callback.on_training_start(locals(), globals())
             assert self.env is not None
             try:
-                running = self._new_actor(self.env, policy)
+                store = RolloutStore(self.n_steps, game_waits=self.game_waits)
+                self._actor = running = PPOActor(self, policy, store)
                 with running.rollouts.learning:
                     running.start()
                     while self.num_timesteps < total_timesteps:
@@ -429,21 +412,6 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
                 self._end_actor()
             callback.on_training_end()
         return self
-
-    def _new_actor(self, env: VecEnv, policy: ActorCriticPolicy) -> PPOActor:
-        assert self._last_episode_starts is not None
-        self._actor = PPOActor(
-            env,
-            policy,
-            Weights(self.policy, policy),
-            RolloutStore(self.n_steps, game_waits=self.game_waits),
-            observations=self._last_obs,
-            episode_starts=self._last_episode_starts,
-            noise_period=self.sde_sample_freq if self.sde_sample_freq > 0 else self.n_steps,
-            normalize=self._vec_normalize_env,
-            late=self._late_actions(),
-        )
-        return self._actor
 
     def _adopt(self, actor: PPOActor) -> None:
         if self._last_obs is not None:
