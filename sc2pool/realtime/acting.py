@@ -81,18 +81,32 @@ from sc2pool.errors import ConfigError
 from sc2pool.pool.measures import Durations
 
 
-class Exchange(Protocol):
-    """The interface of the object to which an actor passes its steps."""
+class Exchange:
+    """The base class of the object to which an actor passes its steps."""
 
-    learning: threading.Lock
-    """The learner holds this lock while the actor acts. Its release ends the actor. No interrupt
-    can come between the end of a lock's `with` block and its release."""
+    def __init__(self, *, game_waits: bool) -> None:
+        self.learning = threading.Lock()
+        """The learner holds this lock while the actor acts. Its release ends the actor. No
+        interrupt can come between the end of a lock's `with` block and its release."""
+        self._game_waits = game_waits
+        self._added = Signal()
+        self._taken = Signal()
+        self._error: BaseException | None = None
 
     def wake_actor(self) -> None:
         """Wake an actor that waits for the learner, so that it checks `learning` now."""
+        self._taken.give()
 
     def fail(self, error: BaseException) -> None:
         """Note the actor's error, which the learner raises after all earlier steps."""
+        self._error = error
+        self._added.give()
+
+    def _wait_for_step(self, error: BaseException | None) -> None:
+        """Raise the error, if there is one, or wait briefly for the actor's next step."""
+        if error is not None:
+            raise error
+        self._added.wait_briefly()
 
 
 class Choice(Protocol):

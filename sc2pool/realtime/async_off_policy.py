@@ -20,7 +20,6 @@ Rules:
 from __future__ import annotations
 
 import copy
-import threading
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -49,8 +48,8 @@ from sc2pool.errors import ConfigError
 from sc2pool.realtime.acting import (
     Actor,
     ActsWhileLearning,
+    Exchange,
     Played,
-    Signal,
     Weights,
     short_collections,
 )
@@ -80,21 +79,17 @@ class PlayedStep(NamedTuple):
     """If a rollout of `train_freq` ends with this step: its env steps, of all envs. Else 0."""
 
 
-class StepQueue:
-    """The steps that the learner has not taken yet; for `learning` see `Exchange`.
+class StepQueue(Exchange):
+    """The steps that the learner has not taken yet.
 
     If `game_waits`, the actor waits after each rollout until the learner has taken it. `full` is
     the number of steps after which the actor waited because the queue was full.
     """
 
     def __init__(self, *, game_waits: bool) -> None:
-        self.learning = threading.Lock()
+        super().__init__(game_waits=game_waits)
         self.full = 0
-        self._game_waits = game_waits
         self._steps: deque[PlayedStep] = deque()
-        self._added = Signal()
-        self._taken = Signal()
-        self._error: BaseException | None = None
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -124,21 +119,12 @@ class StepQueue:
                 step = self._steps.popleft()
                 self._taken.give()
                 return step
-            if error is not None:
-                raise error
-            self._added.wait_briefly()
+            self._wait_for_step(error)
 
     def rest(self) -> Iterator[PlayedStep]:
         """Remove and yield the steps of an actor that has ended."""
         while self._steps:
             yield self._steps.popleft()
-
-    def wake_actor(self) -> None:
-        self._taken.give()
-
-    def fail(self, error: BaseException) -> None:
-        self._error = error
-        self._added.give()
 
 
 class UpdateRatio:

@@ -50,8 +50,8 @@ from sc2pool.errors import ConfigError
 from sc2pool.realtime.acting import (
     Actor,
     ActsWhileLearning,
+    Exchange,
     Played,
-    Signal,
     Weights,
     short_collections,
 )
@@ -87,28 +87,24 @@ Rollout = list[ExchangedStep]
 """Consecutive steps; the actor appends steps until the rollout is complete."""
 
 
-class RolloutStore:
+class RolloutStore(Exchange):
     """Holds one rollout in progress, and at most one complete rollout, of `n_steps`, that waits.
 
-    If `game_waits`, the actor waits after a rollout until the learner has taken it. For `learning`
-    see `Exchange`. `dropped_steps` counts steps dropped because the learner was too slow, a step of
-    all envs once. `stale_steps` counts steps that were too old when the learner took them.
+    If `game_waits`, the actor waits after a rollout until the learner has taken it.
+    `dropped_steps` counts steps dropped because the learner was too slow, a step of all envs once.
+    `stale_steps` counts steps that were too old when the learner took them.
     """
 
     def __init__(self, n_steps: int, *, game_waits: bool = False) -> None:
-        self.learning = threading.Lock()
+        super().__init__(game_waits=game_waits)
         self.dropped_steps = 0
         self.stale_steps = 0
         self._n_steps = n_steps
-        self._game_waits = game_waits
         self._lock = threading.Lock()
-        self._added = Signal()
-        self._taken = Signal()
         self._in_progress: Rollout = []
         self._waiting: Rollout | None = None
         self._followed: Rollout | None = None
         """The rollout that the learner took while it was in progress."""
-        self._error: BaseException | None = None
 
     def add(self, step: ExchangedStep) -> bool:
         """Append the actor's step to the rollout in progress; return True if it is complete now."""
@@ -128,15 +124,6 @@ class RolloutStore:
         while self._game_waits and self._waiting is not None and self.learning.locked():
             self._taken.wait_briefly()
         return complete
-
-    def wake_actor(self) -> None:
-        """Wake an actor that waits for the learner, so that it checks `learning` now."""
-        self._taken.give()
-
-    def fail(self, error: BaseException) -> None:
-        """Note the actor's error, which the learner raises after all earlier steps."""
-        self._error = error
-        self._added.give()
 
     def take(self, oldest_version: int) -> Rollout:
         """Wait for the next rollout with at least one step; called by the learner.
@@ -161,7 +148,7 @@ class RolloutStore:
             if is_fresh:
                 return rollout
             if not rollout:
-                self._wait(error)
+                self._wait_for_step(error)
 
     def follow(self, rollout: Rollout) -> Iterator[ExchangedStep]:
         """Yield the steps of a rollout from `take`, each as soon as the actor has added it.
@@ -171,14 +158,9 @@ class RolloutStore:
         for index in range(self._n_steps):
             error = self._error
             while len(rollout) <= index:
-                self._wait(error)
+                self._wait_for_step(error)
                 error = self._error
             yield rollout[index]
-
-    def _wait(self, error: BaseException | None) -> None:
-        if error is not None:
-            raise error
-        self._added.wait_briefly()
 
 
 @dataclass(frozen=True)
