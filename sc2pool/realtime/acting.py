@@ -117,14 +117,13 @@ class Choice(Protocol):
         """The actions as the envs receive them."""
 
 
-class Played:
+class Played(NamedTuple):
     """The values that `VecEnv.step` returned, copied, because an env may reuse the memory."""
 
-    def __init__(self, new_observations: Any, rewards: Any, dones: Any, infos: Any) -> None:
-        self.new_observations = copied_observations(new_observations)
-        self.rewards: NDArray[Any] = np.array(rewards)
-        self.dones: NDArray[np.bool_] = np.array(dones)
-        self.infos: list[dict[str, Any]] = infos
+    new_observations: Any
+    rewards: NDArray[Any]
+    dones: NDArray[np.bool_]
+    infos: list[dict[str, Any]]
 
 
 C = TypeVar("C", bound=Choice)
@@ -208,10 +207,13 @@ class Actor(ABC, Generic[C]):
     def _step(self, chooser: Chooser | None) -> bool:
         choice = self._next_choice(chooser)
         self._record_gap()
-        returned = self._env.step(choice.played)
+        observations, rewards, dones, infos = self._env.step(choice.played)
         self._observed_at_s = time.monotonic()
         self._update_ran = self.gaps.updating
-        return self._exchange(choice, Played(*returned))
+        observations = copied_observations(observations)
+        return self._exchange(
+            choice, Played(observations, np.array(rewards), np.array(dones), infos)
+        )
 
     def _next_choice(self, chooser: Chooser | None) -> C:
         observations = self.observations

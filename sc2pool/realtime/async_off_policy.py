@@ -63,16 +63,8 @@ _MAX_QUEUED: Final = 1_000
 class PlayedStep(NamedTuple):
     """One step of all n envs by the actor."""
 
-    version: int
-    """The version of the weights that chose the actions."""
-    played: NDArray[Any]
-    """The actions as the envs received them."""
-    buffer_actions: NDArray[Any]
-    """The same actions as the replay buffer stores them: those of a Box are scaled to [-1, 1]."""
-    new_observations: Any
-    rewards: NDArray[Any]
-    dones: NDArray[np.bool_]
-    infos: list[dict[str, Any]]
+    choice: OffPolicyChoice
+    played: Played
     transition: tuple[Any, ...]
     """The arguments of `ReplayBuffer.add`."""
     rollout_steps: int
@@ -173,8 +165,11 @@ class OffPolicyChoice:
     """The choice of SB3's `_sample_action`."""
 
     version: int
+    """The version of the weights that chose the actions."""
     played: NDArray[Any]
+    """The actions as the envs received them."""
     buffer_actions: NDArray[Any]
+    """The same actions as the replay buffer stores them: those of a Box are scaled to [-1, 1]."""
 
 
 class _Transition:
@@ -228,26 +223,13 @@ class OffPolicyActor(Actor[OffPolicyChoice]):
         model._store_transition(
             transition,  # type: ignore[arg-type]
             choice.buffer_actions,
-            played.new_observations,
-            played.rewards,
-            played.dones,
-            played.infos,
+            *played,
         )
         self.observations = model._last_obs
         self.original_observations = model._last_original_obs
         self._reset_action_noise(model.action_noise, played.dones)
         self.steps.add(
-            PlayedStep(
-                choice.version,
-                choice.played,
-                choice.buffer_actions,
-                played.new_observations,
-                played.rewards,
-                played.dones,
-                played.infos,
-                transition.arguments,
-                self._counted(played.dones),
-            )
+            PlayedStep(choice, played, transition.arguments, self._counted(played.dones))
         )
         return True
 
@@ -442,16 +424,11 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
         while num_collected_steps < waiting or not (rollout_ended or ratio.is_owing):
             step = actor.steps.take()
             # Callbacks read SB3's local variables under these names.
-            actions, buffer_actions = step.played, step.buffer_actions
-            new_obs, rewards, dones, infos = (
-                step.new_observations,
-                step.rewards,
-                step.dones,
-                step.infos,
-            )
+            actions, buffer_actions = step.choice.played, step.choice.buffer_actions
+            new_obs, rewards, dones, infos = step.played
             self.num_timesteps += env.num_envs
             num_collected_steps += 1
-            self._lags.append(actor.weights.newest.number - step.version)
+            self._lags.append(actor.weights.newest.number - step.choice.version)
             callback.update_locals(locals())
             try:
                 continue_training = callback.on_step()

@@ -31,7 +31,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
@@ -62,25 +62,9 @@ from sc2pool.realtime.async_ppo.update_process import UpdateProcess, copied
 class ExchangedStep(NamedTuple):
     """One step of all n envs by the actor."""
 
-    version: int
-    """The version of the weights that chose the actions."""
-    observations: Any
-    """The observations for the actions: an array with a first axis of n, or a dict of arrays. If
-    the policy was late, they are older than the step."""
+    choice: PPOChoice
     episode_starts: NDArray[np.bool_]
-    actions: NDArray[Any]
-    """The policy's actions."""
-    clipped_actions: NDArray[Any]
-    """The actions that the envs received."""
-    values: th.Tensor | None
-    """float (n, 1), on the CPU. None if the policy was late, so that the learner computes them."""
-    log_probs: th.Tensor
-    """float (n,), on the CPU. Those of the behaviour policy; infinity for actions that it has not
-    chosen."""
-    new_observations: Any
-    rewards: NDArray[Any]
-    dones: NDArray[np.bool_]
-    infos: list[dict[str, Any]]
+    played: Played
 
 
 Rollout = list[ExchangedStep]
@@ -136,7 +120,7 @@ class RolloutStore(Exchange):
             with self._lock:
                 waiting, self._waiting = self._waiting, None
                 rollout = self._in_progress if waiting is None else waiting
-                is_fresh = bool(rollout) and rollout[0].version >= oldest_version
+                is_fresh = bool(rollout) and rollout[0].choice.version >= oldest_version
                 if not is_fresh:
                     self.stale_steps += len(rollout)
                 if rollout is self._in_progress:
@@ -165,15 +149,22 @@ class RolloutStore(Exchange):
 
 @dataclass(frozen=True)
 class PPOChoice:
-    """The policy's choice; the fields are those of `ExchangedStep`."""
+    """The policy's choice."""
 
     version: int
+    """The version of the weights that chose the actions."""
     observations: Any
+    """The observations for the actions: an array with a first axis of n, or a dict of arrays. If
+    the policy was late, they are older than the step."""
     actions: NDArray[Any]
+    """The policy's actions."""
     played: NDArray[Any]
-    """`clipped_actions`."""
+    """The clipped actions, which the envs received."""
     values: th.Tensor | None
+    """float (n, 1), on the CPU. None if the policy was late, so that the learner computes them."""
     log_probs: th.Tensor
+    """float (n,), on the CPU. Those of the behaviour policy; infinity for actions that it has not
+    chosen."""
 
 
 class PPOActor(Actor[PPOChoice]):
@@ -216,27 +207,18 @@ class PPOActor(Actor[PPOChoice]):
         return PPOChoice(chosen.version, self.observations, actions, played, None, log_probs)
 
     def _exchange(self, choice: PPOChoice, played: Played) -> bool:
-        observations, values, log_probs = choice.observations, choice.values, choice.log_probs
-        if values is None:
+        if choice.values is None:
             self._ended |= played.dones
         elif self._ended.any():
             # The policy saw these envs' last episodes, so its actions say nothing about the new.
-            observations = _where(self._ended, self.observations, observations)
-            values, log_probs = None, th.where(th.as_tensor(self._ended), th.inf, log_probs)
+            choice = replace(
+                choice,
+                observations=_where(self._ended, self.observations, choice.observations),
+                values=None,
+                log_probs=th.where(th.as_tensor(self._ended), th.inf, choice.log_probs),
+            )
             self._ended[:] = False
-        step = ExchangedStep(
-            version=choice.version,
-            observations=observations,
-            episode_starts=self.episode_starts,
-            actions=choice.actions,
-            clipped_actions=choice.played,
-            values=values,
-            log_probs=log_probs,
-            new_observations=played.new_observations,
-            rewards=played.rewards,
-            dones=played.dones,
-            infos=played.infos,
-        )
+        step = ExchangedStep(choice, self.episode_starts, played)
         self.observations, self.episode_starts = played.new_observations, played.dones
         self._n_steps += 1
         return self.rollouts.add(step)
@@ -418,19 +400,15 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
         versions = []
         for n_steps, step in enumerate(actor.rollouts.follow(rollout)):  # noqa: B007 - for callbacks
             # Callbacks read PPO's local variables under these names.
-            actions, clipped_actions = step.actions, step.clipped_actions
-            values, log_probs = step.values, step.log_probs
+            choice = step.choice
+            actions, clipped_actions = choice.actions, choice.played
+            values, log_probs = choice.values, choice.log_probs
             if values is None:
                 with th.no_grad():
                     values = self.policy.predict_values(
-                        obs_as_tensor(step.observations, self.device)
+                        obs_as_tensor(choice.observations, self.device)
                     )
-            new_obs, rewards, dones, infos = (
-                step.new_observations,
-                step.rewards,
-                step.dones,
-                step.infos,
-            )
+            new_obs, rewards, dones, infos = step.played
             self.num_timesteps += env.num_envs
             callback.update_locals(locals())
             if not callback.on_step():
@@ -439,14 +417,14 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
             if isinstance(self.action_space, spaces.Discrete):
                 actions = actions.reshape(-1, 1)
             rollout_buffer.add(
-                step.observations,
+                choice.observations,
                 actions,
                 self._bootstrapped(rewards, dones, infos),
                 step.episode_starts,
                 values,
                 log_probs,
             )
-            versions.append(step.version)
+            versions.append(choice.version)
             self._last_obs, self._last_episode_starts = new_obs, dones
         with th.no_grad():
             values = self.policy.predict_values(obs_as_tensor(new_obs, self.device))

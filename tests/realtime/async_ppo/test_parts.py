@@ -28,14 +28,15 @@ from sc2pool import AsyncPPO
 from sc2pool.realtime.acting import FrozenStatistics
 from sc2pool.realtime.acting import frozen as frozen_statistics
 from sc2pool.realtime.async_ppo.decoupled import importance_weights, policy_loss
-from sc2pool.realtime.async_ppo.learner import ExchangedStep, RolloutStore
+from sc2pool.realtime.async_ppo.learner import ExchangedStep, PPOChoice, RolloutStore
 from sc2pool.realtime.async_ppo.update_process import UpdateProcess
 
 N_STEPS = 3
 
 
 def step(number: int, version: int = 0) -> ExchangedStep:
-    return ExchangedStep(version, number, *[None] * 9)  # type: ignore[arg-type] - the others are not read
+    choice = PPOChoice(version, number, *[None] * 4)  # type: ignore[arg-type] - the others are not read
+    return ExchangedStep(choice, *[None] * 2)  # type: ignore[arg-type]
 
 
 def add(store: RolloutStore, numbers: range, version: int = 0) -> list[bool]:
@@ -43,7 +44,7 @@ def add(store: RolloutStore, numbers: range, version: int = 0) -> list[bool]:
 
 
 def taken(store: RolloutStore, oldest_version: int = 0) -> list[int]:
-    return [step.observations for step in store.follow(store.take(oldest_version))]
+    return [step.choice.observations for step in store.follow(store.take(oldest_version))]
 
 
 def test_rollouts_are_taken_whole_and_in_order():
@@ -69,9 +70,9 @@ def test_the_rollout_in_progress_is_followed_and_not_dropped():
     store = RolloutStore(N_STEPS)
     add(store, range(1))
     steps = store.follow(store.take(0))
-    assert next(steps).observations == 0
+    assert next(steps).choice.observations == 0
     add(store, range(1, 9))
-    assert [step.observations for step in steps] == [1, 2]
+    assert [step.choice.observations for step in steps] == [1, 2]
     assert store.dropped_steps == 3
     assert taken(store) == [6, 7, 8]
 
@@ -107,7 +108,7 @@ def test_an_error_is_raised_after_the_steps_before_it():
     store.fail(ZeroDivisionError("in the env"))
     assert taken(store) == [0, 1, 2]
     steps = store.follow(store.take(0))
-    assert next(steps).observations == 3
+    assert next(steps).choice.observations == 3
     with pytest.raises(ZeroDivisionError, match="in the env"):
         next(steps)
     with pytest.raises(ZeroDivisionError, match="in the env"):
