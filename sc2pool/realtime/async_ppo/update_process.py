@@ -24,7 +24,7 @@ import copyreg
 import io
 import pickle
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -219,7 +219,8 @@ class Packed:
         try:
             pickler, self.data = _dump(model, left_out)
         except Exception:
-            unfit = {name for name, value in vars(model).items() if not _can_travel(model, value)}
+            numbers = {id(model): 0}
+            unfit = {name for name, value in vars(model).items() if not _pickled(value, numbers)}
             try:
                 pickler, self.data = _dump(model, left_out | (unfit - {"policy"}))
             except Exception as error:
@@ -254,12 +255,14 @@ def _dump(model: PPO, left_out: frozenset[str]) -> tuple[_Pickler, bytes]:
     return pickler, file.getvalue()
 
 
-def _can_travel(model: PPO, value: Any) -> bool:
+def _pickled(value: Any, numbers: Mapping[int, int]) -> bytes | None:
+    """The pickle of an attribute, see `_Pickler`; None if it cannot be pickled."""
+    file = io.BytesIO()
     try:
-        _Pickler(io.BytesIO(), numbers={id(model): 0}).dump(value)
+        _Pickler(file, numbers=numbers).dump(value)
     except Exception:
-        return False
-    return True
+        return None
+    return file.getvalue()
 
 
 class Unpacked:
@@ -272,7 +275,7 @@ class Unpacked:
         for name in _STAYS:
             vars(self.model)[name] = None
         self._numbers = {id(part): number for number, part in enumerate(self._parts)}
-        self._before = dict(self._entries())
+        self._before = self._entries()
 
     def changes(self) -> bytes:
         """The changes since this object was made, for `Packed.adopt`."""
@@ -285,7 +288,7 @@ class Unpacked:
                     storages.add(place)
                     tensors[number] = part.detach(), part.requires_grad
         entries: dict[int, dict[str, bytes | None]] = {}
-        now = dict(self._entries())
+        now = self._entries()
         for number, name in self._before.keys() - now.keys():
             entries.setdefault(number, {})[name] = None
         for (number, name), data in now.items():
@@ -293,19 +296,12 @@ class Unpacked:
                 entries.setdefault(number, {})[name] = data
         return pickle.dumps((tensors, entries), protocol=pickle.HIGHEST_PROTOCOL)
 
-    def _entries(self) -> Iterator[tuple[tuple[int, str], bytes | None]]:
+    def _entries(self) -> dict[tuple[int, str], bytes | None]:
         """The pickled attributes of all parts, by part and name; None if one cannot be pickled."""
-        for number, part in enumerate(self._parts):
-            if isinstance(part, th.Tensor):
-                continue
-            apart = _STAYS | _INPUTS if part is self.model else frozenset()
-            for name, value in vars(part).items():
-                if name in apart:
-                    continue
-                file = io.BytesIO()
-                try:
-                    _Pickler(file, numbers=self._numbers).dump(value)
-                except Exception:
-                    yield (number, name), None
-                else:
-                    yield (number, name), file.getvalue()
+        return {
+            (number, name): _pickled(value, self._numbers)
+            for number, part in enumerate(self._parts)
+            if not isinstance(part, th.Tensor)
+            for name, value in vars(part).items()
+            if part is not self.model or name not in _STAYS | _INPUTS
+        }
