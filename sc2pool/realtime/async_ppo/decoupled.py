@@ -20,7 +20,7 @@ log-probs. The proximal log-probs are computed before the first epoch. The log h
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import torch as th
@@ -62,17 +62,6 @@ def policy_loss(
     return -(weights * th.min(advantages * ratio, advantages * clipped)).mean()
 
 
-class _Terms(NamedTuple):
-    """The logged figures of one minibatch."""
-
-    entropy_loss: float
-    policy_gradient_loss: float
-    value_loss: float
-    clip_fraction: float
-    loss: float
-    approx_kl: float
-
-
 def update(model: PPO, weight_cap: float) -> None:
     """Update the model's policy with its rollout buffer; importance weights are up to `weight_cap`.
 
@@ -93,7 +82,7 @@ def update(model: PPO, weight_cap: float) -> None:
     model.logger.record("async/weight_capped", (uncapped > weights).float().mean().item())
 
     model.policy.set_training_mode(True)
-    all_terms: list[_Terms] = []
+    all_terms: list[dict[str, float]] = []
     kl_too_large = False
     for epoch in range(model.n_epochs):
         approx_kls = []
@@ -107,14 +96,12 @@ def update(model: PPO, weight_cap: float) -> None:
                 clip_range_vf=clip_range_vf,
             )
             all_terms.append(terms)
-            approx_kls.append(terms.approx_kl)
-            kl_too_large = model.target_kl is not None and terms.approx_kl > 1.5 * model.target_kl
+            approx_kl = terms["approx_kl"]
+            approx_kls.append(approx_kl)
+            kl_too_large = model.target_kl is not None and approx_kl > 1.5 * model.target_kl
             if kl_too_large:
                 if model.verbose >= 1:
-                    print(
-                        f"Early stopping at step {epoch} due to reaching max kl: "
-                        f"{terms.approx_kl:.2f}"
-                    )
+                    print(f"Early stopping at step {epoch} due to reaching max kl: {approx_kl:.2f}")
                 break
             model.policy.optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
@@ -166,8 +153,8 @@ def _loss(
     *,
     clip_range: float,
     clip_range_vf: float | None,
-) -> tuple[th.Tensor, _Terms]:
-    """The loss of a minibatch, and its terms for the log."""
+) -> tuple[th.Tensor, dict[str, float]]:
+    """The loss of a minibatch, and its terms by log name."""
     values, log_prob, entropy = model.policy.evaluate_actions(
         batch.observations, _actions(model, batch)
     )
@@ -190,29 +177,29 @@ def _loss(
         # The estimator k3 of http://joschu.net/blog/kl-approx.html, as in SB3.
         approx_kl = th.mean((ratio - 1) - log_ratio)
         clip_fraction = (th.abs(ratio - 1) > clip_range).float().mean()
-    return loss, _Terms(
-        entropy_loss=entropy_loss.item(),
-        policy_gradient_loss=policy_gradient_loss.item(),
-        value_loss=value_loss.item(),
-        clip_fraction=clip_fraction.item(),
-        loss=loss.item(),
-        approx_kl=approx_kl.item(),
-    )
+    terms = {
+        "entropy_loss": entropy_loss,
+        "policy_gradient_loss": policy_gradient_loss,
+        "value_loss": value_loss,
+        "clip_fraction": clip_fraction,
+        "loss": loss,
+        "approx_kl": approx_kl,
+    }
+    return loss, {name: term.item() for name, term in terms.items()}
 
 
 def _log_update(
     model: PPO,
-    all_terms: list[_Terms],
+    all_terms: list[dict[str, float]],
     approx_kls: list[float],
     clip_range: float,
     clip_range_vf: float | None,
 ) -> None:
     """Log the same figures of an update as SB3, under the same names."""
-    mean = _Terms(*np.mean(all_terms, axis=0).tolist())
     values, returns = model.rollout_buffer.values, model.rollout_buffer.returns
     figures: dict[str, float] = {
-        **mean._asdict(),
-        "loss": all_terms[-1].loss,
+        **{name: float(np.mean([each[name] for each in all_terms])) for name in all_terms[-1]},
+        "loss": all_terms[-1]["loss"],
         "approx_kl": float(np.mean(approx_kls)),  # of the last epoch alone
         "explained_variance": float(explained_variance(values.flatten(), returns.flatten())),
         "clip_range": clip_range,
