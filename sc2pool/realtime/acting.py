@@ -475,7 +475,8 @@ class Weights:
 
     def __init__(self, policy: BaseModel, copied: BaseModel) -> None:
         self.newest = COPIED
-        if not _has_equal_state(policy, copied):
+        pairs = zip(policy.state_dict().values(), copied.state_dict().values(), strict=True)
+        if not all(isinstance(a, th.Tensor) and th.equal(a, b) for a, b in pairs):
             self.publish(policy)
 
     def publish(self, policy: BaseModel) -> None:
@@ -521,11 +522,6 @@ class Gaps:
             **_percentiles("gap_s", [gap_s for gap_s, _ in recorded]),
             **_percentiles("update_gap_s", [gap_s for gap_s, in_update in recorded if in_update]),
         }
-
-
-def _has_equal_state(one: BaseModel, other: BaseModel) -> bool:
-    pairs = zip(one.state_dict().values(), other.state_dict().values(), strict=True)
-    return all(isinstance(a, th.Tensor) and th.equal(a, b) for a, b in pairs)
 
 
 def _percentiles(name: str, seconds: Sequence[float]) -> dict[str, float]:
