@@ -62,7 +62,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
@@ -341,6 +341,18 @@ class ActsWhileLearning(BaseAlgorithm, Generic[A]):
         """Take over the observations of an actor that has ended."""
         if self._last_obs is not None:  # otherwise `set_env` has given the model another env
             self._last_obs = actor.observations
+
+    def _log_acting(self, actor: A, lags: Sequence[int], figures: Mapping[str, float]) -> None:
+        """Log these figures and those that every algorithm has, as `async/…`."""
+        figures = {
+            **figures,
+            "late_steps": actor.late_steps * self.n_envs,
+            **actor.gaps.drain(),
+        }
+        if lags:
+            figures |= {"lag_mean": float(np.mean(lags)), "lag_max": max(lags)}
+        for name, value in figures.items():
+            self.logger.record(f"async/{name}", value)
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "_actor"]

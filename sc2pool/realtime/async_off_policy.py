@@ -237,7 +237,7 @@ class OffPolicyActor(Actor[OffPolicyChoice]):
         """The model as it is now, with the actor's policy and count of steps, and observations."""
         model = copy.copy(self._model)
         model.policy = self._whole_policy
-        model._create_aliases()
+        model._create_aliases()  # type: ignore[attr-defined]  # all three of SB3's classes have it
         model.num_timesteps = self._num_timesteps
         model._last_obs = observations
         model._last_original_obs = self.original_observations
@@ -326,9 +326,6 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
         """The part of a policy that chooses actions, with its features extractor."""
         module: BaseModel = getattr(policy, self._acting_module)
         return module
-
-    def _create_aliases(self) -> None:
-        super()._create_aliases()  # type: ignore[misc]  # all three of SB3's classes have it
 
     @short_collections()
     def learn(  # noqa: PLR0917 - the arguments are SB3's
@@ -463,17 +460,10 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
     def dump_logs(self) -> None:
         """See SB3; with the figures of the actor, while it runs."""
         if self._actor is not None:
-            figures = {
-                **self._ratio.figures(),
-                "full_queue_steps": self._actor.steps.full * self.n_envs,
-                "late_steps": self._actor.late_steps * self.n_envs,
-                **self._actor.gaps.drain(),
-            }
-            if self._lags:
-                figures |= {"lag_mean": float(np.mean(self._lags)), "lag_max": max(self._lags)}
-                self._lags.clear()
-            for name, value in figures.items():
-                self.logger.record(f"async/{name}", value)
+            full_queue_steps = self._actor.steps.full * self.n_envs
+            figures = {**self._ratio.figures(), "full_queue_steps": full_queue_steps}
+            self._log_acting(self._actor, self._lags, figures)
+            self._lags.clear()
         super().dump_logs()
 
     def _adopt(self, actor: OffPolicyActor) -> None:

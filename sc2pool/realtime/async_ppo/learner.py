@@ -397,7 +397,7 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
         rollout_buffer.reset()
         callback.on_rollout_start()
         rollout = actor.rollouts.take(version - self.max_lag)
-        versions = []
+        lags: list[int] = []
         for n_steps, step in enumerate(actor.rollouts.follow(rollout)):  # noqa: B007 - for callbacks
             # Callbacks read PPO's local variables under these names.
             choice = step.choice
@@ -424,12 +424,16 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
                 values,
                 log_probs,
             )
-            versions.append(choice.version)
+            lags.append(version - choice.version)
             self._last_obs, self._last_episode_starts = new_obs, dones
         with th.no_grad():
             values = self.policy.predict_values(obs_as_tensor(new_obs, self.device))
         rollout_buffer.compute_returns_and_advantage(last_values=values, dones=dones)
-        self._log_rollout(actor, version - np.array(versions))
+        figures = {
+            "dropped_steps": actor.rollouts.dropped_steps * self.n_envs,
+            "stale_steps": actor.rollouts.stale_steps * self.n_envs,
+        }
+        self._log_acting(actor, lags, figures)
         callback.update_locals(locals())
         callback.on_rollout_end()
         return True
@@ -450,18 +454,6 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
                     value = self.policy.predict_values(self.policy.obs_to_tensor(last)[0])[0]
                 rewards[env] += self.gamma * value.item()
         return rewards
-
-    def _log_rollout(self, actor: PPOActor, lags: NDArray[np.int64]) -> None:
-        figures = {
-            "lag_mean": lags.mean(),
-            "lag_max": lags.max(),
-            "dropped_steps": actor.rollouts.dropped_steps * self.n_envs,
-            "stale_steps": actor.rollouts.stale_steps * self.n_envs,
-            "late_steps": actor.late_steps * self.n_envs,
-            **actor.gaps.drain(),
-        }
-        for name, value in figures.items():
-            self.logger.record(f"async/{name}", value)
 
     def train(self) -> None:
         """Update the policy with the rollout buffer: PPO's update, with the decoupled loss."""
