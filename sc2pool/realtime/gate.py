@@ -25,7 +25,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol
 
@@ -418,9 +418,13 @@ class PausableEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
             self.env.close()
 
 
-def pause_stats(stats: PoolStats | PauseStats) -> PauseStats:
-    """The pauses, from the result of `stats()` of a pausable env."""
-    return stats if isinstance(stats, PauseStats) else stats.pauses
+def pause_figures(every: Iterable[PoolStats | PauseStats]) -> dict[str, float]:
+    """The sums of the pauses in these results of `stats()` of pausable envs, for a log."""
+    pauses = [stats if isinstance(stats, PauseStats) else stats.pauses for stats in every]
+    return {
+        "paused_s": sum(pause.paused_s for pause in pauses),
+        "loops_passed": sum(pause.loops for pause in pauses),
+    }
 
 
 def _root_of(pid: int) -> tuple[int, float]:

@@ -24,7 +24,7 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 from sc2pool.errors import ConfigError, SampleTimeoutError
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.statistics import PoolStats
-from sc2pool.realtime.gate import pause_stats
+from sc2pool.realtime.gate import pause_figures
 from sc2pool.realtime.sample_timeout import Discards, Fragment, check_fragment
 
 _ANSWER_S = 60.0
@@ -78,11 +78,7 @@ class RLlibPauseCallback(RLlibCallback):
         del samples, keywords
         env = env_runner.env.unwrapped
         _of_each_env(env, "pause")
-        pauses = [pause_stats(stats) for stats in _of_each_env(env, "stats")]
-        totals = {
-            "paused_s": sum(pause.paused_s for pause in pauses),
-            "loops_passed": sum(pause.loops for pause in pauses),
-        }
+        totals = pause_figures(_of_each_env(env, "stats"))
         self._logged = log_growth(metrics_logger, "pause", self._logged, totals)
 
     def on_algorithm_init(

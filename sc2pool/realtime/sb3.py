@@ -9,15 +9,12 @@ they miss nothing and use no CPU.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sc2pool.errors import ConfigError
 from sc2pool.pool.pool import Pool
-from sc2pool.pool.statistics import PauseStats
 from sc2pool.realtime.acting import ActsWhileLearning
-from sc2pool.realtime.gate import pause_stats
+from sc2pool.realtime.gate import pause_figures
 
 
 class PauseCallback(BaseCallback):
@@ -41,9 +38,7 @@ class PauseCallback(BaseCallback):
         PauseError: a game could not be paused.
     """
 
-    def __init__(self, verbose: int = 0) -> None:
-        super().__init__(verbose)
-        self._paused = False
+    _paused = False
 
     def _on_training_start(self) -> None:
         if isinstance(self.model, ActsWhileLearning):
@@ -68,9 +63,10 @@ class PauseCallback(BaseCallback):
 
     def _on_rollout_end(self) -> None:
         self._pause()
-        pauses = self._pauses()
-        self.logger.record("pause/paused_s", sum(one.paused_s for one in pauses))
-        self.logger.record("pause/loops_passed", sum(one.loops for one in pauses))
+        pool = self._pool()
+        every = self.training_env.env_method("stats") if pool is None else [pool.stats()]
+        for name, value in pause_figures(every).items():
+            self.logger.record(f"pause/{name}", value)
 
     def _on_training_end(self) -> None:
         if not self._paused:
@@ -83,11 +79,6 @@ class PauseCallback(BaseCallback):
         else:
             pool.pause()
         self._paused = True
-
-    def _pauses(self) -> Sequence[PauseStats]:
-        pool = self._pool()
-        every = self.training_env.env_method("stats") if pool is None else [pool.stats()]
-        return [pause_stats(stats) for stats in every]
 
     def _pool(self) -> Pool | None:
         """The games' pool; None if each env pauses its own game."""
