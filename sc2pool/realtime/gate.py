@@ -27,7 +27,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import gymnasium
 import numpy as np
@@ -82,7 +82,7 @@ class PauseGate:
         still_s: float = 0.25,
     ) -> None:
         self._root = None if pid is None else _root_of(pid)
-        self._game: _Game
+        self._game: _StoppedByTheSystem | _PausesItself
         if pause is None and resume is None and ticks is None and picture is None:
             if self._root is None:
                 raise ConfigError(
@@ -123,7 +123,6 @@ class PauseGate:
                 return
             try:
                 self._check_alive("before a pause")
-                self._game.prepare()
                 self._game.pause()
                 # Counted before the check: after an interrupt of the check, `close` resumes.
                 self._pauses, self._began_s = 1, time.monotonic()
@@ -206,25 +205,6 @@ class PauseGate:
             error.add_note(f"PauseGate: {failed}")
 
 
-class _Game(Protocol):
-    """The way in which a game is paused."""
-
-    def prepare(self) -> None:
-        """Check that the game runs, before it is paused."""
-
-    def pause(self) -> None:
-        """Pause the game."""
-
-    def check_paused(self) -> None:
-        """Wait until the game is paused, or raise `PauseError`."""
-
-    def resume(self) -> int:
-        """Resume the game, and return the number of ticks that passed in the pause."""
-
-    def close(self) -> None:
-        """Free all resources."""
-
-
 class _StoppedByTheSystem:
     """A process tree that the system stops; `root` is the pid and creation time of its root."""
 
@@ -232,9 +212,6 @@ class _StoppedByTheSystem:
         self._root = root
         self._tree = ProcessTree(root[0])
         self._guard = Guard()
-
-    def prepare(self) -> None:
-        """Nothing to check."""
 
     def pause(self) -> None:
         # Inform the guard before the stop, because this program may end at any moment.
@@ -286,12 +263,14 @@ class _PausesItself:
         self._press_resume = resume
         self._read_sign: Callable[[], Any] = read
         self._has_ticks = ticks is not None
+        self._sign = "tick" if ticks is not None else "picture"
         self._still_s = still_s
         self._runs = False
         self._before: Any = None
         self._while_paused: Any = None
 
-    def prepare(self) -> None:
+    def pause(self) -> None:
+        """Check that the game runs, and pause it."""
         self._before = self._read()
         # A picture may stand still while the game runs. Ticks may not, except on a busy machine.
         within_s = _REACTS_WITHIN_S if self._has_ticks else self._still_s
@@ -301,11 +280,10 @@ class _PausesItself:
                 f"the game does not run: its ticks stood still at {self._before} for {within_s} s; "
                 "it was not paused, because the key of a paused game resumes it"
             )
-
-    def pause(self) -> None:
         self._press_pause()
 
     def check_paused(self) -> None:
+        """Wait until the game is paused, or raise `PauseError`."""
         deadline = Deadline.after(_REACTS_WITHIN_S + self._still_s)
         self._while_paused = self._before  # for a resume after an interrupt of this check
         last = self._read()
@@ -316,7 +294,7 @@ class _PausesItself:
                     f"{_REACTS_WITHIN_S} s after pause()"
                 )
             last = self._read()
-        if not self._runs and _same(last, self._before):
+        if not self._runs and np.array_equal(last, self._before):
             raise PauseError(
                 "nobody knows if the game is paused: its picture changed neither before nor after "
                 "pause(); choose a part of the picture that moves, or that the pause changes"
@@ -324,8 +302,9 @@ class _PausesItself:
         self._while_paused = last
 
     def resume(self) -> int:
+        """Resume the game, and return the number of ticks that passed in the pause."""
         paused, now = self._while_paused, self._read()
-        if not _same(now, paused) and self._changes_from(now, self._still_s):
+        if not np.array_equal(now, paused) and self._changes_from(now, self._still_s):
             # Without this check, the key would pause a game that a user has resumed.
             _log.warning("the game ran before resume(): its %s changed in the pause", self._sign)
         else:
@@ -341,10 +320,6 @@ class _PausesItself:
     def close(self) -> None:
         """Nothing to free."""
 
-    @property
-    def _sign(self) -> str:
-        return "tick" if self._has_ticks else "picture"
-
     def _read(self) -> Any:
         """The sign of life; a copy, because a capture may reuse its array."""
         return np.array(self._read_sign())
@@ -352,7 +327,7 @@ class _PausesItself:
     def _changes_from(self, value: Any, within_s: float) -> bool:
         """True as soon as the sign differs from this value; False after `within_s`."""
         deadline = Deadline.after(within_s)
-        while _same(self._read(), value):
+        while np.array_equal(self._read(), value):
             if deadline.expired():
                 return False
             time.sleep(_POLL_S)
@@ -437,7 +412,3 @@ def _root_of(pid: int) -> tuple[int, float]:
     if created_s is None:
         raise PauseError(f"process {pid} has ended")
     return pid, created_s
-
-
-def _same(one: Any, other: Any) -> bool:
-    return bool(np.array_equal(one, other))
