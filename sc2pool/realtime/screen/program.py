@@ -19,7 +19,7 @@ import shutil
 import subprocess
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Final
 
@@ -64,6 +64,7 @@ class Program:
         self.name = Path(command[0]).name
         self._on_line = on_line
         self._lines: deque[bytes] = deque(maxlen=_LOG_LINES)
+        self._at_end = ExitStack()
         try:
             self._process = subprocess.Popen(
                 command,
@@ -73,17 +74,16 @@ class Program:
                 stderr=subprocess.STDOUT,
                 preexec_fn=die_with_parent(),  # noqa: PLW1509  # it takes no lock
             )
+            self.pid = self._process.pid
+            try:
+                self._at_end.callback(end_with_this_process(self._process))
+                self._reader = start_thread(self._read, f"sc2pool-output-{self.pid}")
+            except OSError:
+                self._process.kill()
+                self._process.wait()
+                self._at_end.close()
+                raise
         except OSError as error:
-            raise GameFault(FaultKind.LAUNCH_FAILED, f"{self.name}: {error}") from error
-        self.pid = self._process.pid
-        self._let_go: Callable[[], None] = lambda: None
-        try:
-            self._let_go = end_with_this_process(self._process)
-            self._reader = start_thread(self._read, f"sc2pool-output-{self.pid}")
-        except OSError as error:
-            self._process.kill()
-            self._process.wait()
-            self._let_go()
             raise GameFault(FaultKind.LAUNCH_FAILED, f"{self.name}: {error}") from error
 
     def end(self) -> str | None:
@@ -109,8 +109,7 @@ class Program:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_ENDS_WITHIN_S)
         self._reader.join(_ENDS_WITHIN_S)
-        self._let_go()
-        self._let_go = lambda: None
+        self._at_end.close()
 
 
 _STARTS_WITHIN_S: Final = 20.0
@@ -127,7 +126,7 @@ class VirtualDisplay:
     def __init__(self, folder: Path, size: tuple[int, int]) -> None:
         self._size = size
         self._log = folder / "xvfb.log"
-        self._let_go: Callable[[], None] = lambda: None
+        self._at_end = ExitStack()
         read_fd, write_fd = os.pipe()
         with os.fdopen(read_fd, "rb", buffering=0) as number_pipe:
             try:
@@ -135,7 +134,7 @@ class VirtualDisplay:
             finally:
                 os.close(write_fd)
             try:
-                self._let_go = end_with_this_process(self._server)
+                self._at_end.callback(end_with_this_process(self._server))
                 self.name = f":{self._read_number(number_pipe)}"
             except BaseException:
                 self.close()
@@ -205,5 +204,4 @@ class VirtualDisplay:
         except subprocess.TimeoutExpired:  # a stopped process does not handle SIGTERM
             self._server.kill()
             self._server.wait()
-        self._let_go()
-        self._let_go = lambda: None
+        self._at_end.close()
