@@ -155,12 +155,9 @@ def begin_episodes(
     seeds, run_seed = seed_of_each(seed, pool.n_rows)[:: pool.rows], None
     if is_task:
         seeds, run_seed = seeds_of_tasks(seed, seeds, envs)
-    seeded = any(seeds[env] is not None for env in envs)
-
-    requests: list[Request] | None
-    requests = [Request(seeds[env], options, both_keywords=True) for env in envs]
-    if is_task and not seeded and not options:
-        requests = None
+    requests = None
+    if not is_task or options or any(seeds[env] is not None for env in envs):
+        requests = [Request(seeds[env], options, both_keywords=True) for env in envs]
     if run_seed is not None:
         pool.seed(run_seed)
     if len(envs) == pool.n:

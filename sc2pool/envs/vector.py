@@ -439,12 +439,11 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         Raises:
             ResetNeeded: no episode of a task has begun.
         """
-        if self._is_task and self.render_mode is None:
-            logger.warn("render() was called, but render_mode is None")
-            return None
         if not self._is_task:
             return self.call("render")
-        if self.render_mode == "human":
+        if self.render_mode is None:
+            logger.warn("render() was called, but render_mode is None")
+        if self.render_mode in (None, "human"):
             return None
         self._pending.check_idle("render")
         with self._pending.gymnasiums_errors():

@@ -32,6 +32,7 @@ import pickle
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
@@ -536,10 +537,8 @@ class GameProcess:
             return None
         code = None
         if WINDOWS:
-            try:
+            with suppress(psutil.Error, OSError):
                 code = self._process.wait(0)
-            except (psutil.Error, OSError):
-                code = None
         return "exit code unknown" if code is None else describe_exit(code)
 
     def is_stopped(self) -> bool:
