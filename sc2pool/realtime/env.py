@@ -524,11 +524,8 @@ class GameProcess:
     def end(self) -> str | None:
         """How the process has ended, for example `exit code 3`; None if it has not ended."""
         if not WINDOWS and hasattr(os, "waitid"):  # macOS has it since Python 3.13
-            try:
+            with suppress(ChildProcessError):  # not our child, or its exit code was collected
                 ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            except ChildProcessError:  # not our child, or its exit code was collected already
-                pass
-            else:
                 if ended is None:
                     return None
                 killed = ended.si_code in (os.CLD_KILLED, os.CLD_DUMPED)

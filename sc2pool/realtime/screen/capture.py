@@ -50,10 +50,8 @@ def fitted(bgr: Frame, size: tuple[int, int]) -> Frame:
     given_height, given_width = bgr.shape[:2]
     if (given_width, given_height) == size:
         return bgr
-    rows, columns = (
-        np.arange(height) * given_height // height,
-        np.arange(width) * given_width // width,
-    )
+    rows = np.arange(height) * given_height // height
+    columns = np.arange(width) * given_width // width
     nearest: Frame = bgr[rows[:, np.newaxis], columns]
     return nearest
 
