@@ -26,7 +26,7 @@ def together(layout: SpaceLayout, batches: Sequence[Batch]) -> Batch:
         return deepcopy([one for batch in batches for one in getattr(batch, name)])
 
     if layout.fixed:
-        parts = [_parts(layout, batch) for batch in batches]
+        parts = [[part for _, part in layout.parts(batch.observations)] for batch in batches]
         observations = layout.build(lambda leaf: np.concatenate([each[leaf] for each in parts]))
     else:
         observations = tuple(listed("observations"))
@@ -59,7 +59,3 @@ def truncation(layout: SpaceLayout, last: Batch, first: Batch, fault: Mapping[st
         final_observations=[layout.row_of(last.observations, row) for row in range(n)],
         reset_infos=first.reset_infos,
     )
-
-
-def _parts(layout: SpaceLayout, batch: Batch) -> list[Any]:
-    return [part for _, part in layout.parts(batch.observations)]

@@ -129,6 +129,5 @@ def installed_commit() -> str | None:
         kept = metadata.distribution("sc2pool").read_text("direct_url.json")
     except metadata.PackageNotFoundError:
         return None
-    source = json.loads(kept or "{}").get("vcs_info", {})
-    given = source.get("commit_id")
+    given = json.loads(kept or "{}").get("vcs_info", {}).get("commit_id")
     return None if given is None else str(given)[:12]

@@ -296,7 +296,13 @@ class GamesCallback(RLlibCallback):
         except ConfigError:
             algorithm.cleanup()  # the caller never gets the algorithm, and so cannot stop it
             raise
-        after_each_training_step(algorithm, lambda: _raise_failure(self._run))
+
+        def check_pools() -> None:
+            failure = failure_of(self._run)
+            if failure:
+                raise ClosedError(f"the pool of an env runner has failed {failure}")
+
+        after_each_training_step(algorithm, check_pools)
 
     def on_env_runners_recreated(
         self, *, algorithm: Algorithm, env_runner_group: EnvRunnerGroup, **keywords: Any
@@ -324,8 +330,7 @@ def highest(stats: PoolStats) -> dict[str, float]:
     found = {}
     if stats.recovery_s is not None:
         found["recovery_s_max"] = stats.recovery_s.max
-    if stats.realtime.gap_s is not None:
-        gap_s = stats.realtime.gap_s
+    if (gap_s := stats.realtime.gap_s) is not None:
         found |= {"gap_s_p50": gap_s.p50, "gap_s_p99": gap_s.p99, "gap_s_max": gap_s.max}
     return found
 
@@ -337,12 +342,6 @@ def runner_seed(seed: int, life: tuple[int, ...], made_anew: bool) -> int:
     """
     key = (*map(int, life), secrets.randbits(32)) if made_anew else tuple(map(int, life))
     return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
-
-
-def _raise_failure(run: str) -> None:
-    failure = failure_of(run)
-    if failure:
-        raise ClosedError(f"the pool of an env runner has failed {failure}")
 
 
 def _all_played(algorithm: Algorithm, run: str) -> list[tuple[str, NodeGame]]:
