@@ -61,6 +61,8 @@ _LOOK_S: Final = (0.002, 0.02)
 """Shortest and longest time between two looks at a process, to notice that it is stopped."""
 _SLEEP_S: Final = (0.001, 0.02)
 """Shortest and longest sleep between two looks at the game's ticks, or at its end."""
+_END_FOLLOWS_S: Final = 0.5
+"""How long a game's end may become visible after its connection broke."""
 _WAIT_POLL_S: Final = 0.01
 """Sleep between two calls of `wait_until`'s function, which may capture the screen."""
 
@@ -202,12 +204,17 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
             check(type(self).__name__, getattr(self, name))
         super().reset(seed=seed)
         self._clock = self.lateness = None
-        self.begin(options or {})
-        self._follow_game()
-        self._check_game()
+        try:
+            self.begin(options or {})
+            self._follow_game()
+            self._check_game()
+            result = self._observe()
+        except Exception as error:
+            self._follow_game()  # `begin` may have started another one
+            self._check_game(error)
+            raise
         self._clock = ElasticClock(self._ticks_per_s)
         self._same = 0, 0
-        result = self._observe()
         self._note_observed()
         self._clock.begin(self._ticks(), self._observed_s)
         return result.observation, dict(result.info)
@@ -232,6 +239,11 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
             self._check_change(result.observation)
         except GameFault:
             self._clock = None
+            raise
+        except Exception as error:
+            clock, self._clock = self._clock, None
+            self._check_game(error)
+            self._clock = clock
             raise
         self._note_observed()
         tick = clock.observe(self._ticks(), self._observed_s)
@@ -309,10 +321,17 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
             look_s = float(np.clip(self.period_s / _LOOKS_PER_PERIOD, *_LOOK_S))
             self._running = RunningClock(self._game, look_s)
 
-    def _check_game(self) -> None:
-        how = None if self._game is None else self._game.end()
+    def _check_game(self, error: Exception | None = None) -> None:
+        """Raise `GameFault` if the game has ended, which may have caused the `error` of a hook."""
+        if self._game is None:
+            return
+        # A connection to the game breaks a moment before the system reports the game's end.
+        is_cut = isinstance(error, ConnectionError | EOFError)
+        deadline = Deadline.after(_END_FOLLOWS_S if is_cut else 0.0)
+        while (how := self._game.end()) is None and not deadline.expired():
+            time.sleep(_SLEEP_S[0])
         if how is not None:
-            raise self._fault(FaultKind.GAME_EXITED, f"it ended: {how}")
+            raise self._fault(FaultKind.GAME_EXITED, f"it ended: {how}") from error
 
     def _fault(self, kind: FaultKind, what: str) -> GameFault:
         pid = "" if self._game is None else f" (process {self._game.pid})"

@@ -139,6 +139,32 @@ def test_the_end_of_a_game_is_a_fault_with_its_exit_code(env):
         step(env)
 
 
+def write_until_the_pipe_breaks(env: Seconds) -> None:
+    env.game.kill()
+    while True:
+        env.say("begin")
+
+
+@BOTH
+def test_an_error_of_act_that_comes_from_the_games_end(env, monkeypatch):
+    monkeypatch.setattr(env, "act", lambda action: write_until_the_pipe_breaks(env))
+    with pytest.raises(GameFault, match="it ended: ") as raised:
+        step(env)
+    assert isinstance(raised.value.__cause__, OSError)
+    with pytest.raises(ResetNeeded):
+        step(env)
+    monkeypatch.setattr(env, "begin", lambda options: write_until_the_pipe_breaks(env))
+    with pytest.raises(GameFault, match="it ended: "):
+        env.reset()
+
+
+def test_an_error_of_act_while_the_game_runs(env, monkeypatch):
+    monkeypatch.setattr(env, "act", lambda action: 1 // 0)
+    for _ in range(2):  # the error is raised unchanged, and the episode goes on
+        with pytest.raises(ZeroDivisionError):
+            step(env)
+
+
 def test_a_game_of_another_parent_ends_with_an_unknown_code(env):
     env.game.kill()
     env.game.wait()
