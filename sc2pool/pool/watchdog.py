@@ -117,14 +117,18 @@ def decide(
 
     Growth is measured from `first`, the instance's last sample in or before its first episode.
     """
-    for rule in _RULES:
-        verdict = rule(first, previous, now, policy)
-        if verdict is not None:
-            return verdict
-    return None
+    # The first rule with a verdict wins, so the more severe rules come first.
+    return (
+        _stopped(previous, now)
+        or _too_large(now, policy)
+        or _shared_worker_over("hard", policy.hard_memory_bytes, now, FaultKind.MEMORY)
+        or _hung(previous, now)
+        or _shared_worker_over("soft", policy.soft_memory_bytes, now, None)
+        or _grown(first, now, policy)
+    )
 
 
-def _stopped(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy) -> Verdict | None:
+def _stopped(previous: Sample | None, now: Sample) -> Verdict | None:
     if previous is None:
         return None
     then = previous.watched
@@ -142,7 +146,7 @@ def _stopped(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy)
     return None
 
 
-def _too_large(_: Sample, __: Sample | None, now: Sample, policy: RecyclePolicy) -> Verdict | None:
+def _too_large(now: Sample, policy: RecyclePolicy) -> Verdict | None:
     limit = policy.hard_memory_bytes
     rss = memory_bytes(now)
     if limit is None or rss <= limit * _games(now):
@@ -151,18 +155,6 @@ def _too_large(_: Sample, __: Sample | None, now: Sample, policy: RecyclePolicy)
     detail = f"{rss / 1e6:,.0f} MB resident, over the hard limit of {limit / 1e6:,.0f} MB"
     of_worker = now.game is None or _rss(now.worker) > _rss(now.game)
     return Verdict(now.watched.instance, FaultKind.MEMORY, detail, of_worker)
-
-
-def _worker_too_large(
-    _: Sample, __: Sample | None, now: Sample, policy: RecyclePolicy
-) -> Verdict | None:
-    return _shared_worker_over("hard", policy.hard_memory_bytes, now, FaultKind.MEMORY)
-
-
-def _worker_grown(
-    _: Sample, __: Sample | None, now: Sample, policy: RecyclePolicy
-) -> Verdict | None:
-    return _shared_worker_over("soft", policy.soft_memory_bytes, now, None)
 
 
 def _shared_worker_over(
@@ -179,7 +171,7 @@ def _shared_worker_over(
     return Verdict(now.watched.instance, kind, detail, of_worker=True)
 
 
-def _hung(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy) -> Verdict | None:
+def _hung(previous: Sample | None, now: Sample) -> Verdict | None:
     since_s = now.watched.awaited_since_s
     if previous is None or since_s is None or since_s != previous.watched.awaited_since_s:
         return None
@@ -201,7 +193,7 @@ def _activity(sample: Sample) -> Activity:
     return Activity(cpu_s(sample), sample.waited_s or 0.0, sample.is_ready)
 
 
-def _grown(first: Sample, _: Sample | None, now: Sample, policy: RecyclePolicy) -> Verdict | None:
+def _grown(first: Sample, now: Sample, policy: RecyclePolicy) -> Verdict | None:
     rss = memory_bytes(now)
     if policy.soft_memory_bytes is not None and rss > policy.soft_memory_bytes * _games(now):
         detail = f"{rss / 1e6:,.0f} MB resident, over the soft limit"
@@ -210,17 +202,6 @@ def _grown(first: Sample, _: Sample | None, now: Sample, policy: RecyclePolicy) 
     if policy.growth_bytes is not None and growth > policy.growth_bytes:
         return Verdict(now.watched.instance, None, f"grown by {growth / 1e6:,.0f} MB")
     return None
-
-
-_RULES: Sequence[Callable[[Sample, Sample | None, Sample, RecyclePolicy], Verdict | None]] = (
-    _stopped,
-    _too_large,
-    _worker_too_large,
-    _hung,
-    _worker_grown,
-    _grown,
-)
-"""The first rule with a verdict wins, so the more severe rules come first."""
 
 
 def _games(sample: Sample) -> int:
@@ -358,25 +339,17 @@ def take_sample(watched: Watched, processes: Processes) -> Sample:
 
 def _resources(watched: Watched, processes: Processes) -> Sample:
     worker = processes.at(watched.worker_pid)
+    own = [worker] if worker else []
     if not watched.alone:
         game = [row for pid in watched.game_pids for row in processes.tree(pid)]
-        own = as_one([worker] if worker else [])
-        stopped = _stopped_games(watched, processes)
-        return Sample(time.monotonic(), watched, own, as_one(game), stopped)
-    below = processes.below(watched.worker_pid)
-    if not watched.game_pids:
-        # An env of the user may stop its own processes, so only the worker's stop counts.
-        is_stopped = worker is not None and worker.stopped
-        whole = as_one([worker, *below] if worker else [])
-        own = whole and replace(whole, stopped=is_stopped)
-        return Sample(time.monotonic(), watched, own, None)
-    return Sample(
-        time.monotonic(),
-        watched,
-        as_one([worker] if worker else []),
-        as_one(below),
-        _stopped_games(watched, processes),
-    )
+    else:
+        game = processes.below(watched.worker_pid)
+        if not watched.game_pids:
+            # An env of the user may stop its own processes, so only the worker's stop counts.
+            own += [row._replace(stopped=False) for row in game if worker]
+            game = []
+    stopped = _stopped_games(watched, processes)
+    return Sample(time.monotonic(), watched, as_one(own), as_one(game), stopped)
 
 
 def _stopped_games(watched: Watched, processes: Processes) -> Sequence[int]:
