@@ -212,14 +212,6 @@ class SideEvidence:
     """CPU seconds per second, at the end of the wait."""
 
 
-class HangVerdict(NamedTuple):
-    """Who is to blame, and why."""
-
-    sides: tuple[MatchSide, ...]
-    """One side, or both if no sign distinguishes them."""
-    why: str
-
-
 _SIGNS: Sequence[tuple[str, Callable[[SideEvidence], bool]]] = (
     ("its process has ended", lambda seen: seen.exited),
     ("it is stopped by a signal", lambda seen: seen.stopped),
@@ -230,13 +222,13 @@ _SIGNS: Sequence[tuple[str, Callable[[SideEvidence], bool]]] = (
 """Symptoms of a game that hangs, the gravest first."""
 
 
-def judge(evidence: Mapping[MatchSide, SideEvidence]) -> HangVerdict:
-    """Decide who is to blame for a missing reply; a pure function."""
+def judge(evidence: Mapping[MatchSide, SideEvidence]) -> tuple[tuple[MatchSide, ...], str]:
+    """Who is to blame for a missing reply (both if no sign distinguishes them), and why."""
     owing = tuple(side for side, seen in evidence.items() if not seen.answered)
     if len(owing) == 1:
-        return HangVerdict(owing, "the other side has answered")
+        return owing, "the other side has answered"
     for why, shows in _SIGNS:
         showing = tuple(side for side in owing if shows(evidence[side]))
         if len(showing) == 1:
-            return HangVerdict(showing, why)
-    return HangVerdict(owing, "the signs do not show which side waits for the other")
+            return showing, why
+    return owing, "the signs do not show which side waits for the other"

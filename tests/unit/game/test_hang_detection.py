@@ -167,9 +167,9 @@ WAITS = SideEvidence(cpu_share=0.1)
 )
 def test_the_one_with_a_sign(culprit, shown, why):
     other = MatchSide.GUEST if culprit is MatchSide.HOST else MatchSide.HOST
-    verdict = judge({culprit: shown, other: WAITS})
-    assert verdict.sides == (culprit,)
-    assert why in verdict.why
+    sides, said = judge({culprit: shown, other: WAITS})
+    assert sides == (culprit,)
+    assert why in said
 
 
 @pytest.mark.parametrize("culprit", list(MatchSide))
@@ -177,13 +177,13 @@ def test_the_one_that_has_not_answered(culprit):
     """The game that has not answered is to blame, whatever the other game looks like."""
     other = MatchSide.GUEST if culprit is MatchSide.HOST else MatchSide.HOST
     answered = SideEvidence(answered=True, stopped=True, unread=True)
-    assert judge({culprit: WAITS, other: answered}).sides == (culprit,)
+    assert judge({culprit: WAITS, other: answered})[0] == (culprit,)
 
 
 def test_the_graver_sign_counts():
     assert judge(
         {MatchSide.HOST: SideEvidence(unread=True), MatchSide.GUEST: SideEvidence(stopped=True)}
-    ).sides == (MatchSide.GUEST,)
+    )[0] == (MatchSide.GUEST,)
 
 
 @pytest.mark.parametrize(
@@ -191,16 +191,14 @@ def test_the_graver_sign_counts():
     [WAITS, SideEvidence(), SideEvidence(stopped=True, unread=True), SideEvidence(cpu_share=1.0)],
 )
 def test_both_if_nothing_tells_them_apart(both):
-    assert judge({MatchSide.HOST: both, MatchSide.GUEST: both}).sides == (
-        MatchSide.HOST,
-        MatchSide.GUEST,
-    )
+    sides, _ = judge({MatchSide.HOST: both, MatchSide.GUEST: both})
+    assert sides == (MatchSide.HOST, MatchSide.GUEST)
 
 
 def test_a_game_that_is_idle_in_the_wait_is_not_to_blame():
     """The stand-in uses no CPU time while it waits for the other player."""
-    verdict = judge({MatchSide.HOST: SideEvidence(cpu_share=0.99), MatchSide.GUEST: SideEvidence()})
-    assert verdict.sides == (MatchSide.HOST,)
+    seen = {MatchSide.HOST: SideEvidence(cpu_share=0.99), MatchSide.GUEST: SideEvidence()}
+    assert judge(seen)[0] == (MatchSide.HOST,)
 
 
 # ---- CPU time for a loop -------------------------------------------------------------------------
