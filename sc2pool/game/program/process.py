@@ -335,7 +335,8 @@ def _start(
             stdout=output,
             stderr=output,
             preexec_fn=die_with_parent(),  # noqa: PLW1509  # it takes no lock
-            pass_fds=_inherited(lease.fd),
+            # Windows cannot pass descriptors on, and its locks do not outlive this process.
+            pass_fds=() if WINDOWS else (lease.fd,),
             # In a new group, so that the terminal's Ctrl-C does not reach the game.
             process_group=None if in_worker or WINDOWS else 0,
             creationflags=_CREATION_FLAGS,
@@ -365,11 +366,6 @@ def _remove(folder: Path) -> None:
         folder.rmdir()  # removes an empty folder even without free descriptors
 
 
-def _inherited(fd: int) -> tuple[int, ...]:
-    # Windows cannot pass descriptors on, and its locks do not outlive this process.
-    return (fd,) if not WINDOWS else ()
-
-
 RING_BYTES: Final = 1 << 16
 _TOTAL: Final = struct.Struct("<Q")
 """The header before the ring: the number of bytes written into the ring so far."""
@@ -384,7 +380,8 @@ class Output:
     """The output of a child, which gets `writing_end` as stdout and stderr; OSError if refused."""
 
     def __init__(self, path: Path) -> None:
-        self._total = 0
+        self.total_bytes = 0
+        """The number of bytes read so far."""
         self._lock = threading.Lock()
         self._waited = False
         self._ring = bytearray(_SIZE_BYTES)
@@ -413,12 +410,12 @@ class Output:
                 time.sleep(_REST_S)
 
     def _put(self, printed: bytes) -> None:
-        begin = self._total % RING_BYTES
+        begin = self.total_bytes % RING_BYTES
         first = printed[: RING_BYTES - begin]
-        self._total += len(printed)
+        self.total_bytes += len(printed)
         self._write(_TOTAL.size + begin, first)
         self._write(_TOTAL.size, printed[len(first) :])
-        self._write(0, _TOTAL.pack(self._total))
+        self._write(0, _TOTAL.pack(self.total_bytes))
 
     def _write(self, at: int, data: bytes) -> None:
         self._ring[at : at + len(data)] = data
@@ -426,11 +423,6 @@ class Output:
             with suppress(OSError):
                 os.lseek(self._file, at, os.SEEK_SET)
                 os.write(self._file, data)
-
-    @property
-    def total_bytes(self) -> int:
-        """The number of bytes read so far."""
-        return self._total
 
     def tail(self, *, ended: bool) -> bytes:
         """The output's newest `RING_BYTES`. If the child has ended, all output is read first."""
