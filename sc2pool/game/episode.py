@@ -125,12 +125,8 @@ class ResetLadder:
         self._seeded = seed is not None
         self._created = None
 
-    def match_created(self) -> None:
-        """Note that a game of two players was created, which cannot be restarted."""
-        self._world = None
-
-    def lost(self) -> None:
-        """Note that the game ended without a report: it is not restarted."""
+    def not_again(self) -> None:
+        """Note that the game is not restarted: it has two players, or ended without a report."""
         self._world = None
 
     def difference(

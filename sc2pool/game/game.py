@@ -274,7 +274,7 @@ class Game:
         return True
 
     async def _create_and_join(self, setup: GameSetup, map_path: Path, seed: int | None) -> None:
-        self.begin_phase(self._limits.create_join_s, map_path)
+        self.begin_phase(map_path)
         try:
             if self.status is Status.IN_GAME:
                 await self.leave()
@@ -329,10 +329,10 @@ class Game:
         self.untold_end = ""
         self.tick = None
 
-    def begin_phase(self, limit_s: float, map_path: Path) -> None:
+    def begin_phase(self, map_path: Path) -> None:
         """Begin the common time limit of an episode's first requests; a working game gets more."""
         self._first_map = None if self._began else map_path
-        self._detector.begin(limit_s)
+        self._detector.begin(self._limits.create_join_s)
 
     async def create(
         self, setup: GameSetup, map_path: Path, seed: int | None, map_data: bytes = b""
@@ -354,7 +354,7 @@ class Game:
 
     async def join_match(self, setup: GameSetup, ports: MatchPorts, player_name: str) -> None:
         """Begins an episode of a match; GameFault if the other player does not join as well."""
-        self._ladder.match_created()
+        self._ladder.not_again()
         await self._join(requests.join_game(setup, ports, player_name))
         self._begin(setup)
 
@@ -449,7 +449,12 @@ class Game:
             self._signs.note_results(action_results, before or 0)
         newest, ended = await self._see_at(0 if before is None else due)
         self._loops.play(newest.game_loop - (before or 0))
-        self._note_tick(newest.game_loop, moved=before is None)
+        now_s = time.monotonic()
+        if before is None:  # the game has loaded a saved state, so a new grid begins
+            self.clock.begin(newest.game_loop, now_s)
+            self.tick = None
+        else:
+            self.tick = self.clock.observe(newest.game_loop, now_s)
         return await self._stepped(newest, action_results, ended=ended)
 
     async def _see_at(self, due: int) -> tuple[Observed, bool]:
@@ -491,7 +496,7 @@ class Game:
         """Note an end that the game has not reported; returns the last state again."""
         assert self._newest is not None, "an episode ends after its first observation"
         self.untold_end = sign
-        self._ladder.lost()
+        self._ladder.not_again()
         return shown_again(self._newest)
 
     async def _stepped(self, newest: Observed, action_results: list[int], *, ended: bool) -> Step:
@@ -604,14 +609,6 @@ class Game:
         self.answered_s = time.monotonic()
         self._timer.note(observed.game_loop, self.asked_s, self.answered_s)
         return observed
-
-    def _note_tick(self, loop: int, *, moved: bool) -> None:
-        now_s = time.monotonic()
-        if moved:  # the game has loaded a saved state, so a new grid begins
-            self.clock.begin(loop, now_s)
-            self.tick = None
-        else:
-            self.tick = self.clock.observe(loop, now_s)
 
     async def _accept_or_look_again(
         self, reply: SparseReply | Plain, loops: int

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -66,15 +66,12 @@ class MatchStep(NamedTuple):
 class Match:
     """One or two running games; used by one asyncio task at a time. Errors are as from `Game`."""
 
-    def __init__(
-        self, games: Sequence[Game], limits: Limits, leases: MatchLeases | None = None
-    ) -> None:
+    def __init__(self, games: Sequence[Game], leases: MatchLeases | None = None) -> None:
         self.games = tuple(games)
         self.contradiction = ""
         """The results that the sides have reported, if they contradict each other; else empty."""
         self._over = False
         """Whether the running episode's game has ended, on either side."""
-        self._limits = limits
         self._leases = leases
         """None for one game."""
         if leases is not None:
@@ -108,7 +105,7 @@ class Match:
                 undo.callback(game.close)
                 games.append(game)
             undo.pop_all()
-        return cls(games, limits, leases)
+        return cls(games, leases)
 
     @property
     def host(self) -> Game:
@@ -157,7 +154,7 @@ class Match:
             return await self.host.start_episode(setup, map_path, seed)
         self._over, self.contradiction = False, ""
         for game in self.games:
-            game.begin_phase(self._limits.create_join_s, map_path)
+            game.begin_phase(map_path)
         try:
             races = races or [setup.race] * 2
             await self._create_and_join(setup, map_path, seed, races, self._leases.ports)
@@ -357,11 +354,11 @@ _NAMELESS: Final = nullcontext()
 class MatchLeases:
     """The leases of the match's four ports, held until `release`; raises as `PortLease.acquire`."""
 
-    def __init__(self, lease_port: Callable[[], PortLease] = PortLease.acquire) -> None:
+    def __init__(self) -> None:
         leased = []
         with ExitStack() as undo:
             for _ in MatchPorts._fields:
-                lease = lease_port()
+                lease = PortLease.acquire()
                 undo.callback(lease.release)
                 leased.append(lease.port)
             self._held = undo.pop_all()

@@ -136,7 +136,7 @@ async def test_one_side_attacks_and_both_know_the_result(standin_dir):
     ],
 )
 def test_what_the_sides_tell_of_the_result(told, settled, contradiction):
-    match = Match([Mock(), Mock()], LIMITS, Mock())
+    match = Match([Mock(), Mock()], Mock())
     match.host.result, match.guest.result = told
     for _ in range(2):
         match._settle()

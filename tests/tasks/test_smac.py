@@ -67,7 +67,7 @@ def test_a_battle_of_each_scenario(name, game_installation, one_game):
     max_loops = Told.step_mul * (3 if name in LONG else 20)
     runner, game = one_game
     player = new_player(game_installation.root, Told, max_loops=max_loops)
-    player._match = Match([game], Limits())
+    player._match = Match([game])
     runner.run(player.play(Episode(0, seed=3), pair))
     for transition in (one for row in pair.rows for one in row):
         assert row_space(Told).contains(transition.observation)

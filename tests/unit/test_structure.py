@@ -216,6 +216,7 @@ WAITS = {
     ("doctor/lab.py", "asyncio.wait"): "its tasks are cancelled",
     ("doctor/launches.py", "asyncio.gather"): BY_REQUESTS,
     ("doctor/machine.py", "PortLease.acquire"): "no lock: it takes what is free, or raises",
+    ("game/match.py", "PortLease.acquire"): "no lock: it takes what is free, or raises",
     ("game/program/launch.py", "opening.result"): DONE,
     ("game/program/launch.py", "asyncio.wait"): "a cancelled task, whose socket is closed",
     ("game/match.py", "asyncio.wait"): BY_GAME,

@@ -56,9 +56,8 @@ def ladder() -> ResetLadder:
 
 
 class TestWhatIsRestarted:
-    @pytest.mark.parametrize("leave", [ResetLadder.lost, ResetLadder.match_created])
-    def test_not_one_of_two_players_nor_one_that_ended_without_a_word(self, ladder, leave):
-        leave(ladder)
+    def test_not_one_of_two_players_nor_one_that_ended_without_a_word(self, ladder):
+        ladder.not_again()
         assert not ladder.may_restart(ALONE, None)
 
     @pytest.mark.parametrize(
