@@ -26,7 +26,7 @@ import pickle
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,6 @@ from sc2pool.pool.queues.doorbell import CommonDoorbells, Doorbell, Waiter
 from sc2pool.pool.watchdog import Sample, Verdict, Watchdog
 from sc2pool.pool.worker.hosted_instance import HostedInstance, OwnTask
 from sc2pool.pool.worker.worker_end import Doorbells
-from sc2pool.tasks.player import PlayerSpec
 
 
 class LocalChannel(Channel):
@@ -212,19 +211,6 @@ _CODE_ENDS_WITHIN_S = 2.0
 _POLL_INTERVAL_S = 0.01
 
 
-class GivenSpec:
-    """A spec that is not pickled: the player is made of the user's own objects."""
-
-    def __init__(self, spec: PlayerSpec) -> None:
-        self._spec = spec
-
-    def take(self) -> PlayerSpec:
-        return self._spec
-
-    def close(self) -> None:
-        pass
-
-
 class SerialWorker(workers.Worker):
     """Hosts players in the trainer's process."""
 
@@ -264,7 +250,8 @@ class SerialWorker(workers.Worker):
             self._doorbells,
             theirs,
             directory,
-            spec=GivenSpec(spec),
+            spec=lambda: spec,  # not pickled: the player is made of the user's own objects
+            owned=ExitStack(),
             memory_fd=self._memory_fd,
             is_over=lambda _: self._leave(number),
             raised=lambda error: self._note_raised(error, instance),

@@ -14,12 +14,12 @@ import asyncio
 import pickle
 import sys
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import Fault, FaultKind, GameFault, PauseError, Phase
@@ -47,18 +47,6 @@ _MOST_WARNINGS = 20
 """How many different warnings an instance sends: a game may put another number into each."""
 
 
-class SpecSource(Protocol):
-    """The source of the spec of an instance's player."""
-
-    def take(self) -> PlayerSpec:
-        """Return the spec; called once."""
-        ...
-
-    def close(self) -> None:
-        """Release the source; may be called again."""
-        ...
-
-
 _TORCH = (
     "the task's module, or its opponent's, imports torch, which takes some 240 MB in each worker: "
     "import torch only in the functions that use it, or keep the task in a module of its own"
@@ -69,7 +57,8 @@ class HostedInstance:
     """Serves the trainer until `Close`, the channel's end, or a fault. Then it calls `is_over`.
 
     `is_over` gets False after a fault, else True. `raised`, if given, gets an error of the user's
-    code in place of the trainer, which gets no message. The player is None until `Start`.
+    code in place of the trainer, which gets no message. The player is None until `Start`. `spec` is
+    called once, and then `owned` releases what `spec` needs.
     """
 
     def __init__(
@@ -80,7 +69,8 @@ class HostedInstance:
         channel: Channel,
         directory: Path,
         *,
-        spec: SpecSource,
+        spec: Callable[[], PlayerSpec],
+        owned: ExitStack,
         memory_fd: int,
         is_over: Callable[[bool], None],
         raised: Callable[[BaseException], None] | None = None,
@@ -91,6 +81,7 @@ class HostedInstance:
         self._channel = channel
         self.directory = directory
         self._spec = spec
+        self._owned = owned
         self._memory_fd = memory_fd
         self._is_over = is_over
         self._raised = raised
@@ -140,7 +131,9 @@ class HostedInstance:
         import_module("google")  # a namespace package: import it before the trainer's path applies
         sys.path[:] = message.sys_path
         had_torch = "torch" in sys.modules  # another instance may have loaded a model
-        self.player = player = self._spec.take().player()
+        spec = self._spec()
+        self._owned.close()
+        self.player = player = spec.player()
         player.directory = self.directory
         player.warn = self._warn
         self._channel.send(
@@ -351,7 +344,7 @@ class HostedInstance:
             if self.player is not None:
                 self.player.close()
         finally:  # an env's own `close` may raise
-            self._spec.close()
+            self._owned.close()
             self._channel.close()
 
 

@@ -31,7 +31,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakKeyDictionary
@@ -46,7 +46,7 @@ from sc2pool.pool.report.stuck_hooks import HookWatch
 from sc2pool.pool.worker.hosted_instance import HostedInstance, OwnTask, directory_of, until_done
 from sc2pool.pool.worker.worker_end import Doorbells
 from sc2pool.processes.spawn import leave_interrupts_to_parent, notice_children, start_thread
-from sc2pool.tasks.player import Player, PlayerSpec
+from sc2pool.tasks.player import Player
 from sc2pool.waiting import WorkerLoop
 
 _OWN_TASKS = 3
@@ -59,25 +59,6 @@ class Over:
 
     number: int
     closed: bool
-
-
-class SentSpec:
-    """The pickled spec of a player, in shared memory of its own."""
-
-    def __init__(self, descriptor: int, size_bytes: int) -> None:
-        self._descriptor = descriptor
-        self._size_bytes = size_bytes
-
-    def take(self) -> PlayerSpec:
-        content = memory.read(self._descriptor, self._size_bytes)
-        self.close()
-        spec: PlayerSpec = pickle.loads(content)
-        return spec
-
-    def close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
 
 
 class WorkerProcess:
@@ -138,13 +119,16 @@ class WorkerProcess:
         if spec < 0:
             self._refuse(channel)
             return
+        owned = ExitStack()
+        owned.callback(os.close, spec)
         self._hosted[order.number] = HostedInstance(
             order.number,
             self._loop,
             self._doorbells,
             Channel(socket.socket(fileno=channel)),
             order.directory,
-            spec=SentSpec(spec, order.spec_bytes),
+            spec=lambda: pickle.loads(memory.read(spec, order.spec_bytes)),
+            owned=owned,
             memory_fd=self._memory_fd,
             is_over=lambda closed: self._order(Over(order.number, closed)),
         )

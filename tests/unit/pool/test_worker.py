@@ -14,7 +14,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from unittest import mock
 
@@ -322,8 +322,7 @@ def test_it_is_over_though_no_memory_is_left_for_its_last_words(tmp_path: Path) 
     """Otherwise the instance would read the next message and fail, for ever."""
     loop = asyncio.SelectorEventLoop()
     ours, theirs = socket.socketpair()
-    doorbells, spec = mock.Mock(), mock.Mock()
-    spec.take.side_effect = MemoryError
+    doorbells, spec = mock.Mock(), mock.Mock(side_effect=MemoryError)
     over: list[bool] = []
     loop.set_exception_handler(lambda *_: loop.stop())
     with closing(loop), closing(Channel(ours)) as trainers_end:
@@ -334,6 +333,7 @@ def test_it_is_over_though_no_memory_is_left_for_its_last_words(tmp_path: Path) 
             Channel(theirs),
             tmp_path,
             spec=spec,
+            owned=ExitStack(),
             memory_fd=-1,
             is_over=over.append,
         )
