@@ -38,7 +38,6 @@ from sc2pool.pool.instances import workers
 from sc2pool.pool.instances.system import System
 from sc2pool.pool.instances.workers import WorkerProcess
 from sc2pool.pool.ipc import Channel, ChannelClosedError, for_trainer, of_the_user
-from sc2pool.pool.messages import Leave
 from sc2pool.pool.queues.doorbell import CommonDoorbells, Doorbell, Waiter
 from sc2pool.pool.watchdog import Sample, Verdict, Watchdog
 from sc2pool.pool.worker.hosted_instance import HostedInstance, OwnTask
@@ -235,7 +234,6 @@ class SerialWorker(workers.Worker):
         self._make_doorbells()
         self._doorbells = Doorbells(self.request_doorbell, self.reply_doorbell)
         self.process = TrainersProcess(self._run_until_empty)
-        self._control: Any = Orders(self._leave)
         owned.callback(self._stop_listening)
         owned.callback(self._end_all)
 
@@ -290,16 +288,6 @@ class SerialWorker(workers.Worker):
                 return
             # Briefly while no task ends, because a player that was asked to close may begin to end.
             run(loop, deadline.remaining_s() if self._ending else _POLL_INTERVAL_S)
-
-
-class Orders:
-    """Carries out orders directly, in place of a control socket."""
-
-    def __init__(self, leave: Callable[[int], None]) -> None:
-        self._leave = leave
-
-    def send(self, order: Leave) -> None:
-        self._leave(order.number)
 
 
 class TrainersProcess(WorkerProcess):

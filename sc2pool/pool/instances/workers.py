@@ -265,12 +265,16 @@ class Worker:
         self._waiter.retag(hosting.channel.fileno(), hosting)
         try:
             if self.expected:
-                self._control.send(Leave(number))
+                self._leave(number)
             else:
                 self.doomed = self._closes = True
                 hosting.channel.send(Close())
         except (OSError, ChannelClosedError):  # the worker has exited, or no longer reads
             self.kill()
+
+    def _leave(self, number: int) -> None:
+        """Order the worker to end an instance."""
+        self._control.send(Leave(number))
 
     def remove_departed(self) -> None:
         """Release the resources of dismissed instances that have left."""
