@@ -315,7 +315,7 @@ class HostedInstance:
     def _phase(self) -> Phase:
         if self._launching is None or not self._launching.done():
             return Phase.LAUNCHING
-        return Phase.IDLE if self._pair is None else self._pair.phase()
+        return Phase.IDLE if self._pair is None else self._pair.phase
 
     def _finish(self, *, closed: bool) -> None:
         if not self._over:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from gymnasium import spaces
@@ -30,14 +30,6 @@ from sc2pool.protocol import compiled
 from sc2pool.tasks.player import RECYCLE_CAUSES, Player
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.waiting import BlockingWait, Turn, Turns, WorkerLoop
-
-
-class Waiting(Protocol):
-    """A queue pair's end that waits for a request."""
-
-    def is_requested(self) -> bool:
-        """True if a request has arrived."""
-        ...
 
 
 class Ringing:
@@ -84,7 +76,7 @@ class Doorbells:
             fast.Ringing(reply.ringing, reply.ring, later) if fast else Ringing(reply, later)
         )
         self.ring: Callable[[], None] = self._ringing.ring
-        self._waiting: dict[Waiting, Turn] = {}
+        self._waiting: dict[WorkerEnd, Turn] = {}
 
     def _ring_later(self) -> None:
         assert self._soon is not None, "it rings later only while it listens"
@@ -95,7 +87,7 @@ class Doorbells:
             self._ringing.is_due = False
             self._reply.ring()
 
-    def wait(self, end: Waiting) -> Turn | None:
+    def wait(self, end: WorkerEnd) -> Turn | None:
         """Wait for a ring or `wake`; return a turn to await, or None if the wait is over.
 
         Check for a request before this call and again after it.
@@ -144,13 +136,13 @@ class Doorbells:
             if end.is_requested():
                 turn.go_on()
 
-    def wake(self, end: Waiting) -> None:
+    def wake(self, end: WorkerEnd) -> None:
         """End the wait of this end, if it waits."""
         turn = self._waiting.get(end)
         if turn is not None:
             turn.go_on_soon()
 
-    def forget(self, end: Waiting) -> None:
+    def forget(self, end: WorkerEnd) -> None:
         """Remove an end that waits no more."""
         self._waiting.pop(end, None)
 
@@ -300,30 +292,22 @@ class WorkerEnd(QueuePair):
         self._hold = hold
         self._to_be_held = False
         self._sequence = 0
-        self._phase = Phase.IDLE
-        self._abandoned = False
+        self.phase = Phase.IDLE
+        """Resetting or stepping while the trainer waits, else idle."""
+        self.abandoned = False
         self._action_out_of_band: tuple[int, Any] | None = None
 
     def begin(self, sequence: int, *, hold: bool = False) -> None:
         """Begin a reset, which the next `put` answers; with `hold`, `put` first stops the game."""
         self._sequence = sequence
         self._to_be_held = hold
-        self._phase = Phase.RESETTING
-        self._abandoned = False
+        self.phase = Phase.RESETTING
+        self.abandoned = False
 
     def abandon(self) -> None:
         """End the running episode when it next waits for an action, never inside a step."""
-        self._abandoned = True
+        self.abandoned = True
         self._doorbells.wake(self)
-
-    @property
-    def abandoned(self) -> bool:
-        """True if the running episode was abandoned."""
-        return self._abandoned
-
-    def phase(self) -> Phase:
-        """The phase: resetting or stepping while the trainer waits, else idle."""
-        return self._phase
 
     def is_requested(self) -> bool:
         """True if the next request is in the slot.
@@ -340,7 +324,7 @@ class WorkerEnd(QueuePair):
     async def get_action(self) -> Any:
         requests = self._requests
         while True:
-            if self._abandoned:
+            if self.abandoned:
                 raise asyncio.CancelledError
             out_of_band = self._action_out_of_band
             if out_of_band is not None:
@@ -361,7 +345,7 @@ class WorkerEnd(QueuePair):
             turn = self._doorbells.wait(self)
             if turn is not None:
                 await turn
-        self._phase = _STEPPING
+        self.phase = _STEPPING
         if self._realtime and self._words[Word.DELAY]:
             self._player.delay(self._words[Word.DELAY])
         return action
@@ -381,11 +365,11 @@ class WorkerEnd(QueuePair):
 
     def put(self, transition: Transition) -> None:
         row = self._row
-        if row is not None and self._phase is _STEPPING and row.put(self._sequence, transition):
-            self._phase = _IDLE
+        if row is not None and self.phase is _STEPPING and row.put(self._sequence, transition):
+            self.phase = _IDLE
             self._ring()
             return
-        if self._phase is Phase.IDLE:
+        if self.phase is Phase.IDLE:
             raise UserCodeError(_UNASKED)
         observation, reward, terminated, truncated, info, mask = transition
         slot = self._slot
@@ -425,7 +409,7 @@ class WorkerEnd(QueuePair):
         if layout.rows == 1:
             self.put(first)
             return
-        if self._phase is Phase.IDLE:
+        if self.phase is Phase.IDLE:
             raise UserCodeError(_UNASKED)
         flags = self._flags_of_end(first.terminated, first.truncated)
         views, mask_view = slot.place(self._sequence)
@@ -466,14 +450,14 @@ class WorkerEnd(QueuePair):
         # A `gymnasium.Env` of a live game also has ticks, and always an info.
         if self._realtime or payload is not None:
             flags |= self._write_tick(self._player.tick())
-        if self._phase is Phase.RESETTING:
+        if self.phase is Phase.RESETTING:
             slot.reals[Word.RETURN] = 0.0
             self._words[Word.RESET_KIND] = RESET_KINDS.index(self._player.reset_kind())
             if self._to_be_held:
                 flags |= Flag.HELD if self._hold() else Flag.NOT_HELD
         self._words[Word.FLAGS] = flags if payload is None else flags | Flag.OUT_OF_BAND
         slot.reals[Word.RETURN] += reward
-        self._phase = Phase.IDLE
+        self.phase = Phase.IDLE
         self._words[Word.REPLY] = self._sequence
         self._ring()
         if payload is not None:

@@ -92,7 +92,7 @@ class Putting:
             self.end.put(transition)
         except Exception as raised:
             error = f"{type(raised).__name__}: {raised}"
-        return [error, bytes(self._memory), self._sent, dict(self._seen), self.end.phase()]
+        return [error, bytes(self._memory), self._sent, dict(self._seen), self.end.phase]
 
 
 def finished(coroutine: Coroutine[Any, Any, Any]) -> Any:

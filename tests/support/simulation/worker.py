@@ -231,7 +231,7 @@ class Worker:
         else:
             self._answered, action = self._asked(), int(self._slot.action()[0])
         self._pair.begin(self._answered)
-        self._pair._phase = Phase.STEPPING
+        self._pair.phase = Phase.STEPPING
         self._step += 1
         self._put(action, how)
 

@@ -29,9 +29,9 @@ pytestmark = pytest.mark.usefixtures("variant")
 
 def test_an_episode_there_and_back(pair):
     both = pair()
-    assert both.worker.phase() is Phase.IDLE
+    assert both.worker.phase is Phase.IDLE
     both.begin()
-    assert both.worker.phase() is Phase.RESETTING
+    assert both.worker.phase is Phase.RESETTING
     assert both.trainer.reply() is None
     both.put(np.array([1, 2], np.float32))
     assert both.trainer.reply() is not None
@@ -40,7 +40,7 @@ def test_an_episode_there_and_back(pair):
         assert both.trainer.try_send(number)
         assert both.trainer.reply() is None
         assert both.action() == number
-        assert both.worker.phase() is Phase.STEPPING
+        assert both.worker.phase is Phase.STEPPING
         both.put(np.array([number, 7], np.float32), reward=number / 2)
         assert both.trainer.reply() is not None
         assert both.trainer.rewards()[0] == number / 2
@@ -167,7 +167,7 @@ def test_a_strict_player_must_give_what_its_space_says(pair, observation, told):
     with pytest.raises(ObservationError, match=told):
         both.put(observation)
     assert both.trainer.reply() is None
-    assert both.worker.phase() is Phase.RESETTING
+    assert both.worker.phase is Phase.RESETTING
 
 
 def test_the_part_that_is_wrong_is_named(pair):
