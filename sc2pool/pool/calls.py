@@ -53,9 +53,6 @@ class Pauses:
         self._spares = supervisor.spare_seats
         self._counts: dict[int, int] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._counts)
-
     def forget(self) -> None:
         """Forget all pauses, because every instance is about to be replaced."""
         self._counts.clear()

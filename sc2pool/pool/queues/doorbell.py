@@ -183,10 +183,6 @@ class CommonDoorbells:
         return [*fewest, *asked]
 
 
-if LINUX:
-    import select
-
-
 _INTERRUPTED_S: Final = 0.1
 """The longest delay of a Ctrl-C on Windows."""
 
