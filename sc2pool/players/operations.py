@@ -69,11 +69,6 @@ def render(target: Any) -> Any:
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
-    "get_attr": get_attr,
-    "has_attr": has_attr,
-    "set_attr": set_attr,
-    "env_method": env_method,
-    "call": call,
-    "is_wrapped": is_wrapped,
-    "render": render,
+    operation.__name__: operation
+    for operation in (get_attr, has_attr, set_attr, env_method, call, is_wrapped, render)
 }

@@ -32,10 +32,7 @@ from sc2pool.errors import FaultKind, GameFault, ObservationError
 from sc2pool.players import bots
 from sc2pool.players.bots import UnitSorter, prepare_step
 from sc2pool.players.match_episode import as_taken, blamed_on_opponent, rows_of
-from sc2pool.players.operations import (
-    OPERATIONS,
-    env_method,
-)
+from sc2pool.players.operations import env_method
 from sc2pool.players.replays import Chooser, LastHeld
 from sc2pool.players.view import KINDS, UNITS_SHOWN, map_of, view_of
 from sc2pool.tasks.marine_duel import MarineDuel
@@ -132,10 +129,6 @@ def test_other_tasks_have_one_row():
 def test_an_attribute_is_no_method():
     with pytest.raises(TypeError, match=r"level of namespace.* must be a method, got 1"):
         env_method(SimpleNamespace(level=1), "level", (), {})
-
-
-def test_every_operation_has_its_name():
-    assert all(name in (run.__name__, "is_wrapped", "render") for name, run in OPERATIONS.items())
 
 
 # ---- chosen replays ------------------------------------------------------------------------------
