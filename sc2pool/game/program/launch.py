@@ -312,26 +312,24 @@ def _require_free_seat(process: GameProcess, port: int, own_port: int) -> None:
 
 def _clients(process: GameProcess, port: int) -> set[int] | None:
     """The ports of the game's clients; None if unknown."""
-    clients = set()
     try:
-        for one in process.family():
-            with suppress(psutil.NoSuchProcess):
-                clients |= {
-                    connection.raddr.port
-                    for connection in one.net_connections(kind="tcp")
-                    if connection.status == psutil.CONN_ESTABLISHED
-                    and connection.laddr.port == port
-                }
+        found = list(_connections(process.family(), port, psutil.CONN_ESTABLISHED))
     except (psutil.Error, OSError):
         return None
-    return clients
+    return {connection.raddr.port for _, connection in found}
 
 
 def find_listener(processes: list[psutil.Process], port: int) -> int | None:
     """The listener among `processes`, or None; psutil.Error or OSError if it is not revealed."""
+    return next((pid for pid, _ in _connections(processes, port, psutil.CONN_LISTEN)), None)
+
+
+def _connections(
+    processes: list[psutil.Process], port: int, status: str
+) -> Iterator[tuple[int, Any]]:
+    """The processes' connections with this state at this port, each with the process's pid."""
     for process in processes:
         with suppress(psutil.NoSuchProcess):
-            connections = process.net_connections(kind="tcp")
-            if any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in connections):
-                return process.pid
-    return None
+            for connection in process.net_connections(kind="tcp"):
+                if connection.status == status and connection.laddr.port == port:
+                    yield process.pid, connection

@@ -41,7 +41,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psutil
 
@@ -205,11 +205,8 @@ class GameProcess:
 
     def is_stopped(self) -> bool:
         """True if a signal has stopped the game or one of its children."""
-        for process in self.family():
-            with suppress(*UNREADABLE):
-                if process.status() == psutil.STATUS_STOPPED:
-                    return True
-        return False
+        states = _read_from(self.family(), lambda process: process.status())
+        return psutil.STATUS_STOPPED in states
 
     def cpu_seconds(self) -> float:
         """CPU time used so far by the game and its children; 0.0 after the game's end."""
@@ -226,11 +223,7 @@ class GameProcess:
 
     def rss_bytes(self) -> int:
         """Resident memory of the game and its children; 0 after the game's end."""
-        total_bytes = 0
-        for process in self.family():
-            with suppress(*UNREADABLE):
-                total_bytes += process.memory_info().rss
-        return total_bytes
+        return sum(_read_from(self.family(), lambda process: process.memory_info().rss))
 
     def family(self) -> list[psutil.Process]:
         """The started process (perhaps a script that starts the game) and its children."""
@@ -288,12 +281,17 @@ def log_left_in(directory: Path) -> str:
 
 
 def _cpu_seconds(processes: Sequence[psutil.Process]) -> float:
-    total_s = 0.0
+    times = _read_from(processes, lambda process: process.cpu_times())
+    return sum((one.user + one.system for one in times), 0.0)
+
+
+def _read_from(
+    processes: Sequence[psutil.Process], read: Callable[[psutil.Process], Any]
+) -> Iterator[Any]:
+    """What `read` returns for each process that can be read."""
     for process in processes:
         with suppress(*UNREADABLE):
-            times = process.cpu_times()
-            total_s += times.user + times.system
-    return total_s
+            yield read(process)
 
 
 _MOST_CORE_BYTES: Final = 2**63 - 1
