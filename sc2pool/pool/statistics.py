@@ -21,6 +21,7 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from sc2pool.errors import Fault
@@ -39,6 +40,7 @@ _EVENTS_KEPT = 1000
 RETURNS_KEPT = 100
 """How many of the newest whole episodes `PoolStats.mean_return` covers."""
 _SOFT = "soft-"
+MetricKind = Literal["counter", "gauge", "durations", "matches"]
 
 
 @dataclass(frozen=True)
@@ -48,27 +50,21 @@ class Metric:
     The help is one sentence. For a dict, `label` names the label whose values are the dict's keys.
     """
 
-    kind: Literal["counter", "gauge", "durations", "matches"]
+    kind: MetricKind
     help: str
     label: str = ""
 
 
-def counter(about: str, label: str = "") -> dict[str, Metric]:
-    return {"metric": Metric("counter", about, label)}
+def _metadata(kind: MetricKind, about: str, label: str = "") -> dict[str, Metric]:
+    return {"metric": Metric(kind, about, label)}
 
 
-def gauge(about: str) -> dict[str, Metric]:
-    return {"metric": Metric("gauge", about)}
-
-
-def durations(about: str, label: str = "") -> dict[str, Metric]:
-    """Field metadata: a Prometheus gauge for each figure of some `Durations`."""
-    return {"metric": Metric("durations", about, label)}
-
-
-def matches(about: str, label: str) -> dict[str, Metric]:
-    """Field metadata: a Prometheus counter for each result of some `MatchResults`."""
-    return {"metric": Metric("matches", about, label)}
+counter = partial(_metadata, "counter")
+gauge = partial(_metadata, "gauge")
+durations = partial(_metadata, "durations")
+"""Field metadata: a Prometheus gauge for each figure of some `Durations`."""
+matches = partial(_metadata, "matches")
+"""Field metadata: a Prometheus counter for each result of some `MatchResults`."""
 
 
 @dataclass(frozen=True)
@@ -370,10 +366,7 @@ class Counters:
     @property
     def mean_return(self) -> float | None:
         with self._lock:
-            return self._mean_return()
-
-    def _mean_return(self) -> float | None:
-        return sum(self._returns) / len(self._returns) if self._returns else None
+            return sum(self._returns) / len(self._returns) if self._returns else None
 
     def snapshot(
         self,
@@ -397,7 +390,7 @@ class Counters:
                 env_steps=self.env_steps,
                 steps_per_s=steps_per_s,
                 episodes=self.episodes,
-                mean_return=self._mean_return(),
+                mean_return=self.mean_return,
                 matches=self._matches.results(),
                 launches=self.launches,
                 resets=self.resets,
