@@ -35,13 +35,12 @@ of a unit.
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import compress, count, repeat
+from itertools import chain, compress, count, repeat
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, Final
@@ -125,9 +124,7 @@ def prepare_step(
 def obstacles_of(bot: BotAI) -> frozenset[tuple[int, int]]:
     """Tag and type of each visible unit that blocks the ground for other units."""
     groups = bot.structures, bot.enemy_structures, bot.destructables, bot.resources
-    return frozenset(
-        (unit.tag, unit._proto.unit_type) for unit in itertools.chain.from_iterable(groups)
-    )
+    return frozenset((unit.tag, unit._proto.unit_type) for unit in chain.from_iterable(groups))
 
 
 _LAZY_METHODS = frozenset({2, 3})

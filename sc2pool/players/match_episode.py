@@ -260,11 +260,6 @@ class RunningSide:
         if running is not None and not running.cancel() and not running.cancelled():
             running.exception()  # ignored, because another exception has ended the episode
 
-    async def end(self) -> None:
-        """End the side after its newest turn."""
-        await self.rest()
-        self.cancel()
-
 
 async def rows_of(
     task: TaskDefinition, transition: Transition, *, with_state: bool
@@ -360,7 +355,8 @@ class MatchEpisode:
             raise
         finally:
             if self._running is not None:
-                await self._running.end()
+                await self._running.rest()
+                self._running.cancel()
             for side in self._sides:
                 await side.stop()
 

@@ -68,8 +68,7 @@ class SC2Player(Player):
         self.action_space = spec.task.action_space
         self.metadata = spec.metadata
         self.render_mode = spec.render_mode
-        against_computer = isinstance(spec.opponent, Computer)
-        self._n_games = 1 if against_computer else spec.task.players
+        self._n_games = 1 if isinstance(spec.opponent, Computer) else spec.task.players
         self._opponent = None if isinstance(spec.opponent, Computer) else spec.opponent
         self._agents = agents_of(spec.task)
         """The number of rows of a learner's side."""
