@@ -230,11 +230,9 @@ def to_result(answer: Answer) -> Any:
         assert answer.payload is not None
         return pickle.loads(answer.payload)
     error = original(answer.raised)
-    if isinstance(error, Exception):
-        raise error from RemoteTraceback(answer.raised.evidence.traceback)
-    raise UserCodeError(answer.raised.summary) from RemoteTraceback(
-        answer.raised.evidence.traceback
-    )
+    if not isinstance(error, Exception):
+        error = UserCodeError(answer.raised.summary)
+    raise error from RemoteTraceback(answer.raised.evidence.traceback)
 
 
 _CHUNK_BYTES = 1 << 18

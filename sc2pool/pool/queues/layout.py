@@ -233,6 +233,7 @@ def slot_layout(
     mask = Leaf((), (mask_size(action_space),), np.dtype(np.bool_), offset, rows=rows)
     place_bytes = align(offset + mask.size_bytes) - place
     offset = place + 2 * place_bytes
+    rewards = None
     if rows > 1:
         for name, layout in (("action_space", action), ("observation_space", observation)):
             if not layout.fixed:
@@ -240,8 +241,6 @@ def slot_layout(
                     f"{name} of an env with {rows} rows must be made of Box, Discrete, "
                     f"MultiDiscrete, MultiBinary, Dict and Tuple, got {layout.space}"
                 )
-    rewards = None
-    if rows > 1:
         rewards = Leaf((), (), np.dtype(np.float64), offset, rows=rows)
         offset = align(offset + rewards.size_bytes)
     return SlotLayout(action, observation, mask, place_bytes, rewards, offset, rows)

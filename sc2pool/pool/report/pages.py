@@ -32,6 +32,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import fields
@@ -138,14 +139,12 @@ class Collector:
         stats = self._stats()
         game = {"version": stats.game_version or "", "build": str(stats.base_build or "")}
         yield core.InfoMetricFamily("sc2pool_game", "The game that is played.", game)
-        counts = dict.fromkeys(self._states, 0)
-        for row in stats.instances:
-            counts[row.state] += 1
+        counts = Counter(row.state for row in stats.instances)
         by_state = core.GaugeMetricFamily(
             "sc2pool_instances", "Instances by state.", labels=["state"]
         )
-        for state, count in counts.items():
-            by_state.add_metric([state], count)
+        for state in self._states:
+            by_state.add_metric([state], counts[state])
         yield by_state
         yield from _families(PoolStats, [], [([], stats)])
         yield from _families(
