@@ -257,11 +257,7 @@ class Watchdog:
 
     def verdicts(self) -> list[Verdict]:
         """The verdicts since the last call."""
-        taken = []
-        with suppress(queue.Empty):
-            while True:
-                taken.append(self._verdicts.get_nowait())
-        return taken
+        return [self._verdicts.get_nowait() for _ in range(self._verdicts.qsize())]
 
     def samples(self) -> dict[int, Sample]:
         """The newest sample of each instance."""
