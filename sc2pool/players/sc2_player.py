@@ -347,12 +347,10 @@ class Unstarted:
     """
 
     def __init__(self, player: SC2Player) -> None:
-        object.__setattr__(self, "_definition", player.spec.task)
+        vars(self)["_definition"] = player.spec.task
         # These attributes have the pool's values, not the class's.
-        for name, loops in player.spec.overrides.items():
-            object.__setattr__(self, name, loops)
-        object.__setattr__(self, "metadata", player.metadata)
-        object.__setattr__(self, "render_mode", player.render_mode)
+        own = {"metadata": player.metadata, "render_mode": player.render_mode}
+        vars(self).update(player.spec.overrides | own)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._definition, name)
