@@ -1,4 +1,4 @@
-"""Learns MoveToBeacon only from recorded episodes, then plays it.
+"""Trains a policy for MoveToBeacon from recorded episodes alone, then plays with this policy.
 
 pip install ".[minari,sb3]"
 sc2pool record scripted --steps 10_000

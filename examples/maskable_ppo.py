@@ -3,8 +3,8 @@
     pip install ".[contrib]"
     python examples/maskable_ppo.py [--steps 200000] [--n 8] [--game auto|real|PATH]
 
-Read it from top to bottom. The masks arrive with the observations, so `action_masks` needs no
-additional request.
+Read this file from top to bottom. The masks arrive with the observations, so `action_masks` needs
+no additional request.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
         print(f"{arguments.n} games of {games.stats().game_version}")
         env = VecMonitor(games)
 
-        # The learner. It calls `env.env_method("action_masks")` before each step.
+        # The learner, which calls `env.env_method("action_masks")` before each step.
         model = MaskablePPO(
             "MlpPolicy",
             env,

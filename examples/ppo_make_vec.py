@@ -2,9 +2,9 @@
 
     python examples/ppo_make_vec.py [--steps 150000] [--n 8] [--game auto|real|PATH]
 
-Read it from top to bottom. It needs gymnasium, torch and sc2pool, but not SB3. Autoreset is
-gymnasium's NEXT_STEP: the last step of an episode returns its last observation. The next step is
-the reset, which is left out of the learning.
+Read this file from top to bottom. It needs gymnasium, torch and sc2pool, but not SB3. The autoreset
+mode is gymnasium's NEXT_STEP: the last step of an episode returns the episode's last observation,
+and the next step only resets the env, so the learner skips it.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def main() -> None:  # noqa: PLR0915 - one function, to read from top to bottom
                 if "episode" in infos:
                     returns += infos["episode"]["r"][infos["_episode"]].tolist()
 
-            # Advantages (GAE). After an episode's last step, the observation is its last one.
+            # Advantages (GAE). The observation after an episode's last step is of this episode.
             with torch.no_grad():
                 _, next_value = agent(observations[-1])
             advantages, running = torch.zeros(size), torch.zeros(args.n)

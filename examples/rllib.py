@@ -4,9 +4,9 @@
     python examples/rllib.py [--algo ppo|impala|appo|dreamerv3] [--runners 1] [--n 8]
                              [--realtime] [--address auto] [--iterations 50] [--game auto|real|PATH]
 
-Read it from top to bottom. PPO plays, then learns; games in real time are paused during learning.
-IMPALA's and APPO's env runners play while the learner learns. DreamerV3 learns a model of the game
-from images, and its policy in the model.
+Read this file from top to bottom. PPO plays, then learns; games in real time are paused while it
+learns. The env runners of IMPALA and APPO play while the learner learns. DreamerV3 learns a model
+of the game from images, and trains its policy in this model.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sc2pool.ray import configure, connect
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon, MoveToBeaconImage
 
 FRAGMENT = 64
-"""Steps in each game per sample. In real time, with step_mul 8, they take 64 × 8 / 22.4 = 23 s.
+"""Steps of each game in a sample. In real time, with step_mul 8, they take 64 × 8 / 22.4 = 23 s.
 RLlib's PPO discards samples that are not complete after `sample_timeout_s`, which is 60 s."""
 
 
@@ -36,8 +36,8 @@ class MoveToBeaconPicture(MoveToBeaconImage):
     """A task that DreamerV3 can learn on two cores: a small picture, and a reward in each step.
 
     The two planes are shrunk to 16 × 16 pixels and concatenated. The beacon is bright, because the
-    model keeps only details that matter for its picture. The reward is the distance by which the
-    marine came nearer, in map units, and 1 at the beacon.
+    model keeps only details that change the picture much. The reward is the distance by which the
+    marine has come nearer to the beacon, in map units, and 1 on arrival.
     """
 
     observation_space = spaces.Box(0.0, 50.0, (2 * 16 * 16,), np.float32)
@@ -75,7 +75,7 @@ def ppo(games: int, fragment: int) -> AlgorithmConfig:
 
 
 def impala(config: IMPALAConfig, games: int, fragment: int) -> IMPALAConfig:
-    """IMPALA with an update after as many steps as one fragment of each game has."""
+    """IMPALA with one fragment of each game per update."""
     return (
         config.env_runners(rollout_fragment_length=fragment)
         .training(train_batch_size_per_learner=fragment * games, lr=5e-4, entropy_coeff=0.002)
@@ -87,8 +87,8 @@ def impala(config: IMPALAConfig, games: int, fragment: int) -> IMPALAConfig:
 def appo(games: int, fragment: int) -> AlgorithmConfig:
     """APPO, which learns from each step four times, like PPO above.
 
-    APPO keeps its policy close to an older policy, which by default it renews every 32 batches.
-    That is slow for a task that can be learnt in 60 batches, so here it renews it every second one.
+    APPO keeps its policy close to an older policy, which it renews every 32 batches by default. A
+    task that can be learnt in 60 batches needs more renewals, so here they come every second batch.
     """
     return impala(APPOConfig(), games, fragment).training(
         use_circular_buffer=False,

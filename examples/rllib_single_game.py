@@ -4,9 +4,9 @@
     pip install ".[ray,screen]"
     python -m examples.rllib_single_game [--iterations 20]
 
-RLlib's new API stack without env runners: the game and the learner share this process. The
-observation is a dict of a picture for a CNN and a vector, each of the last four steps. The game is
-SuperTux. For your own game, replace the two lines in `make_game`. Read it from top to bottom.
+This file uses RLlib's new API stack without env runners: game and learner share this process. The
+observation is a dict of a picture (for a CNN) and a vector, both of the last four steps. The game
+is SuperTux. For your own game, replace the two lines in `make_game`. Read from top to bottom.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ STEPS_PER_UPDATE = 256
 
 
 def make_game(_: Any) -> gymnasium.Env[Any, Any]:
-    """The game, which can be paused. RLlib's own frame stacking takes no Dict, gymnasium's does."""
+    """The game, with pauses. gymnasium stacks the frames, because RLlib cannot stack a Dict."""
     game = SuperTuxEnv()
     gate = PauseGate(game.game_pid)  # or PauseGate(pause=press_p, resume=press_p, ticks=…)
     return PausableEnv(FrameStackObservation(game, stack_size=4), gate)
 
 
 class PictureAndVector(TorchRLModule, ValueFunctionAPI):  # type: ignore[misc]
-    """A CNN for `frame` and an MLP for `state`, with a common layer under policy and value."""
+    """A CNN for `frame`, an MLP for `state`, and a layer that policy and value share."""
 
     def setup(self) -> None:
         frames = self.observation_space["frame"].shape  # 4 steps × 1 channel × rows × columns

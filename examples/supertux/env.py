@@ -1,8 +1,8 @@
 """`SuperTuxEnv`: run to the right, in a game that does not wait for actions.
 
-The game runs 66 ticks a second, with or without actions. A step sets which keys are held down, and
-returns at the end of its decision period of seven ticks (105 ms). The keys stay down until the next
-step. `RealTimeEnv` counts periods in ticks of the game, so a pause causes no misses.
+The game runs 66 ticks a second, with or without actions. A step chooses the keys that are held
+down, and returns at the end of a decision period of seven ticks (105 ms). The keys stay down until
+the next step. `RealTimeEnv` counts periods in ticks of the game, so no period is missed in a pause.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Observation = dict[str, Any]
 
 
 class SuperTuxEnv(RealTimeEnv[Observation, np.int64]):
-    """SuperTux on a level for training, on its own virtual display, or on Windows' desktop.
+    """SuperTux on a level for training, on a virtual display of its own or the desktop of Windows.
 
     Observation, a dict:
         `frame`: the screen in grey, 1 × 60 × 80, uint8.

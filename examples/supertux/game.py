@@ -1,4 +1,4 @@
-"""The game: how to start it, and the state that it reports at each tick of 15 ms.
+"""SuperTux: how to start the game, and the state that it reports at each tick of 15 ms.
 
     level.stl ─► state.nut ─► the game's log ─► a thread ─► `state`
     `write_episode` ─► episode.nut, which state.nut reads at each tick ─► the level restarts
@@ -45,7 +45,7 @@ _HOW_TO_INSTALL: Final = (
 
 
 def find_game() -> str:
-    """The path of the game; on Windows in the folder of its own installer, or in the PATH.
+    """The path of the game, from the PATH, or on Windows from the game's installation folder.
 
     Raises:
         ConfigError: the game is not installed.
@@ -93,7 +93,7 @@ def parse_state(line: bytes) -> State | None:
 
 
 class SuperTux:
-    """A running game, whose level plays.
+    """A running game that plays the level.
 
     Args:
         folder: the folder for its settings and `episode.nut`.
@@ -145,8 +145,8 @@ class SuperTux:
     def _leave_intro(self) -> None:
         """Press a key to leave the intro, and wait until the level runs.
 
-        On a busy machine a frame may span two ticks, and the press counts in both. The second press
-        then leaves the level, and the game ends.
+        On a busy machine a frame may span two ticks, and the key press counts in both ticks. The
+        second key press then leaves the level, and the game ends.
         """
         deadline = Deadline.after(_STARTS_WITHIN_S)
         self._await(lambda: self.state.tick >= 0, deadline)
@@ -171,9 +171,9 @@ class SuperTux:
         return f"; its log ends with:\n{self.window.log_tail()}"
 
     def write_episode(self, number: int) -> None:
-        """Ask for this episode: the level restarts if the number is new."""
-        # One write of constant length, because the game may read the file at any moment, and
-        # Windows does not replace open files.
+        """Ask for the episode with this number: the level restarts if the number is new."""
+        # Write once, with constant length: the game may read the file at any moment, and Windows
+        # does not replace open files.
         text = f"state.wanted <- {number:9d};\n".encode()
         file = os.open(self.folder / "episode.nut", os.O_WRONLY | os.O_CREAT)
         try:

@@ -1,7 +1,7 @@
 """The game's log on Windows, where the game writes a file instead of standard error.
 
-The game appends to `console.err`, which all its runs share (SuperTux's main.cpp). Rule: the lines
-of a run, about 14 MB an hour, are removed from the file at the run's end.
+The game appends to `console.err`, one file for all runs of the game (SuperTux's main.cpp). Rule:
+the lines of a run, about 14 MB an hour, are removed from the file when the run ends.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 _POLL_INTERVAL_S: Final = 0.002
-"""Time between two reads, because Windows does not wake a file's reader; a tick is 15 ms."""
+"""Time between two reads: Windows does not wake the reader of a file, and a tick is 15 ms."""
 
 
 def windows_log() -> Path:

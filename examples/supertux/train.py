@@ -4,7 +4,7 @@
     python -m examples.supertux.train [--steps 4096] [--n 1] [--while-learning pause|act|run]
 
 During an update the game is paused (`pause`), an actor keeps playing (`act`), or the game runs
-without actions (`run`). Read it from top to bottom.
+without actions (`run`). Read this file from top to bottom.
 """
 
 from __future__ import annotations

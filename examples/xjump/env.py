@@ -51,7 +51,7 @@ class XJumpEnv(RealTimeEnv[Frame, np.int64]):
         self._floor = 1
 
     def _begins(self) -> bool:
-        """Press the key that begins a game, and return whether one has begun."""
+        """Press the key that begins a game, and return whether a game has begun."""
         self._window.press("space")
         picture = self._window.colours()
         return not is_over(picture) and floor_of(picture) == 1

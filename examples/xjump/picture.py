@@ -1,6 +1,6 @@
 """Reads xjump's picture: the number of the floor, and whether the game is over.
 
-The number has ten digits in the X server's own font (6x13), so each digit is known to the pixel.
+The number has ten digits in the X server's own font (6x13), so every pixel of a digit is known.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DIGITS: Final = {
 }
 """Each digit's pixels as bits, row by row."""
 _BOX: Final = (203, slice(202, 268))
-"""Pixels in the upper edge of the box "Game Over"; without it they show bricks or a floor."""
+"""Pixels in the upper edge of the box "Game Over". Without the box they show bricks or a floor."""
 
 
 def floor_of(picture: Frame) -> int | None:
@@ -45,6 +45,6 @@ def floor_of(picture: Frame) -> int | None:
 
 
 def is_over(picture: Frame) -> bool:
-    """True if the box or the list of the best games is shown, which have one colour there."""
+    """True if the box or the list of best games is shown: then the pixels of `_BOX` are equal."""
     pixels = picture[_BOX]
     return bool((pixels == pixels[0]).all())
