@@ -1,4 +1,4 @@
-"""How fast the pool is, against its peers and against the limit that the games set.
+"""Measures how fast the pool is, compared with its peers and with the limit that the games set.
 
     .venv/bin/python scripts/benchmark.py                        # everything, one table
     .venv/bin/python scripts/benchmark.py --case pool-only --n 8 --sizes 1 --rounds 5
@@ -6,14 +6,14 @@
     .venv/bin/python scripts/benchmark.py --against HEAD~1 --case whole-stack --maps Canned
     .venv/bin/python scripts/benchmark.py --against HEAD~1 --equal      # same seeds, same bytes?
 
-All sides are measured in turn in one process tree. Each figure is the median of its rounds. Each
-ratio is the median of the ratios of single rounds, with its interval of 90 % certainty. Warm-up is
-not counted. Rounds are repeated until the intervals of the ratios to the first side are narrow (a
-tenth), at most `--most-rounds` times.
+A *side* is the pool or a peer. All sides are measured in turn in one process tree. Each figure is
+the median of its rounds, without the warm-up. Each ratio is the median of the ratios of single
+rounds, with an interval of 90 % certainty. Rounds are repeated until the intervals of the ratios to
+the first side are narrow (a tenth), at most `--most-rounds` times.
 
-`--against` adds the pool of an earlier commit, on its own stand-in. The CPU time of an env step is
-given for trainer, workers and games. The goals with their figures come at the end, and a line if
-other programs used the machine.
+`--against` adds the pool of an earlier commit, on that commit's stand-in. The table shows the CPU
+time of an env step for trainer, workers and games. At the end come the goals with their figures,
+and, if other programs used the machine, a line that says so.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from sc2pool.cli.stop import Stop
 from sc2pool.processes.tree import kill_tree
 
 CASES = ("pool-only", "whole-stack", "game-cost", "resets", "recovery", "memory", "training")
-"""Each case is a function in a module of `bench.cases`, both of this name with underscores."""
+"""A case is a function in a module of `bench.cases`; both have its name, with underscores."""
 
 QUICK = {
     "rounds": 2,
@@ -54,7 +54,7 @@ QUICK = {
     "costs": ("sleep 5 ms",),
     "spares": (0, 1),
 }
-"""The shortest form, which only proves that everything runs."""
+"""The options of the shortest run, which only proves that everything works."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -150,7 +150,7 @@ def main() -> int:
 
 
 def equal(revision: Path, tasks: list[str]) -> int:
-    """Print for each seeded run whether it is equal on both commits; returns 1 if one differs."""
+    """Print for each seeded run whether both commits play it equally; returns 1 if one differs."""
     runs = [run for run in all_runs() if not tasks or run[1] in tasks]
     found = 0
     for (play, task), difference in differing(revision, runs):
@@ -168,7 +168,7 @@ def write(folder: Path, rows: list[Row]) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of processes that our children leave behind, so that we can end them."""
+    """Become the parent of processes that our children leave behind, so that they can be ended."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -177,7 +177,7 @@ def end_all_below() -> None:
     """End all child processes: baselines end their games only in an orderly close."""
     for process in psutil.Process().children():
         with suppress(psutil.Error):
-            # The resource tracker ends with us, and removes the files of the others in /dev/shm.
+            # The resource tracker removes other processes' files in /dev/shm, and ends with us.
             if "resource_tracker" not in " ".join(process.cmdline()):
                 kill_tree(process)
 

@@ -1,4 +1,4 @@
-"""Attack pools in all known ways, drawn from a seed, and report all that is wrong, stuck or left.
+"""Attack pools in all known ways, drawn from a seed, and report wrong results, hangs and leftovers.
 
     python scripts/chaos.py run --minutes 60 --n 8 --seed 1 --report chaos.json
     .venv/ray/bin/python scripts/chaos.py run --ray      with the games on a Ray cluster
@@ -6,10 +6,10 @@
     python scripts/chaos.py interrupts --count 2000      Ctrl-C at random instants in one session
     python scripts/chaos.py kills --count 200            the trainer killed at random instants
 
-Each round makes a pool on one of the adapters, plays it under a list of attacks, and closes it. The
-transitions are checked by `tests.support.audit.checker`. A round that fails is printed as JSON,
-and written to the report, which `shrink` and `run --rounds-from` read. The exit status is 1 if
-anything is wrong.
+Each round makes a pool through one of the adapters, plays it under a list of attacks, and closes
+it. `tests.support.audit.checker` checks the transitions. A round that fails is printed as JSON and
+written to the report, which `shrink` and `run --rounds-from` read. The exit status is 1 if anything
+is wrong.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ Line = dict[str, Any]
 
 
 def played(orders: dict[str, Any]) -> Iterator[Line]:
-    """Run the program, in a folder, a mount namespace and a control group of its own.
+    """Run `chaos/program.py` in a folder, a mount namespace and a control group of its own.
 
     Yields:
-        Its lines. The last one is "ended", or "died" with the end of its standard error.
+        The lines that it prints. The last one is "ended", or "died" with the end of its errors.
     """
     with folder() as root, own_group(root.name) as group, (root / "stderr").open("w+") as errors:
         process = start(root, group, errors)
@@ -86,7 +86,7 @@ def folder() -> Iterator[Path]:
 
 
 def start(root: Path, group: Path | None, errors: TextIO) -> subprocess.Popen[str]:
-    """Start the program, with its own clock, mount namespace and control group where possible."""
+    """Start the program; if possible, with its own clock, mount namespace and control group."""
     environment = os.environ | clock.environment(root)
     command = [sys.executable, str(PROGRAM), str(root)]
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0:
@@ -107,7 +107,7 @@ def start(root: Path, group: Path | None, errors: TextIO) -> subprocess.Popen[st
 
 @contextmanager
 def own_group(name: str) -> Iterator[Path | None]:
-    """A control group that counts processes, deleted when it is empty; None without root."""
+    """A control group that counts processes and is deleted when it is empty; None without root."""
     group = PIDS / name
     try:
         group.mkdir()
@@ -170,7 +170,7 @@ class Run:
         print(json.dumps(self.failed[-1], indent=1)[:6000], flush=True)
 
     def growth(self, what: str) -> int:
-        """The largest growth of a sampled figure in one program."""
+        """The largest growth of the sampled figure `what` in one process of the program."""
         return max(
             (growth_of([one[what] for one in life])[2] for life in self.samples if len(life) >= 5),
             default=0,
@@ -213,7 +213,7 @@ class Run:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Play rounds; if the program dies, another one continues with the next round."""
+    """Play rounds; if the program dies, start it again with the next round."""
     seen = Run()
     end_s = time.monotonic() + 60.0 * options.minutes
     given = rounds_in(options.rounds_from) if options.rounds_from else []
@@ -238,7 +238,7 @@ def run(options: argparse.Namespace) -> int:
                 took_s, adapter = line["result"]["took_s"], seen.round["adapter"]
                 print(f"{seen.next:5}  {took_s:6.1f} s  {adapter:40}  {seen}", flush=True)
         if seen.next == before:
-            break  # the program has begun no round, so another start would not help
+            break  # the program has begun no round, so another start would be useless
     write(options, {"passed": seen.passed, **seen.figures()})
     print(("passed: " if seen.passed else "FAILED: ") + str(seen))
     return 0 if seen.passed else 1
@@ -273,7 +273,7 @@ def shrink_all(options: argparse.Namespace) -> int:
 
 
 def interrupts(options: argparse.Namespace) -> int:
-    """Interrupt one session; returns 0 if every reset worked or reported a closed pool."""
+    """Interrupt one session often; returns 0 if every reset worked or reported a closed pool."""
     wanted = {name: getattr(options, name) for name in ("count", "adapter", "n", "spares", "seed")}
     result: dict[str, Any] = {"problems": ["the session died"]}
     for line in played({"interrupts": wanted}):
@@ -311,7 +311,7 @@ def write(options: argparse.Namespace, figures: dict[str, Any]) -> None:
 
 
 def part_of_a_name(text: str) -> str:
-    """Accept text that occurs in the name of an adapter; argparse reports other text."""
+    """Return text that is a part of an adapter's name; other text is an error for argparse."""
     if not any(text in name for name in ADAPTERS):
         raise argparse.ArgumentTypeError(
             f"no adapter has {text!r} in its name: {', '.join(ADAPTERS)}"

@@ -1,4 +1,4 @@
-"""Compare the compiled step path with pure Python, on damaged replies and on transitions.
+"""Compares the compiled step path with pure Python, on damaged replies and on transitions.
 
     .venv/bin/python scripts/compare_paths.py --count 1000000 --seed 1
     .venv/bin/python scripts/compare_paths.py --count 1000000 --address-sanitizer
@@ -6,8 +6,8 @@
 The checked rule: pure Python accepts every message that the compiled path accepts, and reads the
 same values. A third of the messages are observations, a third are the frames of all replies to a
 step, and a third are transitions of a worker (`tests.support.fuzz.transitions`). The first
-differences are printed. With --address-sanitizer the compiled path is built again, into a temporary
-folder, so that a read outside of a message ends the program; this needs Cython and gcc.
+differences are printed. With --address-sanitizer the compiled path is first built into a temporary
+folder, in a form in which a read outside of a message ends the program; this needs Cython and gcc.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from tests.support.fuzz import transitions
 ROOT = Path(__file__).parents[1]
 REQUEST_ID = 77
 SHOWN = 5
-"""The number of differences after which the comparison ends."""
+"""The comparison ends after this number of differences."""
 FIELDS = (1, 2, 3, 4, 5, 6, 7, 9, 10, 14, 16, 22, 30, 46, 97, 98, 99)
-"""The numbers of fields that the damage adds."""
+"""Field numbers that the damage uses for fields that it adds."""
 VALUES = (0, 1, 3, 4, 5, REQUEST_ID, 0x7FFFFFFF, 0xFFFFFFFF, 1 << 32, (1 << 64) - 1)
 NUMBERS = (b"\0\0\0\0", b"\0\0\xc0\x7f", b"\0\0\x80\xff", b"\0\0\x80\x3f", b"\xff\xff\x7f\x7f")
 """Floats: zero, NaN, infinity, one, the largest."""
@@ -270,7 +270,7 @@ def damaged_step(data: bytes, rng: Rng) -> bytes:
 
 
 def step_difference(data: bytes) -> str | None:
-    """The same as `difference`, for the frames of a step's replies."""
+    """As `difference`, but for the frames of the replies to a step."""
     plain = compiled.fast.step_replies(data, REQUEST_ID, acts=True)
     if plain is None:
         return None
@@ -308,7 +308,7 @@ def difference(payload: bytes, request_id: int = REQUEST_ID) -> str | None:
 
 
 def judged(payload: bytes, request_id: int) -> Any:
-    """The reply as pure Python reads it in the middle of a game; raises if the reply is bad."""
+    """What pure Python reads from the reply in the middle of a game; raises if the reply is bad."""
     head = Head.FromString(payload)
     replies.check(head, request_id, "observation")
     replies.require(head, "observation")
@@ -320,7 +320,7 @@ def judged(payload: bytes, request_id: int) -> Any:
 
 
 def shown(payload: bytes, read: Any) -> list[Any]:
-    """All that a task can read of an observation, with arrays as bytes."""
+    """Everything that a task can read from an observation, with arrays as bytes."""
     observed = Observed(payload, read)
     columns = [list(column) for column in observed.columns]
     kinds = sorted({Kind(*kind) for kind in zip(columns[1], columns[2], strict=True)})
@@ -335,7 +335,7 @@ def shown(payload: bytes, read: Any) -> list[Any]:
 def compare(
     samples: list[bytes], count: int, seed: int, *, steps: bool = False
 ) -> tuple[list[str], Counter[str]]:
-    """Compare on the samples, and on `count` damaged copies of them.
+    """Compare both paths on the samples, and on `count` damaged copies of the samples.
 
     Args:
         samples: replies with observations.
@@ -392,7 +392,7 @@ def run_sanitized(arguments: list[str]) -> int:
         library = subprocess.run(
             ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
         )
-        # PYTHONMALLOC: each object gets its own block, so that a read beyond its end is noticed.
+        # PYTHONMALLOC gives each object its own block, so that reads beyond its end are noticed.
         environment = {
             "LD_PRELOAD": library.stdout.strip(),
             "PYTHONMALLOC": "malloc",

@@ -1,7 +1,7 @@
-"""Write or check the stand-in's data tables.
+"""Writes or checks the stand-in's data tables.
 
     python scripts/data_tables.py RECORDED.data.pb.xz              # writes the tables
-    python scripts/data_tables.py --check RECORDED.data.pb.xz …    # compares them
+    python scripts/data_tables.py --check RECORDED.data.pb.xz …    # compares with the tables
 
 RECORDED is a serialized `ResponseData` of the real game with all five tables; it may be compressed
 with xz. The written file holds the facts by column (ids, names, costs, times, flags), in the format
@@ -39,7 +39,7 @@ def read(path: Path) -> sc_pb.ResponseData:
 
 
 def as_columns(rows: Iterable[Message]) -> Columns:
-    """The columns of the fields by name, with None for a row without the field."""
+    """A column for each field, by the field's name, with None for a row without the field."""
     facts = [as_facts(row) for row in rows]
     names = {field.name: None for row in facts for field in row}
     by_name = [{field.name: value for field, value in row.items()} for row in facts]
@@ -47,7 +47,7 @@ def as_columns(rows: Iterable[Message]) -> Columns:
 
 
 def as_facts(row: Message) -> dict[Any, Any]:
-    """The fields of a row that are set, by descriptor, as values for JSON."""
+    """The fields that are set in a row: from a field's descriptor to its value for JSON."""
     return {field: as_json(field, value) for field, value in row.ListFields()}
 
 

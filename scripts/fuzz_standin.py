@@ -1,10 +1,10 @@
-"""Fuzz the stand-in: send random requests on all maps, and check that each gets a proper reply.
+"""Fuzzes the stand-in: sends random requests on all maps, and checks that each reply is proper.
 
     .venv/bin/python scripts/fuzz_standin.py --count 1000000 --seed 1
 
 A proper reply comes in time and without an exception. Two games get the same requests, and must
-reply with the same bytes. The first request without a proper reply ends the run; the message names
-the seed and the number of the request.
+reply with the same bytes. The first request without a proper reply ends the run, with a message
+that names the seed and the request's number.
 """
 
 from __future__ import annotations

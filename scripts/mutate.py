@@ -1,12 +1,12 @@
-"""Change one line of the package at a time, and show whether the tests find it.
+"""Changes one line of the package at a time, and shows whether the tests find the change.
 
     python scripts/mutate.py --count 20 --seed 1
     python scripts/mutate.py --count 20 --seed 1 --only 7 --all
 
-Each mutation is tested in a copy of the checkout with its uncommitted changes. First come the unit
-tests of the changed file, then the fast tier, or with `--all` every tier but the long one. A
-mutation that no test finds is either equivalent to the original, or shows untested behaviour. The
-same seed draws the same mutations from the same sources.
+Each change (mutation) is tested in a copy of the checkout, uncommitted changes included. First the
+unit tests of the changed file run, then the fast tests, or with `--all` all tests except the long
+ones. If no test finds a mutation, either the program does the same with it, or the changed
+behaviour is untested. The same seed draws the same mutations from the same sources.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("pool", "game", "envs", "tasks")
 TIER_S = 3600.0
-"""The time limit of a tier; a mutation that hangs the tests counts as found."""
+"""The time limit of a group of tests; a mutation that makes the tests hang counts as found."""
 _PAIRS: tuple[tuple[type[ast.AST], type[ast.AST]], ...] = (
     *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot)),
     *((ast.In, ast.NotIn), (ast.Add, ast.Sub), (ast.And, ast.Or)),
@@ -40,13 +40,13 @@ SWAPPED: dict[type[ast.AST], Any] = {
 
 @dataclass(frozen=True)
 class Mutation:
-    """Other code for one place of one file."""
+    """A replacement of the code at one place of one file."""
 
     file: Path
     line: int
     start: int
     end: int
-    """Offsets in the line, in bytes of UTF-8."""
+    """`start` and `end` are offsets in the line, in bytes of UTF-8."""
     replacement: str
 
     def applied(self, source: bytes) -> bytes:
@@ -58,7 +58,7 @@ class Mutation:
 
 
 def replacements(node: ast.AST) -> Iterator[str]:
-    """Other code for an expression or a statement."""
+    """Code that can replace an expression or a statement."""
     match node:
         case ast.Compare(left, [operator], [right]) if type(operator) in SWAPPED:
             swapped = ast.Compare(left, [SWAPPED[type(operator)]], [right])
@@ -81,7 +81,7 @@ def replacements(node: ast.AST) -> Iterator[str]:
 
 
 def mutations_of(file: Path) -> list[Mutation]:
-    """All mutations of single lines in a file's functions, in the order of the lines."""
+    """All mutations of single lines in the functions of a file, in the order of the lines."""
     found = []
     tree = ast.parse(file.read_bytes())
     functions = [
@@ -115,9 +115,10 @@ def drawn(count: int, seed: int) -> list[Mutation]:
 
 
 def unit_tests_of(file: Path) -> list[str]:
-    """The test files named after a file or one of its folders, at any level of tests/unit above it.
+    """The test files that are named after a file or one of the file's folders, the nearest first.
 
-    If there are none, the folders of tests/unit that mirror its own. The nearest come first.
+    They may be at any level above the file's place in tests/unit. If there are none, the folders of
+    tests/unit that mirror the file's folders, the nearest first.
     """
     inside = file.relative_to(ROOT / "sc2pool").with_suffix("")
     folders = [folder for folder in inside.parents if folder.name]

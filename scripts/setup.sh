@@ -4,15 +4,15 @@
 #   set_up EXTRA…    makes sure that .venv holds sc2pool with these extras of pyproject.toml
 #
 # Needs python3 (3.11 to 3.14) with its venv module, and nothing else. With a C compiler and Python's
-# headers the compiled step path is built too. The user may set
+# headers, the compiled step path is built, too. The user may set
 #
 #   PYTHON           the interpreter; otherwise the newest suitable one on the PATH
-#   SC2POOL_TORCH    cpu or cuda: the build of torch; otherwise the one that is installed, or cpu
+#   SC2POOL_TORCH    cpu or cuda: the build of torch; otherwise the installed build, or cpu
 #
 # Rules:
 # - A finished set-up leaves one stamp per extra in .venv: a checksum of all that the installation
-#   depends on. It is removed before pip starts and written last. So the next call continues an
-#   interrupted set-up, and does not run pip if nothing has changed.
+#   depends on. The stamp is removed before pip starts and written last. So the next call continues
+#   an interrupted set-up, and does not run pip if nothing has changed.
 # - A .venv that works is kept and added to. It is made again only if its interpreter is broken, if
 #   $PYTHON is of another version, or if $SC2POOL_TORCH is the other build.
 # - On Linux the package index has torch for CUDA only, so the CPU build comes from torch's own
@@ -25,7 +25,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK=1
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
 venv=$root/.venv
 constraints=$root/constraints.txt
-below= # the environment that $venv sees too; empty for none
+below= # another environment whose packages $venv sees; empty for none
 cpu_index=https://download.pytorch.org/whl/cpu
 
 say() { printf 'sc2pool: %s\n' "$*" >&2; }
@@ -72,7 +72,7 @@ fingerprint() {
     } | cksum
 }
 
-# The build of torch is recorded in .venv/.torch. An environment on top of another has none.
+# The build of torch is recorded in .venv/.torch. An environment on top of another has no such file.
 has_wanted_torch() {
     [ -n "$below" ] || [ -z "${SC2POOL_TORCH:-}" ] ||
         [ "$SC2POOL_TORCH" = "$(cat "$venv/.torch" 2>/dev/null)" ]
@@ -110,7 +110,7 @@ see_below() {
     mkdir -p "$own" && printf '%s\n' "$(packages_of "$below")" "$root" >"$own/below.pth"
 }
 
-# Shows pip's slow steps: as one changing line on a terminal, as some lines elsewhere. All of pip's
+# Shows pip's slow steps: on a terminal as one changing line, elsewhere as some lines. All of pip's
 # output is kept in .venv/setup.log.
 show_progress() {
     packages=0
@@ -155,7 +155,7 @@ install_torch() {
     printf '%s\n' "$build" >"$venv/.torch"
     if [ "$build" = cpu ] && [ "$(uname -s)" = Linux ]; then
         say "torch: the CPU build (SC2POOL_TORCH=cuda takes the one for NVIDIA's GPUs, 2.7 GB)"
-        # Few and short attempts: there is another source.
+        # Few and short attempts, because there is another source.
         pip_install --no-deps --timeout 10 --retries 1 --index-url "$cpu_index" torch ||
             say "torch: no CPU build at $cpu_index; taking the build of the package index instead"
     else

@@ -1,11 +1,11 @@
-"""Play many schedules of a simulated machine, and show the shortest ones that break the pool.
+"""Plays many schedules on a simulated machine, and shows the shortest ones that break the pool.
 
     python scripts/simulate.py --schedules 100000 --seed 1
     python scripts/simulate.py --replay "Schedule(events=(('reset',), ('die', 0), ('step',)))"
 
-See `tests/support/simulation` for what is simulated. The same seed gives the same schedules. Each
-kind of violation is shown once, shortened, in the form that `--replay` and
-`tests/scripts/test_simulation.py` take. The exit code is 1 if there was any.
+`tests/support/simulation` says what is simulated. The same seed gives the same schedules. For each
+kind of violation one shortened schedule is shown, in the form that `--replay` and
+`tests/scripts/test_simulation.py` take. The exit status is 1 if there was any violation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.support.simulation.shrink import failure, kind, shortest
 
 SHOWN_EVERY_S = 30.0
 GC_THRESHOLDS = (20_000, 20, 100)
-"""A pool is hundreds of small objects: with the defaults, collection takes a third of the time."""
+"""A pool is hundreds of small objects: by default, garbage collection takes a third of the time."""
 
 
 def main() -> int:
@@ -56,7 +56,7 @@ def replay(written: str, reports: Path) -> int:
 
 
 def search(seed: int, indices: range, reports: Path) -> int:
-    """Play these schedules of a run; returns True if one fails."""
+    """Play the schedules of a seed with these indices; returns True if one fails."""
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
     found: dict[str, int] = {}

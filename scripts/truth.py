@@ -1,15 +1,15 @@
-"""Compare the stand-in with the game's own data, and write its numbers of unit types from there.
+"""Compares the stand-in with the game's own data, and writes its unit types from this data.
 
     python scripts/truth.py write MODS      writes the numbers of unit types
-    python scripts/truth.py check MODS      compares them, spells, upgrades and cards with the data
+    python scripts/truth.py check MODS      compares unit types, spells, upgrades and cards
     python scripts/truth.py score           measures the stand-in as a client would
-    python scripts/truth.py duels           plays groups of equal cost, and also computes who wins
+    python scripts/truth.py duels           plays groups of equal cost, and computes who would win
     python scripts/truth.py fields FOLDER   the fields of observations that the stand-in never fills
 
 MODS is the folder with the game's mods as XML (`core.sc2mod`, `liberty.sc2mod` and so on, each with
 `base.sc2data/GameData`), as SC2Mapster/SC2GameData publishes them for every build. The stand-in
-reports build 81433. The written files hold only facts, of the types that they list already. To add
-a type, copy the line of another type and change its name.
+reports build 81433. The written files hold facts of the types that they already list. To add a
+type, copy the line of another type and change its name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FILES = {
     files.NUMBERS: (catalog.MELEE, units.in_melee),
     files.LIBERTY: (catalog.LIBERTY, units.elsewhere),
 }
-"""For each file: the mods of its facts, and the function that returns the facts of a type."""
+"""For each file: the mods that have its facts, and the function that returns a type's facts."""
 FIRST_LINE = "// Written by scripts/truth.py; the fields are those of `UnitType` in `kinds.py`."
 HEAD = ("fact", "real", "ours", "deviation", "source")
 HEAD_OF_DUELS = ("groups", "reckoned", "played")
@@ -78,7 +78,7 @@ def compare(folder: Path, *, write: bool) -> int:
 
 
 def score() -> int:
-    """Print the table of facts, and how many agree; returns the exit status."""
+    """Print the table of facts, and how many agree with the game; returns the exit status."""
     with tempfile.TemporaryDirectory(prefix="sc2pool-truth-") as folder:
         install(Path(folder) / "game")
         found = list(experiments.measured(Path(folder) / "game"))

@@ -1,14 +1,14 @@
-"""Follow one step of `SubprocSC2VecEnv(n=2, task="MoveToBeacon")` file by file.
+"""Follows one step of `SubprocSC2VecEnv(n=2, task="MoveToBeacon")` file by file.
 
     python scripts/walk.py
 
-Prints two tables: the files of sc2pool that one `env.step` enters in the trainer, and those that
-one step of a `Task` enters in a worker. The files are in the order in which they are entered, with
-the number of Python calls in each. Use the script before and after a change of the layout.
+Prints two tables: the files of sc2pool that one `env.step` enters in the trainer, and the files
+that one step of a `Task` enters in a worker. The files are in the order in which they are entered,
+with the number of Python calls in each. Run the script before and after a change of the layout.
 
 A call is a `call` event of `sys.setprofile` in a file of the package. Such an event occurs when a
 function is entered, when a coroutine or generator is entered or resumed, and for a comprehension
-(which is a function in Python 3.11). Calls of other packages, of C functions and in other threads
+(which is a function in Python 3.11). Calls in other packages, of C functions or in other threads
 are not counted.
 
 A step in the trainer is one `env.step`. In the worker a step lasts from one call of `Task.act` to
@@ -31,7 +31,7 @@ from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 N = 2
 N_WARM_UP_STEPS = 20
-"""Steps before the counted ones, to fill caches and to pass the first steps of the episodes."""
+"""Steps before the counted steps, to fill caches and to pass the first steps of the episodes."""
 N_STEPS = 15
 """The number of counted steps; an episode has 240."""
 PACKAGE = str(Path(sc2pool.__file__).parent) + "/"
@@ -79,7 +79,7 @@ class FollowedMoveToBeacon(MoveToBeacon):
 
 
 def walk_trainer(env: VecEnv) -> Walk:
-    """The calls of a step in this process."""
+    """The calls that a step makes in this process."""
     follower = Follower()
 
     def followed_step(actions: list[int]) -> None:
@@ -93,7 +93,7 @@ def walk_trainer(env: VecEnv) -> Walk:
 
 
 def walk_worker(env: VecEnv) -> Walk:
-    """The calls of a step in the first env's worker; `env` plays `FollowedMoveToBeacon`."""
+    """The calls that a step makes in the first env's worker; `env` plays `FollowedMoveToBeacon`."""
     play(env, env.step, N_WARM_UP_STEPS + N_STEPS + 1)
     return median(env.get_attr("follower", [0])[0].walks)
 

@@ -1,7 +1,7 @@
 """Starts programs of this package as child processes, and asks them questions.
 
-A program that is asked reads lines of JSON on its stdin, answers each with a line on its stdout,
-and ends when its stdin is closed.
+Such a program reads questions (lines of JSON) from its stdin, answers each question with a line on
+its stdout, and ends when its stdin is closed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from sc2pool.processes.with_parent import die_with_parent
 
 END_S = 5.0
-"""How long a program has after its stdin was closed, before it is killed."""
+"""The time that a program has to end after its stdin was closed; then it is killed."""
 
 
 def start(
@@ -28,7 +28,7 @@ def start(
 
     Args:
         module: such as `bench.baselines.wire`.
-        arguments: arguments of its command line.
+        arguments: the arguments of the program's command line.
         import_from: folders that are searched for packages before all others.
         options: more options for `Popen`.
     """
@@ -52,7 +52,7 @@ def start_asked(
 
 
 def ask(programs: Sequence[subprocess.Popen[str]], *question: Any) -> list[Any]:
-    """Ask all programs the same question, and then wait for their answers.
+    """Ask all programs the same question at once, and wait for their answers.
 
     Raises:
         RuntimeError: a program has ended.
@@ -71,17 +71,17 @@ def ask(programs: Sequence[subprocess.Popen[str]], *question: Any) -> list[Any]:
 
 
 def questions() -> Iterator[list[Any]]:
-    """The questions to this program, until its stdin is closed."""
+    """The questions that this program is asked, until its stdin is closed."""
     return map(json.loads, iter(sys.stdin.readline, ""))
 
 
 def answer(value: Any) -> None:
-    """Answer a question to this program."""
+    """Answer the last question that this program was asked."""
     print(json.dumps(value), flush=True)
 
 
 def end(programs: Sequence[subprocess.Popen[str]]) -> None:
-    """End programs that are asked."""
+    """End the programs that `ask` asks."""
     for program in programs:
         assert program.stdin is not None
         program.stdin.close()

@@ -1,10 +1,10 @@
-"""Compare sides by rounds in turn, so that a busy machine slows down all of them.
+"""Compares sides by rounds that they play in turn, so that a busy machine slows all of them down.
 
     A B C   C B A   A B C …      one round each; the order alternates
 
-Rules: two sides are compared round by round. The median of these ratios is given beside the
-absolute figures, because it stays valid when the machine's speed changes. Rounds are repeated until
-the interval of the median is narrow.
+Rules: two sides are compared by the ratio of their rates in each round. The median of these ratios
+is given beside the absolute figures, because it stays valid when the machine's speed changes.
+Rounds are repeated until the interval of the median is narrow.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from statistics import median
 from sc2pool.cli.bench.measuring import Round, Rounds, Side, measure
 
 CERTAINTY = 0.9
-"""The probability that the true median lies in its interval."""
+"""The probability that the true median lies in the computed interval."""
 NARROW = 0.1
-"""The width of a narrow interval, as a share of its median."""
+"""The largest width of a narrow interval, as a share of the median."""
 
 
 def alternate(
@@ -31,7 +31,7 @@ def alternate(
     """Measure all sides in turn.
 
     Args:
-        sides: the sides, by name.
+        sides: the sides by their names.
         rounds: the least number of rounds of each side.
         seconds: about how long a round takes.
         on_round: called after each round.
@@ -63,7 +63,7 @@ def is_certain(measured: Sequence[Rounds]) -> bool:
 def ratio(
     ours: Rounds, theirs: Rounds, figure: Callable[[Round], float] = lambda one: one.steps_per_s
 ) -> float:
-    """Our figure divided by theirs: the median of the ratios of single rounds."""
+    """The rate of `ours` divided by that of `theirs`: the median of the ratios of single rounds."""
     return median(_ratios(ours, theirs, figure))
 
 
@@ -79,8 +79,8 @@ def _ratios(ours: Rounds, theirs: Rounds, figure: Callable[[Round], float]) -> l
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
     """The narrowest pair of values between which the true median lies, with 90 % certainty.
 
-    The interval comes from the sign test, which is valid for any distribution. With fewer than five
-    values no interval is that certain; then it is the lowest and the highest value.
+    The interval comes from the sign test, which is valid for any distribution. Fewer than five
+    values give no interval with this certainty: then the lowest and the highest value are returned.
     """
     n = len(values)
     ordered = sorted(values)

@@ -1,11 +1,11 @@
-"""Compare seeded runs of an earlier commit and of this checkout byte for byte.
+"""Compares seeded runs of an earlier commit and of this checkout byte for byte.
 
     benchmark ─ a run ─► python -m bench.equality, once for each commit
               ◄─ a digest of each step ──
 
 A run plays a task with an env class in one mode, by random actions that the masks allow. Episodes
-are short, so that there are resets and final observations, and a spare takes part. Each commit
-plays its own stand-in, so changes of the stand-in's behaviour are found, too.
+are short, so that there are resets and final observations. There is also a spare. Each commit plays
+its own stand-in, so that changes of the stand-in's behaviour are found, too.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ MAX_LOOPS = 80
 POOL = {"n": 2, "spares": 1, "max_loops": MAX_LOOPS}
 
 Run = tuple[str, str]
-"""A class and mode of `PLAYS`, and a task."""
+"""A key of `PLAYS` (an env class in a mode), and a task."""
 
 
 def all_runs() -> list[Run]:
-    """Built-in tasks with all classes and modes, tasks of teams with SB3's class, and a duel."""
+    """The built-in tasks with all env classes and modes, teams with SB3's class, and a duel."""
     alone = [task for task in BUILT_IN if task != "MarineDuel"]
     return [
         *((play, task) for play in PLAYS for task in alone),
@@ -55,7 +55,7 @@ def differing(revision: Path, runs: Sequence[Run]) -> Iterator[tuple[Run, str]]:
         runs: some of `all_runs`.
 
     Yields:
-        Each run and its difference, or the error that both commits raise; "" if it is equal.
+        Each run with its difference, or the error that both commits raise; "" for equal runs.
     """
     programs = [
         child.start_asked("bench.equality", import_from=folders) for folders in ([revision], [])

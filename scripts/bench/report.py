@@ -1,6 +1,6 @@
-"""The rows of every case, with the same columns; their table; and the goals that they must reach.
+"""The rows, with the same columns for every case, their table, and the goals that rows must reach.
 
-A row holds all of its figures; table, JSON file and goals only show them.
+A row holds all of its figures. The table, the JSON file and the goals only show these figures.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sc2pool.cli.bench.measuring import ROLES, Rounds, markdown
 
 STEPS_PER_S = "steps/s"
 QUIET_CORES = 0.1
-"""On a quiet machine other programs keep fewer cores busy than this."""
+"""The limit of busy cores: on a quiet machine other programs use less."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Row:
     lowest: float
     highest: float
     ratios: Mapping[str, float] = field(default_factory=dict)
-    """This side's figure divided by another side's, by the other side's name."""
+    """For the name of another side: this side's figure divided by that side's figure."""
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """The interval of such a ratio; see `comparison.median_interval`."""
+    """The interval of each ratio in `ratios`; see `comparison.median_interval`."""
     cpu_us_per_step: Mapping[str, float] | None = None
     """The CPU time of an env step, by role."""
     rounds: Rounds = field(default_factory=Rounds)
@@ -132,7 +132,7 @@ def number(value: float) -> str:
 
 
 def noise(rows: Iterable[Row]) -> str:
-    """A sentence on the cores that other programs used; "" if the machine was quiet."""
+    """A sentence about the cores that other programs used; "" if the machine was quiet."""
     rounds = [one for row in rows for one in row.rounds]
     if not rounds:
         return ""
@@ -158,12 +158,12 @@ class Goal:
     setting: str
     side: str
     against: str | None
-    """The bound is on the ratio to this side; None: on the row's own figure."""
+    """The side whose ratio has the bound. None: the bound is on the row's own figure."""
     bound: float
     at_most: bool = False
 
     def figure(self, rows: Sequence[Row]) -> float | None:
-        """What was measured; None if it was not."""
+        """The figure that the bound is for; None if it was not measured."""
         for row in rows:
             if (row.case, row.setting, row.side) == (self.case, self.setting, self.side):
                 return row.figure if self.against is None else row.ratios.get(self.against)

@@ -1,13 +1,13 @@
-"""An earlier commit of sc2pool as one more side: the same case, in the same rounds.
+"""Measures an earlier commit of sc2pool as one more side of the same case, in the same rounds.
 
     benchmark ─ prepare, run ─► python -m bench.revision: this benchmark, on the other sc2pool
               ◄─ steps, time ──
 
 Rules:
 - The commit is installed in another folder; the checkout is not touched.
-- The compiled step path of the commit is built like the checkout's, where that is possible.
+- The commit's compiled step path is built in the same way as the checkout's, if possible.
 - The commit's pool plays the commit's own stand-in.
-- The trainers of both sides are children of the benchmark, so their CPU time counts as workers'.
+- The trainers of both sides are children of the benchmark, so they count as workers in CPU times.
 
     python -m bench.revision MAKER ARGUMENTS    a maker of `bench.sides`, and its arguments
 """
@@ -36,7 +36,7 @@ class NoSuchRevisionError(Exception):
 
 
 def install_revision(revision: str, folder: Path) -> None:
-    """Install a commit of this checkout; it uses the dependencies of this checkout.
+    """Install a commit of this checkout, which uses the dependencies that are installed here.
 
     Args:
         revision: a revision for git, such as `HEAD~1`.
@@ -85,7 +85,7 @@ class RevisionSide:
 
 def serve(maker: str, arguments: list[Any], folder: Path) -> None:
     """Make the side, and answer questions until stdin is closed."""
-    from bench import sides  # noqa: PLC0415 - in this process it imports the other sc2pool
+    from bench import sides  # noqa: PLC0415 - imports the other commit's sc2pool in this process
     from bench.standin import install  # noqa: PLC0415
 
     logging.getLogger("sc2pool").setLevel(logging.ERROR)  # else a warning about the stand-in

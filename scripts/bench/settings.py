@@ -1,4 +1,4 @@
-"""The settings of a run of the benchmark: the options of the command line, for all cases."""
+"""The settings of the benchmark, which come from the command line and apply to all cases."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Closable(Side, Protocol):
 
 @dataclass(frozen=True)
 class Settings:
-    """Options of a run; None stands for each case's own values."""
+    """Options of the command line; None stands for each case's own values."""
 
     installation: Installation
     rounds: int
@@ -38,7 +38,7 @@ class Settings:
     sides: tuple[str, ...] | None = None
     """Parts of the names of the sides to compare; None for all sides."""
     most_rounds: int = 0
-    """The most rounds, used while a ratio is not certain."""
+    """The largest number of rounds; they continue while a ratio is not certain."""
     revision: Path | None = None
     """The folder of an earlier commit to compare with."""
 
@@ -54,14 +54,14 @@ class Settings:
     def before(
         self, maker: str, arguments: Mapping[str, Sequence[Any]]
     ) -> dict[str, Callable[[], Closable]]:
-        """The sides of an earlier commit, and today's beside them; {} without such a commit.
+        """The sides of the earlier commit and the same sides of today; {} without such a commit.
 
-        A child of the benchmark plays each of them, because in the benchmark's own process the same
-        side is slower by a tenth.
+        A child process plays each of these sides, because in the benchmark's own process a side is
+        slower by a tenth.
 
         Args:
             maker: the name of a maker of `bench.sides`.
-            arguments: for the name of each of today's sides, the maker's arguments except the
+            arguments: for the name of each of today's sides, the maker's arguments without the
             installation.
         """
         if self.revision is None:
@@ -90,7 +90,7 @@ class Settings:
 
 
 def before(side: str) -> str:
-    """The name of the same side at the earlier commit."""
+    """The name of this side at the earlier commit."""
     return f"{side} before"
 
 

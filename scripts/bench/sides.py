@@ -1,7 +1,7 @@
-"""Vectorised envs of every kind as sides of a comparison: made, stepped, checked, closed.
+"""Makes, steps, checks and closes vectorised envs of every kind, as sides of a comparison.
 
 Rule: this module and `benchmark.py` import nothing heavy at the top. `multiprocessing` imports the
-main script in each worker, and a worker's start and memory must depend on its side alone.
+main script in each worker, and a worker's start and memory must depend only on the worker's side.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ WIRE = "bare wire"
 
 
 class EmptySide:
-    """A side of empty envs; checks that their observations count the steps."""
+    """A side of empty envs; checks that the observations count the steps."""
 
     def __init__(self, env: Any, n: int) -> None:
         self.env = env
@@ -121,7 +121,7 @@ class GameSide:
         most = self._budget.left
         made, counted, counted_s = 0, 0, 0.0
         before_s = time.perf_counter()
-        # A peer's reset may take longer than a round, so only counted steps use up the round.
+        # A peer's reset may take longer than a round, so the time of resets does not count.
         while made < most and counted_s < seconds:
             dones = self._step()
             made += 1
@@ -140,7 +140,7 @@ class GameSide:
 class FirstReadySide:
     """A pool whose envs are stepped as soon as a few are ready, on the games of another side.
 
-    It does not count steps, so the episodes of the map must outlast the benchmark.
+    This side does not notice resets, so an episode of the map must be longer than the benchmark.
     """
 
     def __init__(self, side: GameSide, map_name: str, n: int, min_ready: int) -> None:

@@ -1,4 +1,4 @@
-"""The installation that the sides play: the stand-in, with canned maps of several step costs."""
+"""The installation that all sides play: the stand-in, with canned maps of several step costs."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def install(folder: Path) -> Installation:
 
 
 def canned_map(cost: str) -> str:
-    """The canned map with this cost of a step; the plain one for any other text."""
+    """The name of the canned map with this step cost; the plain canned map for any other text."""
     return f"{CANNED} {cost}" if cost in COSTS else CANNED

@@ -14,11 +14,11 @@ except ImportError:  # an earlier commit, whose pool is one of the sides
     from sc2pool.tasks.registry import resolve as resolve_task  # type: ignore[attr-defined, no-redef]
 
 CANNED = "Canned"
-"""On maps whose names begin with this, the game answers with a prepared observation."""
+"""The names of canned maps begin so; there the game answers with a prepared observation."""
 CANNED_STEPS = 20_000
-"""Env steps of an episode on canned maps; their time limit is later."""
+"""Env steps of an episode on canned maps; the maps' own time limit is later."""
 ATTACKS = (1, 2)
-"""Actions of DefeatRoaches with which the marines fight immediately, so few episodes end early."""
+"""Actions of DefeatRoaches that make the marines fight at once, so that few episodes end early."""
 
 
 def task_on(map_name: str) -> type[Task]:

@@ -1,4 +1,4 @@
-"""All known attacks on a pool, drawn from a seed, on every adapter; see `scripts/chaos.py`.
+"""All known attacks on a pool, drawn at random for every adapter; see `scripts/chaos.py`.
 
 rounds (pure: the draws) ─► play ─► arena (a checked pool) ◄─ attacks (a table, and folders)
                                  │

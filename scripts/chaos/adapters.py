@@ -1,10 +1,10 @@
-"""The env classes, each constructed, reset and stepped in its own way, and recorded in one way.
+"""Adapters: each constructs, resets and steps an env class; all of them return the same records.
 
-Every call returns the records of `tests.support.audit.checker`. It then overwrites all arrays that
-it sent and received, because they belong to the trainer, and the pool must not depend on them.
+Every call returns records for `tests.support.audit.checker`, and then overwrites all arrays that it
+sent and received: the arrays belong to the trainer, and the pool must not depend on them.
 
 In the modes NEXT_STEP and DISABLED the first observation of the next episode comes one call after
-the end of an episode. The last transition is held back until then, because a record has both.
+the end of an episode. Until then the last transition is held back: its record needs this one, too.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Adapter:
             between()
 
     def harms(self, rows: Iterable[int]) -> list[int]:
-        """The harms of the next actions of these rows: `harm` for the first row, 0 for the rest."""
+        """The harms of these rows' next actions: `harm` for the first row, 0 for the other rows."""
         harm, self.harm = self.harm, 0
         return [harm if place == 0 else 0 for place, _ in enumerate(rows)]
 
@@ -89,7 +89,7 @@ class Adapter:
 
 
 class OnNodes(Adapter):
-    """Games on a Ray cluster; numbers the faults, because each node numbers its own instances."""
+    """Games on a Ray cluster; renumbers the faults, because each node numbers its own instances."""
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
@@ -136,7 +136,7 @@ class FirstReady(Adapter):
         self.pool.pause(self._envs)
 
     def resume(self) -> None:
-        """Resume the same games."""
+        """Resume the games that `pause` has paused."""
         self.pool.resume(self._envs)
 
 
@@ -144,7 +144,7 @@ class Vector(Adapter):
     """gymnasium's vector env, in any of its autoreset modes."""
 
     _waits = True
-    """False between the two parts of a step: an interrupt there leaves the step pending."""
+    """False between the two parts of a step, where an interrupt leaves the step pending."""
 
     def reset(self) -> list[Record]:
         self._held: dict[int, Received] = {}
@@ -301,14 +301,14 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to play.
+    """An env class with its kind of games.
 
     Attributes:
         make: returns the adapter of a new env.
-        games: True if games are played, and not a user's envs.
+        games: True if the envs are games, False if they are a user's envs.
         realtime: True if the games run in real time.
         one: True for a single env without spares.
-        players: the number of players of a match; each has a game.
+        players: the number of players of a match; each player has a game.
         agents: the number of agents in a player's team.
         on_nodes: True if the games run on a Ray cluster.
     """

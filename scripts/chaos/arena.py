@@ -49,12 +49,12 @@ LIMITS = Limits(
     step_s=4.0,
     worker_grace_s=3.0,
 )
-"""Short enough to detect hung games within seconds, long enough for a busy machine."""
+"""The limits are short, to detect hung games within seconds, but suffice on a busy machine."""
 HARD_MEMORY_BYTES = 400_000_000
 REOPENED_WITHIN_S = 60.0
 """How long an attack on resources may prevent a new pool."""
 SETTLED_WITHIN_S = 120.0
-"""How long the report of a fault may take; long, because ready envs do not wait for its env."""
+"""How long the report of a fault may take: ready envs do not wait for the env with the fault."""
 CLOSED = (ClosedError, gymnasium.error.ClosedEnvironmentError)
 TYPED = (SC2PoolError, *CLOSED)
 REFUSED = (*TYPED, gymnasium.error.AlreadyPendingCallError, gymnasium.error.ResetNeeded)
@@ -86,8 +86,8 @@ class Arena:
         problems: all that is wrong.
         transitions: the number of checked transitions.
         counts: the numbers of other events.
-        helpers: process ids of the attacks' own processes, which no pool has to end.
-        took_s: the last duration of each call, for attacks that strike within it.
+        helpers: process ids of the attacks' own processes, which the pool need not end.
+        took_s: the last duration of each call, for attacks that strike during a call.
     """
 
     def __init__(  # noqa: PLR0917
@@ -140,10 +140,10 @@ class Arena:
     # The trainer's calls.
 
     def open(self) -> None:
-        """Make the env and reset it; retry while that fails.
+        """Make the env and reset it; retry while this fails.
 
         Raises:
-            UnplayableError: it failed for `REOPENED_WITHIN_S`.
+            UnplayableError: all attempts within `REOPENED_WITHIN_S` failed.
         """
         give_up_s = time.monotonic() + REOPENED_WITHIN_S
         while self.adapter is None:
@@ -166,11 +166,11 @@ class Arena:
             self._judge("the construction", error)
 
     def reset(self) -> None:
-        """Reset the env, or make a new one."""
+        """Reset the env; if it has ended, make a new one."""
         self._call("reset")
 
     def step(self) -> None:
-        """Step the env, or make a new one."""
+        """Step the env; if it has ended, make a new one."""
         self._call("step")
 
     def close(self) -> None:
@@ -186,7 +186,7 @@ class Arena:
                 adapter.env.close()
 
     def aside(self, what: str, call: Callable[[], object]) -> None:
-        """Make another call than a step; a refused pause does not end the env."""
+        """Make a call that is not a step; if a pause is refused, the env does not end."""
         try:
             with bounded():
                 call()
@@ -217,7 +217,7 @@ class Arena:
         ]
 
     def interrupt(self, rng: Random, what: str, call: Callable[[], Any]) -> None:
-        """Recover after this call was interrupted.
+        """Make a call that will be interrupted, and recover.
 
         Args:
             rng: draws whether the env is stepped before it is reset.
@@ -324,7 +324,7 @@ class Arena:
     # For the attacks.
 
     def pid(self, which: float, target: str) -> int | None:
-        """The id of an instance's process, see `pid_of`; None if it has none at the moment.
+        """The id of an instance's process, see `pid_of`; None if there is no such process now.
 
         Args:
             which: chooses the instance; from 0 to 1.
@@ -337,7 +337,7 @@ class Arena:
         return pid_of(instances[int(which * len(instances))], target, self.kind.players)
 
     def beside(self, delay_s: float, act: Callable[..., object], *arguments: Any) -> None:
-        """Act after a delay in a thread of its own; ignore errors from targets that are gone."""
+        """Call `act` after a delay, in a new thread; ignore errors from targets that are gone."""
 
         def run() -> None:
             time.sleep(delay_s)

@@ -22,7 +22,7 @@ PROGRAM = Path(__file__).with_name("trainee.py")
 GONE_WITHIN_S = 2.0
 MARK = "SC2POOL_CHAOS_TRAINEE"
 STAGES = ("constructing", "playing", "closing")
-"""The lines that the program prints, after its imports."""
+"""The lines that the program prints after its imports, one at the start of each stage."""
 
 
 class Trainee:
@@ -60,7 +60,7 @@ class Trainee:
         return (printed.split() or ["importing"])[-1], lines
 
     def living(self) -> list[psutil.Process]:
-        """The living processes of the program, wherever they are in the tree; no zombies."""
+        """The program's processes that live, wherever they are in the process tree; no zombies."""
         mark = f"{MARK}={self._mark}".encode()
         found = []
         for pid in psutil.pids():
@@ -70,7 +70,7 @@ class Trainee:
 
 
 def stage_ends(game: Path, n: int) -> list[float]:
-    """The seconds from the start until each stage begins, and until the first begins again."""
+    """The seconds from the start until each stage begins, and until the first one begins again."""
     trainee = Trainee(game, n)
     began_s = time.monotonic()
     ends = []
@@ -82,7 +82,7 @@ def stage_ends(game: Path, n: int) -> list[float]:
 
 
 def kill_trainers(count: int, n: int, seed: int, game: Path) -> dict[str, Any]:
-    """Kill this many trainers, one after the other, equally many in each stage."""
+    """Kill `count` trainers, one after the other, equally many in each stage."""
     rng = Random(seed)
     ends = stage_ends(game, n)
     spans = list(zip([0.0, *ends], ends, strict=False))

@@ -19,7 +19,7 @@ NODES_KNOWN_S = 120.0
 
 
 class Cluster:
-    """A head and a second node, each with room for all games: two actors, each with its spares.
+    """A head and a second node, each with room for all games: those of two actors, with spares.
 
     Attributes:
         nodes: the nodes, for attacks.
@@ -65,7 +65,7 @@ class Cluster:
         return [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
 
     def what_stays(self) -> list[str]:
-        """See `Belongings.what_stays`; Ray's own processes, which come and go, are left out."""
+        """As `Belongings.what_stays`, but without Ray's own processes, which come and go."""
         return [f"process {describe(game)}" for game in self.living()]
 
     def end_new_processes(self) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def possible(kind: Kind, available: set[str]) -> set[str]:
-    """The attacks that are possible on an adapter, on a machine with these requirements."""
+    """The attacks that are possible on an adapter, if the machine meets these requirements."""
     has = set(available)
     has |= {"games"} if kind.games else set()
     has |= {"guests"} if kind.players > 1 else set()
@@ -39,7 +39,7 @@ def possible(kind: Kind, available: set[str]) -> set[str]:
 
 
 def attacks_by_adapter(available: set[str], only: str = "") -> dict[str, set[str]]:
-    """The possible attacks on each adapter; adapters on a Ray cluster if `available` has "nodes".
+    """The possible attacks on each adapter. With "nodes" in `available`, the adapters are Ray's.
 
     Args:
         available: the requirements of attacks (`Attack.needs`) that the machine meets.
@@ -105,7 +105,7 @@ def _play(given: Round, arena: Arena, done: Counter[str]) -> None:
 
 @contextmanager
 def all_exceptions(problems: list[str]) -> Iterator[None]:
-    """Collect the exceptions that Python otherwise only prints: those of threads and finalizers."""
+    """Collect exceptions that Python would only print: those of threads and finalizers."""
 
     def unraisable(given: Any) -> None:
         if not isinstance(given.exc_value, KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""The process that plays: `program.py ROOT`, with orders as JSON from its standard input.
+"""The process that plays: `program.py ROOT`. It reads orders as JSON from its standard input.
 
 ROOT is an empty folder for this run alone. The program prints a line of JSON for each event. If the
 process ends without the line "ended", the last round was stuck, or crashed the process.
@@ -51,7 +51,7 @@ def say(event: str, **what: Any) -> None:
 
 
 def prepare(root: Path, temper: str) -> tuple[Faulty, Path, set[str]]:
-    """The games, the folder of fault reports, and the requirements that this machine meets."""
+    """Prepare the games, the folder of fault reports, and the list of requirements that are met."""
     available = set()
     disk = root / "disk"
     disk.mkdir()

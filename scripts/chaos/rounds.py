@@ -1,10 +1,10 @@
-"""Rounds drawn from a seed, each an adapter with attacks on it, and the shortest part that fails.
+"""Draws rounds from a seed, and finds the shortest part of a round that fails.
 
-Pure, and plain data. Each strike has a seed of its own, so a list with some strikes left out draws
-the same for the rest.
+A round is an adapter with attacks (strikes) on it, as plain data; all functions here are pure. Each
+strike has its own seed, so if some strikes are left out, the others draw the same as before.
 
-Processes are not deterministic, so a part that fails only sometimes may be taken for one that does
-not fail; `shrink` therefore tries each part more than once. Its result fails; a shorter part that
+Processes are not deterministic, so a part that fails only sometimes may seem not to fail; `shrink`
+therefore tries each part more than once. The part that it returns fails, but a shorter part that
 fails may exist.
 """
 
@@ -46,12 +46,12 @@ class Round:
     strikes: tuple[Strike, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for `of`."""
+        """This round as plain data, which `of` reads."""
         return asdict(self)
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Round:
-        """The round of which `as_dict` returned this data."""
+        """The round from which `as_dict` made this data."""
         strikes = tuple(Strike(**strike) for strike in data["strikes"])
         return cls(**{**data, "strikes": strikes})
 
@@ -101,14 +101,14 @@ T = TypeVar("T")
 
 
 def shrink(whole: Sequence[T], fails: Callable[[Sequence[T]], bool], repeat: int = 1) -> list[T]:
-    """A part of `whole` that fails, but would not fail without any one of its elements.
+    """A part of `whole` that fails, but would not fail if any single element were missing.
 
     The elements keep their order.
 
     Args:
         whole: a list that fails.
         fails: tries a part once.
-        repeat: how often a part is tried until it is taken for one that does not fail.
+        repeat: how many times a part must pass to count as one that does not fail.
     """
 
     def fails_once(part: Sequence[T]) -> bool:
@@ -122,7 +122,7 @@ def shrink(whole: Sequence[T], fails: Callable[[Sequence[T]], bool], repeat: int
             [one for other in chunks[:i] + chunks[i + 1 :] for one in other]
             for i in range(len(chunks))
         ]
-        # With two chunks, each chunk is the rest without the other one.
+        # With two chunks, the rests are the same as the chunks.
         candidates = chunks if len(chunks) == 2 else [*chunks, *rests]
         smaller = next((part for part in candidates if fails_once(part)), None)
         if smaller is not None:

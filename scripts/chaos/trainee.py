@@ -1,4 +1,4 @@
-"""A training program that is ended from outside: `trainee.py GAME N`.
+"""A training program that `kills.py` ends from outside: `trainee.py GAME N`.
 
 It makes, plays and closes pools, one after the other, and prints its stage. It uses the pool
 without an adapter, because Stable-Baselines3 takes seconds to import.
@@ -22,7 +22,7 @@ STEPS = 100
 
 
 def play(game: str, n: int) -> None:
-    """One pool's life."""
+    """Make a pool, play it and close it."""
     config = PoolConfig()
     print("constructing", flush=True)
     spec = TaskPlayerSpec(task_spec(AuditTask, game, config))

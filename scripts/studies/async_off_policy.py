@@ -1,13 +1,13 @@
-"""SAC, TD3 and DQN beside AsyncSAC, AsyncTD3 and AsyncDQN: returns, and steps per second.
+"""Compares SAC, TD3 and DQN with AsyncSAC, AsyncTD3 and AsyncDQN: returns and steps per second.
 
     python scripts/studies/async_off_policy.py            # three seeds of each: half an hour
     python scripts/studies/async_off_policy.py DQN --seeds 1 --steps 5000
 
 The tasks are Pendulum-v1 (SAC, TD3) and CartPole-v1 (DQN). `--game-ms` makes each step longer
 without using a core, like a game with a core of its own. Each async class learns twice: with
-`game_waits=True`, and with an actor that never waits, as in real time. Both of its figures are
-ratios to SB3's class, over all seeds: the return of the final policy above that of random actions,
-and env steps per second. Run the script on a machine that does nothing else.
+`game_waits=True`, and with an actor that never waits, as in real time. The results are two ratios
+to SB3's class, over all seeds: of the final policy's return (minus the return of random actions),
+and of the env steps per second. Run the script on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 class Unhurried(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Each step takes longer, without CPU time."""
+    """Makes each step take longer, without CPU time."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], game_s: float) -> None:
         super().__init__(env)
@@ -151,7 +151,7 @@ def compare(name: str, seeds: int, game_s: float) -> None:
     at_random = random_return(study)
     runs: dict[str, list[Run]] = {way: [] for way in WAYS}
     for seed in range(seeds):
-        for way in WAYS:  # in turn, so that a slower machine is slower for all
+        for way in WAYS:  # alternately, so that a slow phase of the machine slows all ways
             runs[way].append(train(study, way, seed, game_s))
     plain_gain = mean(run.final_return for run in runs["plain"]) - at_random
     plain_speed = mean(run.steps_per_s for run in runs["plain"])

@@ -2,8 +2,8 @@
 
     python scripts/studies/learning_curves.py RUNS
 
-Writes `RUNS/curves.png` and prints a table. The curves are over env steps, not over time, because
-other programs on the machine change only the time.
+Writes `RUNS/curves.png` and prints a table. The curves are over env steps and not over time,
+because other programs on the machine would change the time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sc2pool.cli.training.run_folder import EpisodeRow, read_episodes
 from sc2pool.tasks.minigames.scores import ON_THE_STANDIN, PUBLISHED, StandInScores
 
 WINDOW = 32
-"""A point of a curve is the mean of this many episodes: four of each game."""
+"""The number of episodes of which a point of a curve is the mean: four of each game."""
 HEAD = ("task", "algorithm", "env steps", "random", f"last {WINDOW} episodes", "scripted")
 
 

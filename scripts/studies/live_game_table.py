@@ -3,19 +3,20 @@
     python -m scripts.studies.live_game_table [--rows ppo gate …] [--minutes 10 30] [--seeds 1 2 3]
                                               [--python ROW=INTERPRETER …] [--out live_game_table]
 
-Each row and seed is a process of its own, which plays for the longest of the given times. The
-game's env writes a line per step, so all rows are measured in the same place, also those whose
-learner drops steps. The script appends the figures to `results.jsonl` in the output folder, and
-prints one Markdown table at the end. A row whose library is missing, or that fails, says so.
+A row of the table is a learner. Each row and seed has its own process, which plays for the longest
+of the given times. The game's env writes a line per step, so all rows are measured in the same way,
+even if a learner drops steps. The script appends the figures to `results.jsonl` in the output
+folder, and prints one Markdown table at the end. If a row's library is missing, or a row fails, the
+row says so.
 
-RLlib needs an environment of its own, and rtgym and async-gym-agents may have one, too:
+RLlib needs a virtual environment of its own, and rtgym and async-gym-agents may have one, too:
 `--python rllib-ppo=.venv/ray/bin/python`.
 
 Definitions: a *gap* is the time from an observation to the action that was chosen from it, without
 pauses. A *missed period* is a whole decision period without a new action. A *death without action*
-happened in such a period. The *return after M minutes* is the mean of the last 20 episodes that
-ended before that time. (rtgym computes an action while the previous one is played. So its gap is
-about a period, and it misses none.)
+is a death in a missed period. The *return after M minutes* is the mean return of the last 20
+episodes that ended before M minutes. (rtgym computes an action while it plays the previous one, so
+its gap is about a period, and it misses no period.)
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ from sc2pool.realtime.env import StepResult
 
 STARTS_WITHIN_S: Final = 300.0
 ENDLESS: Final = 10**9
-"""A number of steps that no row reaches: the time ends each row."""
+"""A number of steps that no row reaches, because the time ends each row."""
 LAST_EPISODES: Final = 20
 TIME_LIMIT_STEPS: Final = 285
-"""Length of an episode that rtgym truncates; the env's own limit is 2,000 ticks."""
+"""The number of steps after which rtgym truncates; the env's own limit is 2,000 ticks."""
 PPO_OPTIONS: Final[dict[str, Any]] = {
     "n_steps": 256,
     "batch_size": 64,
@@ -78,7 +79,7 @@ class Step(NamedTuple):
 
 
 class RecordedTux(SuperTuxEnv):
-    """SuperTux, with a line per step in a file of this folder.
+    """SuperTux that writes a line per step into a file of the folder `folder`.
 
     `extra_gap_s` is the time by which the policy's observation was older than the newest one.
     """
@@ -121,7 +122,7 @@ class RecordedTux(SuperTuxEnv):
 
 
 def read_record(folder: Path) -> list[Step]:
-    """All steps of a row, in their order; each env that was made is a file."""
+    """All steps of a row, in their order; each env that was made has written one file."""
     steps = []
     for number, file in enumerate(sorted(folder.glob("*.csv"))):
         lines = file.read_text().splitlines(keepends=True)
@@ -160,7 +161,7 @@ def figures_of(steps: Sequence[Step], minutes: Sequence[float]) -> dict[str, Any
 
 
 def return_after(steps: Sequence[Step], end_s: float) -> float | None:
-    """Mean return of the last episodes that ended before this time; None without one."""
+    """Mean return of the last episodes that ended before this time; None if no episode did."""
     by_episode = itertools.groupby(
         sorted(steps, key=lambda step: (step.episode, step.at_s)), key=lambda step: step.episode
     )
@@ -258,7 +259,7 @@ def play_rllib_appo(folder: Path, seed: int, _: float) -> None:
     from examples.rllib_single_game import STEPS_PER_UPDATE, PictureAndVector  # noqa: PLC0415
 
     class WithTarget(PictureAndVector, TargetNetworkAPI):  # type: ignore[misc]
-        """The same network, with the copy that APPO asks for."""
+        """The same network, with the target network that APPO needs."""
 
         def make_target_networks(self) -> None:
             self.target = make_target_network(torch.nn.ModuleList(self.networks()))
@@ -304,14 +305,14 @@ def play_rllib(config: Any, seed: int) -> None:
 
 
 def play_rtgym(folder: Path, seed: int, _: float) -> None:
-    """rtgym has no learner: its env, its `wait` in each update, and SB3's PPO."""
+    """Play rtgym's env with SB3's PPO (rtgym has no learner), and call `wait` in each update."""
     import rtgym  # noqa: PLC0415
     from rtgym.envs.real_time_env import DEFAULT_CONFIG_DICT  # noqa: PLC0415
     from stable_baselines3 import PPO  # noqa: PLC0415
     from stable_baselines3.common.callbacks import BaseCallback  # noqa: PLC0415
 
     class Tux(rtgym.RealTimeGymInterface):  # type: ignore[misc]
-        """SuperTux by its hooks alone; rtgym has the clock."""
+        """SuperTux through its hooks alone, because rtgym keeps the clock."""
 
         def __init__(self) -> None:
             self.env = RecordedTux(folder)
@@ -359,7 +360,7 @@ def play_rtgym(folder: Path, seed: int, _: float) -> None:
             self.seen_tick = self.env.ticks()
 
     class AsDict(gymnasium.ObservationWrapper[Any, Any, Any]):
-        """SB3 has no tuples."""
+        """Turns rtgym's tuple into a dict, because SB3 does not take tuples."""
 
         def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
             super().__init__(env)
@@ -389,7 +390,7 @@ def play_rtgym(folder: Path, seed: int, _: float) -> None:
 
 
 def play_async_gym_agents(folder: Path, seed: int, _: float) -> None:
-    """Version 0.5.0's PPO fails with a Dict (`unhashable type: 'slice'`), so it gets a Box."""
+    """Play with its PPO, which gets a Box: 0.5.0 fails with a Dict (`unhashable type: 'slice'`)."""
     from async_gym_agents.agents.async_agent import get_injected_agent  # noqa: PLC0415
     from async_gym_agents.envs.multi_env import IndexableMultiEnv  # noqa: PLC0415
     from gymnasium.wrappers import FlattenObservation  # noqa: PLC0415
@@ -461,7 +462,7 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def play(row: str, seed: int, minutes: float, folder: Path) -> None:
-    """In the row's own process: play until this process is killed."""
+    """Play in the row's own process until this process is killed."""
     try:
         import torch  # noqa: PLC0415
 
@@ -505,7 +506,7 @@ def run(row: str, seed: int, minutes: Sequence[float], folder: Path, python: str
 
 
 def table(results: Sequence[Mapping[str, Any]], minutes: Sequence[float]) -> str:
-    """One line per row: medians over the seeds, the largest gap, and sums of counts."""
+    """The table, a line per row: medians over the seeds, the largest gap, and sums of counts."""
     head = ["learner", "gap p50 / p99 / max", "missed periods", "deaths", "without action"]
     head += [f"return after {end:g} min" for end in minutes]
     lines = []

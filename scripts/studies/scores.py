@@ -3,9 +3,9 @@
     python scripts/studies/scores.py [--game auto|real|PATH] [--episodes 20] [--task NAME ...]
 
 Prints a Markdown table with the measured and the published scores, and two verdicts: whether the
-scripted player scores between 0.85 times the human and 1.2 times the grandmaster, and whether every
-random episode stays below the published random maximum. On the stand-in, a "no" shows that a rule
-makes it easier or harder than the real game.
+scripted player's score is between 0.85 times the human's and 1.2 times the grandmaster's, and
+whether every random episode scores less than the published random maximum. On the stand-in, a "no"
+shows that one of the stand-in's rules makes the game easier or harder than the real game.
 """
 
 from __future__ import annotations

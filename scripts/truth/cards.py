@@ -1,4 +1,4 @@
-"""The command cards of Terrans, out of the game's catalogs.
+"""Reads the command cards of Terran units from the game's catalogs.
 
 A card is a unit's buttons that name one of the unit's own abilities. Buttons without an ability id
 in the data tables, such as those of passive abilities, are not compared.
@@ -35,7 +35,7 @@ def general(ability_id: int) -> int:
 
 
 def ours(kind: UnitType) -> set[int]:
-    """The general ids of a type's abilities in the stand-in, available or refused with a reason."""
+    """The general ids of the abilities that a type has in the stand-in, usable or refused."""
     return {general(one) for one in (*available_to(kind), *refused_to(kind))}
 
 
@@ -48,7 +48,7 @@ def in_catalogs(game: GameData, kind: UnitType) -> set[int]:
     for button in buttons:
         link, _, command = button.attributes.get("AbilCmd", "").partition(",")
         if link not in own or (link == "BuildInProgress" and kind.made_from is not None):
-            continue  # a structure that was made from another one is never under construction
+            continue  # a structure that another one turned into is never under construction
         name = command.rstrip("0123456789")
         places = _PLACES | (_OF_SITES if link == "BuildInProgress" else _ELSEWHERE)
         place = places[name] if name in places else int(command[len(name) :]) - 1
@@ -59,7 +59,7 @@ def in_catalogs(game: GameData, kind: UnitType) -> set[int]:
 
 
 def missing(game: GameData) -> Iterator[str]:
-    """A line for each ability of a Terran unit's card that the type does not have here."""
+    """A line for each ability on a Terran unit's card that the stand-in's unit type lacks."""
     for kind in TYPE_BY_NAME.values():
         if kind.race == common.Terran and kind.name in game["Unit"]:
             for one in sorted(in_catalogs(game, kind) - ours(kind)):

@@ -1,4 +1,4 @@
-"""The game's own data: the XML catalogs of its mods, merged as the game merges them.
+"""Reads the game's own data: the XML catalogs of its mods, merged as the game merges them.
 
 An entry of a mod changes fields of the entry with the same id in earlier mods. An entry inherits
 all other fields from its parent, or from the defaults of its class.
@@ -14,8 +14,8 @@ from pathlib import Path
 MELEE = ("core", "liberty", "swarm", "void", "voidmulti")
 """The mods of a melee map, each after those that it depends on.
 
-`libertymulti` and `swarmmulti` are left out: `void` repeats their changes, and its indices into
-lists are right only without them.
+`libertymulti` and `swarmmulti` are left out: `void` repeats their changes, and the indices into
+lists in `void` are right only without these two mods.
 """
 LIBERTY = ("core", "liberty")
 """The mods of a map that depends on Liberty alone, as SMAC's do."""
@@ -31,7 +31,7 @@ LISTS = {
     "CardLayouts",
     "LayoutButtons",
 }
-"""Fields in which an element without an index is appended; in others it replaces the old value."""
+"""To these fields an element without an index is appended; in others it replaces the old value."""
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Node:
         return self.fields.get(name, {}).get(index, Node())
 
     def text(self, name: str, index: str = "0", attribute: str = "value") -> str:
-        """A field's value, or an empty text."""
+        """A field's value, or an empty text if the field is missing."""
         return self.at(name, index).attributes.get(attribute, "")
 
     def number(self, name: str, index: str = "0", default: float = 0.0) -> float:
@@ -71,7 +71,7 @@ class Node:
         return float(self.text(name, index) or default)
 
     def flags(self, name: str) -> list[str]:
-        """The indices whose value is 1."""
+        """The indices in a field at which the value is 1."""
         return [index for index in self.fields.get(name, {}) if self.text(name, index) == "1"]
 
 

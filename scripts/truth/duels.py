@@ -1,9 +1,9 @@
-"""Battles of two groups of equal cost: played on the stand-in, and computed from the same numbers.
+"""Plays battles of two groups of equal cost on the stand-in, and computes the same battles.
 
-The computation (`Reckoning`) ignores crowding: units walk straight to the nearest enemy, and
-through each other. So the difference shows the effect of crowding: melee units wait for room, and
-units walk around others that fight. Both battles begin with the same places, moved a little at
-random.
+The computation (`Reckoning`) uses the stand-in's numbers but ignores crowding: units walk straight
+to the nearest enemy, and through each other. So the difference shows the effect of crowding: melee
+units wait for room, and units walk around others that fight. The units of both battles begin at the
+same places, which are moved a little at random.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PAIRS = (
     *(("Marauder", 7, "Stalker", 5), ("Stalker", 4, "Roach", 7), ("Stalker", 6, "Hydralisk", 7)),
     *(("Zealot", 6, "Zergling", 24), ("Zealot", 6, "Roach", 6), ("Hydralisk", 4, "Roach", 6)),
 )
-"""Two types and the sizes of their groups; a mineral counts as much as a unit of gas."""
+"""Two types and the sizes of their groups; in a cost, minerals and gas count the same."""
 MIDDLE, APART, STRAY = (30.0, 30.0), 7.0, 0.2
 """The meeting point, the distance of the fronts at the start, and the random offset, in cells."""
 SPACING, ROWS = 1.2, 6
@@ -71,7 +71,7 @@ class Fighter:
 
 
 def lines_of(pair: tuple[str, int, str, int], rng: random.Random) -> Places:
-    """The types, sides and places of the units at the start."""
+    """The types, sides and places of the units at the start of a battle."""
     places = []
     for side, (name, count) in enumerate((pair[:2], pair[2:]), 1):
         away = -1.0 if side == 1 else 1.0
@@ -108,7 +108,7 @@ class Reckoning:
         ]
         self._rng = rng
         self._flying: list[tuple[float, UnitType, Fighter]] = []
-        """Attacks under way: the loop in which each hits, the attacker's type, and the target."""
+        """Attacks that will hit later: the loop of the hit, the attacker's type, and the target."""
 
     def first_wins(self) -> bool:
         """Fight to the end; returns True if the first group wins."""

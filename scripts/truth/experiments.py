@@ -1,7 +1,7 @@
 """Measures the stand-in as a client would, to compare it with the game's data and replays.
 
-A fact has the real value, with its source, and an experiment that measures the stand-in's. In the
-game's data a second has 16 loops; incomes per minute are those of 1344 loops.
+A fact has the real game's value with its source, and an experiment that measures the stand-in's
+value. In the game's data a second has 16 loops; incomes per minute are incomes in 1344 loops.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Fact:
     """One fact, with its experiment.
 
     Attributes:
-        measure: measures the stand-in's value.
+        measure: the experiment, which returns the stand-in's value.
         tolerance: a difference that a client cannot measure; allowed even if it is above 2 %.
     """
 
@@ -57,7 +57,7 @@ def facts() -> Iterator[Fact]:
         aimed = partial(_to_hit, kind)
         yield Fact(f"{name}: loops from aim to hit", real, XML, aimed, tolerance=1.0)
     for name, period_s in PERIOD_S.items():
-        # The random part of a cooldown is half a loop on average; a battlecruiser has none.
+        # The random part of a cooldown is half a loop on average; a battlecruiser's has none.
         real = period_s * LOOPS_PER_DATA_S + (0.0 if name == "Battlecruiser" else 0.5)
         yield Fact(f"{name}: loops between hits", real, XML, partial(_period, TYPE_BY_NAME[name]))
     for what, source, reals, measure in (
@@ -109,22 +109,22 @@ ACCELERATION = {
 LIFE_PER_S = {"Roach": 0.2734, "Zergling": 0.2734, "Mutalisk": 1.0, "Reaper": 2.0}
 SHIELDS_PER_S = {"Zealot": 2.0, "Observer": 2.0}
 TURNS_PER_S = {"SiegeTank": 360.0, "Cyclone": 360.0}
-"""The numbers of the XML of build 81433, written down independently of the stand-in's data."""
+"""Numbers from the XML of build 81433, written down independently of the stand-in's data."""
 BUILT_LOOPS = {
     **{"SupplyDepot": 480, "Barracks": 1040, "Factory": 960, "MissileTurret": 400},
     **{"CommandCenter": 1600},
 }
-"""Loops from a structure's start to its end, in all replays of versions with these numbers."""
+"""Loops to build each structure, the same in all replays of versions with these numbers."""
 APART_LOOPS = {"SCV": 271, "Marine": 399}
-"""The most frequent time between two births in these replays, one loop below the build time."""
+"""The most frequent number of loops between two finished units: the build time minus one."""
 TRAINERS = {"SCV": "CommandCenter", "Marine": "Barracks"}
 CELLS_A_LOOP = SPEED_PER_S["Marine"] / LOOPS_PER_DATA_S
 COURSE = (16.0, 50.0)
-"""The start of a course; the ground is open for 20 cells from there."""
+"""The start of a walk; from this point the ground is open for 20 cells."""
 WALL_WIDTH, WALL_HEIGHT, TO_WALL = 2.0, 6.0, 5.0
-"""The size of a wall of three supply depots, and its distance from a course's start, in cells."""
+"""The size of a wall of three supply depots, and its distance from a walk's start, in cells."""
 GAP = 0.05
-"""The attacker's distance to the target is its range minus this, in cells."""
+"""The attacker's distance to the target is the attacker's range minus this gap, in cells."""
 
 
 def _flight_loops(name: str) -> float:
@@ -210,7 +210,7 @@ def _turn(kind: UnitType, session: OfflineSession) -> float:
 
 
 def _around_a_corner(room: float) -> float:
-    """The shortest way from a course's start to the side of the wall, for a unit with this room."""
+    """The shortest way from a walk's start past the wall, for a unit that keeps `room` from it."""
     across = WALL_HEIGHT / 2.0
     straight = math.sqrt(TO_WALL**2 + across**2 - room**2)
     turn = math.atan2(across, TO_WALL) + math.asin(room / math.hypot(TO_WALL, across))
@@ -231,7 +231,7 @@ def _course(goal: tuple[float, float], session: OfflineSession, *, wall: bool = 
 
 
 def _rich_town(session: OfflineSession) -> tuple[list[int], common.Point]:
-    """Begin a town that may make everything; returns its SCVs and its command centre's place."""
+    """Begin a town that may make everything; returns the SCVs and the command centre's place."""
     workers, _ = _begin_town(session, 12)
     cheat(session, debug_pb.all_resources, debug_pb.tech_tree)
     return workers, session.one(TYPE_BY_NAME["CommandCenter"].id).pos
@@ -299,7 +299,7 @@ def _earned(session: OfflineSession, what: str, minutes: int = 4) -> float:
 
 
 def _minerals(which: range, session: OfflineSession) -> float:
-    """The mean income of one SCV at these fields of a town, counted from the nearest."""
+    """The mean income of one SCV at the fields `which`, numbered from the nearest to the town."""
     earned = 0.0
     for index in which:
         workers, fields = _begin_town(session, 1)
@@ -352,7 +352,7 @@ def _gas(scvs: int, session: OfflineSession) -> float:
 
 
 def measured(data_dir: Path) -> Iterator[tuple[Fact, float]]:
-    """Each fact with our value; `data_dir` is an installation of the stand-in."""
+    """Each fact with the stand-in's value; `data_dir` is an installation of the stand-in."""
     for fact in facts():
         yield fact, fact.measure(OfflineSession(data_dir))
 

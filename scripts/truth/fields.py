@@ -1,8 +1,8 @@
-"""Counts the fields of recorded observations, and finds the fields that ours never fill.
+"""Counts fields of recorded observations, and finds the fields that the stand-in never fills.
 
-A field is *filled* if a message has it with another value than the protocol's default. Examples are
-an image with a pixel that is not 0, a number that is not 0, and an entry of a list. The stand-in's
-messages come from a tour: a game in which it shows as much as it can.
+A field is *filled* if a message has a value in it that is not the protocol's default. Examples are
+an image with a pixel that is not 0, a number that is not 0, or an entry of a list. The stand-in's
+messages come from a tour: a game in which the stand-in shows as much as it can.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.standin.sessions import OfflineSession, against, command, options
 HEAD = ("fields", "of", "carried", "filled", "why the stand-in never fills them")
 IMAGE, PANEL_UNIT = common.ImageData.DESCRIPTOR, ui_pb.UnitInfo.DESCRIPTOR
 WHOLE = (IMAGE, PANEL_UNIT)
-"""The kinds of messages whose own fields are not counted."""
+"""The kinds of messages that count as a whole, because their own fields are not counted."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Count:
     Attributes:
         messages: the number of messages that may carry the field.
         carried: the number of messages that carry it.
-        filled: the number of messages that carry it with another value than the default.
+        filled: the number of messages in which the field has a value that is not the default.
     """
 
     messages: int = 0
@@ -118,8 +118,8 @@ WHY: dict[str, str] = {
 def never_filled(ours: Counts) -> set[str]:
     """The fields of the state that the stand-in never fills.
 
-    Left out are fields within a message that the stand-in never sends, and `actions`, which a
-    client itself has sent.
+    Fields inside a message that the stand-in never sends are left out, and so is `actions`, because
+    a client has sent these itself.
     """
     known = (path for path in known_fields() if not path.startswith("actions"))
     empty = {path for path in known if not ours[path].filled}
@@ -251,7 +251,7 @@ def _camera(x: float, y: float) -> sc_pb.Action:
 
 
 def _clicks(session: OfflineSession) -> Iterator[sc_pb.Action]:
-    """Selections of everything on the screen, of the army, and of single units."""
+    """Clicks that select everything on the screen, the army, or single units."""
     everything = sc_pb.Action()
     box = everything.action_feature_layer.unit_selection_rect.selection_screen_coord.add()
     box.p0.x = box.p0.y = 1

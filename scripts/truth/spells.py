@@ -1,7 +1,7 @@
-"""The sources of the numbers of spells: for each of our fields, a field of the catalogs.
+"""The sources of the numbers of spells: for each field of the stand-in, a field of the catalogs.
 
 A path is a catalog, an entry and a field of the entry, such as `Effect/EMPSearch/AreaArray@Radius`.
-The energy and the cooldown of a spell come from its ability, its range from the data table.
+The energy and the cooldown of a spell come from the spell's ability, the range from the data table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Source = str | Callable[[At], float]
 
 
 def _acts(at: At, effect: str) -> float:
-    """The duration of an effect that acts again and again, in seconds."""
+    """The total duration of an effect that acts periodically, in seconds."""
     return at(f"Effect/{effect}/PeriodCount") * at(f"Effect/{effect}/PeriodicPeriodArray")
 
 
@@ -44,7 +44,7 @@ def _storms(at: At) -> float:
 
 
 def _hurts(at: At, behavior: str, lasts: float) -> float:
-    """The damage of a behavior that lasts `lasts` seconds."""
+    """The total damage of a behavior that lasts `lasts` seconds."""
     times = math.floor(lasts / at(f"Behavior/{behavior}/Period"))
     return times * at(f"Effect/{behavior}Damage/Amount")
 
@@ -158,7 +158,7 @@ def ours() -> dict[str, Facts]:
     for spell in SPELLS:
         facts: Facts = {name: rounded(getattr(spell, name)) for name in NUMBERS}
         if spell.aim is Aim.PARTNER:
-            facts["range"] = 0.0  # the distance at which partners merge is our choice
+            facts["range"] = 0.0  # the distance at which partners merge is the stand-in's own
         if spell.summons:
             facts["count"] = spell.count
         found[spell.name] = {name: value for name, value in facts.items() if value}

@@ -1,7 +1,7 @@
-"""The stand-in's facts of unit types, read from the game's catalogs and its data tables.
+"""Reads the stand-in's facts of unit types from the game's catalogs and data tables.
 
-The API's tables have the values that a client sees, so their fields come first; the catalogs have
-the rest. The game computes in 4096ths, so the catalogs' decimals are rounded to them.
+The API's data tables have the values that a client sees, so they have precedence; the catalogs have
+the other fields. The game computes in 4096ths, so the catalogs' decimals are rounded to 4096ths.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ USUAL: Facts = {
     "range_slop": 1,
     "missile_speed_per_s": 0,
 }
-"""The default values of a weapon's fields; they are left out of the files."""
+"""The default values of a weapon's fields; the files leave these values out."""
 OF_CATALOGS = ("delay_s", "damage_point_s", "backswing_s", "range_slop", "missile_speed_per_s")
 """Fields of a weapon that the tables lack."""
 FOLLOWED = ("ImpactEffect", "InitialEffect", "EffectArray", "CaseDefault", "FinalEffect")
-"""Fields of an effect that name the next one of its chain."""
+"""Fields of an effect that name the next effect of its chain."""
 ALSO = ("PeriodicEffectArray", "CaseArray")
 """Fields that name alternative effects, or effects that are repeated."""
 
@@ -76,7 +76,7 @@ def from_catalogs(game: GameData, name: str) -> Facts:
     """The facts of a unit type that the catalogs have.
 
     Raises:
-        KeyError: they have no such type.
+        KeyError: the catalogs have no such type.
     """
     unit = game["Unit"][name]
     facts: Facts = {ours: rounded(unit.number(theirs)) for ours, theirs in BODY.items()}
@@ -100,7 +100,7 @@ def from_catalogs(game: GameData, name: str) -> Facts:
 
 
 def _ground(game: GameData, unit: Node) -> tuple[float, list[float]]:
-    """The radius that the API shows, and half the width and height of the unit's cells.
+    """The radius that the API shows, and half the width and height of the cells under the unit.
 
     A structure has the radius of its footprint's outline, if the outline is larger.
     """
@@ -125,7 +125,7 @@ def _detected_at(game: GameData, unit: Node) -> Iterator[float]:
 
 
 def weapons(game: GameData, unit: Node) -> list[Facts]:
-    """The weapons that the unit fires by itself."""
+    """The weapons that the unit uses without an order."""
     known = (link.attributes.get("Link", "") for link in unit.items("WeaponArray"))
     found = [game["Weapon"][name] for name in known if name in game["Weapon"]]
     return [_weapon(game, one) for one in found if "Disabled" not in one.flags("Options")]
@@ -190,7 +190,7 @@ def from_tables(row: data_pb.UnitTypeData) -> Facts:
     """The facts of a unit type that the data tables have; unset fields are 0 there."""
     facts: Facts = {ours: rounded(getattr(row, theirs)) for ours, theirs in OF_TABLES.items()}
     if row.require_attached:
-        facts["tech_requirement_id"] = 0  # the row names the tech lab, of any kind
+        facts["tech_requirement_id"] = 0  # the row names the tech lab, which may be of any kind
     facts["needs_tech_lab"] = row.require_attached
     facts["tech_alias_id"] = row.tech_alias[0] if row.tech_alias else 0
     facts["attributes"] = [data_pb.Attribute.Name(one) for one in sorted(row.attributes)]
@@ -217,7 +217,7 @@ def in_order(found: list[Facts]) -> Facts | None:
     """The useful weapons as a chain: each has the next one as `other`; ground before air.
 
     Weapons without damage are left out, and so are further weapons against the same targets: some
-    of these only look different when an enemy is close.
+    of these are the same weapon with another look for near enemies.
     """
     order = ("Any", "Ground", "Air")
     found = sorted(found, key=lambda one: (order.index(one["targets"]), -one["range"]))
@@ -234,7 +234,7 @@ def in_order(found: list[Facts]) -> Facts | None:
 
 
 def completed(shown: Facts | None, known: Facts | None) -> Facts | None:
-    """A weapon of the tables, with the fields that only the catalogs have."""
+    """A weapon of the data tables, completed with the fields that only the catalogs have."""
     if shown is None or known is None:
         return shown or known
     weapon = shown | {field: known[field] for field in OF_CATALOGS if field in known}

@@ -1,7 +1,7 @@
-"""The changes of upgrades to the stand-in's unit types, read from the game's catalogs.
+"""Compares what upgrades change in the stand-in's unit types with the game's catalogs.
 
-Two kinds of changes are left out: a bonus against an attribute against which the weapon has none
-without the upgrade, and a speed for units that cannot walk without the upgrade.
+Two kinds of changes are left out: a bonus against an attribute, if the weapon has no bonus against
+it without the upgrade, and the speed of units that cannot walk without the upgrade.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MARKERS = {spell.marker for spell in SPELLS}
 
 
 def ours() -> dict[str, Facts]:
-    """The changes of each upgrade, or of a level, to each unit type, by our data and code."""
+    """What each upgrade or level changes in unit types, by the stand-in's data and code."""
     found: dict[str, Facts] = {}
     for name, entry in UPGRADES.items():
         changed: dict[str, Facts] = {kind: {"armor": 1} for kind in entry.get("armor_of", ())}
@@ -51,7 +51,7 @@ def ours() -> dict[str, Facts]:
 
 
 def in_catalogs(game: GameData) -> dict[str, Facts]:
-    """The same changes by the catalogs; a level that differs from the first has its own entry."""
+    """The same by the catalogs; a level that differs from the first level has its own entry."""
     found: dict[str, Facts] = {}
     for name, entry in UPGRADES.items():
         by_level = "general_id" in entry
@@ -92,7 +92,7 @@ def changes(game: GameData, upgrade: Node, unit: Node, by_level: bool) -> Facts:
 
 
 def _added_to(game: GameData, upgrade: Node, weapon: Node, known: Facts) -> Facts:
-    """The numbers that an upgrade adds to those of a weapon."""
+    """The numbers that an upgrade adds to the numbers of a weapon."""
     name, effect = weapon.attributes["id"], damage_of(game, weapon.text("DisplayEffect")) or Node()
     bonus = f"AttributeBonus[{known.get('bonus', [''])[0]}]"
     paths = (f"Effect,{effect.attributes.get('id')},{field}" for field in ("Amount", bonus))
@@ -104,7 +104,7 @@ def _added_to(game: GameData, upgrade: Node, weapon: Node, known: Facts) -> Fact
 
 
 def _added(upgrade: Node, reference: str, before: float = 0.0) -> float:
-    """The change of a number of the catalogs by an upgrade, which adds to it or sets it."""
+    """The amount by which an upgrade, which adds to a number or sets it, changes the number."""
     added = 0.0
     for one in upgrade.items("EffectArray"):
         if one.attributes.get("Reference") == reference:

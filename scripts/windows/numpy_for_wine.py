@@ -4,8 +4,8 @@
 
 numpy imports `crealf`, `cexp`, … from api-ms-win-crt-math-l1-1-0.dll. Wine has a built-in DLL of
 this name, with stubs that end the program. This script makes another DLL, with a name of the same
-length, and writes that name into numpy's modules. Its complex functions are those of mingw-w64; all
-others are forwarded to Wine's DLL.
+length, and writes this name into numpy's modules. The new DLL has the complex functions of
+mingw-w64, and forwards all other functions to Wine's DLL.
 """
 
 from __future__ import annotations

@@ -9,12 +9,12 @@
 #   Lib                             the standard library of the Python 3.11 that runs the tests here
 #   python.exe, python3.dll         made here: a call of Py_Main; a DLL that forwards all names
 #
-# Afterwards `.venv/windows/cpython/python` runs it. The script is idempotent: it skips existing parts.
+# Afterwards `.venv/windows/cpython/python` runs this Python. The script skips existing parts.
 set -euo pipefail
 
 here=$(dirname "$(realpath "$0")")
 root=$(realpath "$here/../..")
-target=$root/.venv/windows/cpython # not .venv/windows: it would find the pyvenv.cfg above
+target=$root/.venv/windows/cpython # in .venv/windows, Python would find the pyvenv.cfg above
 WHEEL=panda3d==1.10.16
 DLL_SHA256=0817a2a657a24c0d5fbb60df56960f42fc66b3039d522ec952dab83e2d869364
 PYTHON=$root/.venv/bin/python
@@ -133,7 +133,7 @@ if [ ! -e "$target/prefix/system.reg" ]; then
     WINEPREFIX=$target/prefix WINEARCH=win64 WINEDEBUG=-all DISPLAY= \
         WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe=" wine wineboot -i </dev/null >"$target/build/wineboot.log" 2>&1
     WINEPREFIX=$target/prefix WINEDEBUG=-all wine reg add 'HKCU\Software\Wine' /v Version /d win10 /f \
-        </dev/null >/dev/null 2>&1  # else it is Windows 7
+        </dev/null >/dev/null 2>&1  # otherwise Wine imitates Windows 7
     WINEPREFIX=$target/prefix wineserver -w
 fi
 
@@ -143,7 +143,7 @@ if [ "$(cat "$target/.ready" 2>/dev/null)" != "$wanted" ]; then
     say "packages for Windows"
     packages=$target/Lib/site-packages
     pip=("$PYTHON" -m pip -q --disable-pip-version-check)
-    # These two have no wheels on the index; the wheels built here are the same for every system.
+    # mpyq and portpicker have no wheels on the index; wheels built here fit every system.
     "${pip[@]}" wheel --no-deps -c "$root/constraints.txt" -w "$target/build/wheels" mpyq portpicker
     rm -rf "$packages"
     "${pip[@]}" install --no-deps --no-compile -c "$root/constraints.txt" --target "$packages" \
@@ -154,7 +154,7 @@ if [ "$(cat "$target/.ready" 2>/dev/null)" != "$wanted" ]; then
     echo "$wanted" >"$target/.ready"
 fi
 
-# 8. The compiled modules, from the C that Cython has made for `.venv`; without it they are pure Python.
+# 8. The compiled modules, from the C code that Cython has made for `.venv`. Without it, pure Python runs.
 compile() { # MODULE as a path, then options
     local c=$root/build/$1.c pyd=$root/$1.pyd
     [ -e "$c" ] && [ "$c" -nt "$pyd" ] || return 0

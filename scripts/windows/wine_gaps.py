@@ -1,8 +1,8 @@
-"""Corrects psutil under Wine: it returns the answer of Windows, or raises AccessDenied.
+"""Corrects psutil under Wine: psutil then answers as on Windows, or raises AccessDenied.
 
-Wine does not report to which process a connection belongs. A Windows system may refuse this, too;
-then sc2pool takes the listener on a game's port as unproven. Wine reports a suspended process as
-running, but it counts the suspensions of each thread. `sc2pool.pth` imports this module at the
+Wine does not report to which process a connection belongs. A Windows system may also refuse to say;
+then sc2pool reports the listener on a game's port as unproven. Wine reports a suspended process as
+running, but counts how often each thread was suspended. `sc2pool.pth` imports this module at the
 start of each Python under Wine.
 """
 

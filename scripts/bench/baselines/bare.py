@@ -3,9 +3,9 @@
     trainer: actions ─► shared memory, n rings │ n waits, one fresh copy of all rows
     child:   wait ─► env.step ─► its row in shared memory ─► ring
 
-It is a limit for comparisons, not a pool: nothing is checked, no process is watched, and an
-exception hangs the batch. The trainer waits for one child with a blocking read, and for several
-with an edge-triggered epoll, which needs no read; each was measured to be faster in its case.
+This is a limit for comparisons, not a pool: nothing is checked, no process is watched, and an
+exception hangs the batch. The trainer waits for a single child with a blocking read, and for
+several children with an edge-triggered epoll, which needs no read: each is the faster way there.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class BareVec:
             )
 
     def reset(self) -> None:
-        """Nothing: the children reset at their start."""
+        """Do nothing, because the children reset at their start."""
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Step all envs; returns copies of the observations, rewards and dones."""

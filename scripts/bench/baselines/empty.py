@@ -1,7 +1,7 @@
-"""The empty env: the cost of its step is the cost of the pool around it.
+"""The empty env: its step costs almost nothing, so a measurement shows the cost of the pool.
 
-Its observation begins with the number of steps made, so that an old observation is detected. The
-module is light to import, because every worker of every side imports it.
+Each observation begins with the number of steps made, so that an old observation is detected. This
+module imports little, because every worker of every side imports it.
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@
     trainer ─ SubprocVecEnv ─► env in SB3's worker ─ actions, mp.Queue ──► process of python-sc2
                                       ◄──────────── transitions, mp.Queue ─ `on_step` of its bot
 
-Many bridges are made like this. python-sc2 owns its loop, so it gets a process of its own; `step`
-puts an action on one queue and gets the transition from the other.
+Many bridges are made like this. python-sc2 runs its own loop, so it gets a process of its own;
+`step` puts an action on one queue and gets the transition from the other queue.
 
 Rules: nothing is slower than necessary. The bridge does not sleep, log or poll, and `on_step`
-blocks in `get` without delay. The same task as on the other sides computes observations and
-commands from the raw observation. python-sc2's own loop and the queues are unchanged.
+blocks in `get` without delay. The task that the other sides play also computes observations and
+commands here, from the raw observation. python-sc2's own loop and the queues are unchanged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ENDED_WITHIN_S = 5.0
 
 
 class RecipeEnv(gymnasium.Env):
-    """One game under python-sc2's `run_game`; a new one for each episode.
+    """One game at a time under python-sc2's `run_game`; each episode has a new game.
 
     Args:
         map_name: a map for which `bench.tasks` has a task.
@@ -42,7 +42,7 @@ class RecipeEnv(gymnasium.Env):
         self.action_space = task.action_space
         self._arguments = (map_name, root)
         self._process: Any = None
-        # SB3's workers are daemonic and therefore may have no children; bridges lift this ban.
+        # SB3's workers are daemonic, so they may have no children; bridges lift this ban.
         multiprocessing.current_process()._config["daemon"] = False
 
     def reset(
@@ -81,7 +81,7 @@ class RecipeEnv(gymnasium.Env):
 
 
 def play(map_name: str, root: str, actions: Queue[Any], transitions: Queue[Any]) -> None:
-    """The process of python-sc2: one game."""
+    """Play one game, in the process of python-sc2."""
     os.environ["SC2PATH"] = root  # read when python-sc2 is imported
     from loguru import logger  # noqa: PLC0415
     from sc2 import maps  # noqa: PLC0415

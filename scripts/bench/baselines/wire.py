@@ -1,10 +1,10 @@
-"""The bare wire: the rate of n games that never wait for each other, their replies unread.
+"""The bare wire: the rate of n games that never wait for each other and whose replies stay unread.
 
     action + step + observation in one write ─► game ─► three frames ─► the next write …
 
-There are n processes, each with a game and a websocket, and no barrier between them. Only the
-boundaries of the replies' frames are read. This is the upper limit for every pool. After each round
-one observation is read, to prove that all steps were made.
+There are n processes, each with a game and a websocket, that do not wait for each other. Only the
+boundaries of the replies' frames are read. This rate is the upper limit for every pool. After each
+round one observation is read, to prove that all steps were made.
 
     python -m bench.baselines.wire ROOT MAP      one of the n processes; see `bench.child`
 """
@@ -80,7 +80,7 @@ class Wire(picows.WSListener):
         return await self._waited_for
 
     async def run(self, bursts: list[bytes], seconds: float, most: int) -> tuple[int, float]:
-        """Send burst after burst, each when the last reply to the previous one has come."""
+        """Send the bursts, each when the last reply to the previous burst has come."""
         self._bursts = bursts
         self._waited_for = asyncio.get_running_loop().create_future()
         self._frames = self._steps = 0
@@ -113,7 +113,7 @@ class Wire(picows.WSListener):
 
 
 def random_walks(observation: sc_pb.Observation, area: Any, step_mul: int) -> list[bytes]:
-    """Bursts that send the own units to random places on the map."""
+    """Bursts of requests that send all units of the player to random places on the map."""
     tags = [unit.tag for unit in observation.raw_data.units if unit.alliance == 1]
     rng = random.Random(0)
     bursts = []
@@ -168,7 +168,7 @@ async def serve(root: str, map_name: str) -> None:
                 observed = (await wire.ask(requests.observation())).observation.observation
                 assert observed.game_loop == loop, f"loop {observed.game_loop}, not {loop}"
             else:
-                # A new game, because after 2^19 loops over all restarts a game ends.
+                # Create a new game, because a game ends after 2^19 loops, counted over restarts.
                 for request in (
                     requests.create_game(setup, map_path, None),
                     requests.join_game(setup),

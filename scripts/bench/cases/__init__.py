@@ -1,1 +1,1 @@
-"""The cases, one per file: each is a function that measures by `Settings` and returns rows."""
+"""The cases, one per file: each is a function that takes `Settings`, measures and returns rows."""

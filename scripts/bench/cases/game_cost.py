@@ -1,9 +1,9 @@
 """Case *games of a given cost*: the canned game, which burns CPU or sleeps in each step.
 
-A game that burns takes this machine's cores from pool and recipe alike, so the bare wire is the
-limit. A game that sleeps imitates one that has its own core. If the cores suffice for the rest, n
-such games can reach n times the rate of a single one on the bare wire. With sleeping games the CPU
-time of a step is also measured at several n; it should not rise.
+A game that burns CPU takes this machine's cores from pool and recipe alike, so the bare wire is the
+limit. A game that sleeps imitates a game on a core of its own. If the cores suffice for all other
+work, n such games can reach n times the rate of a single one on the bare wire. With sleeping games
+the CPU time of a step is also measured at several n: it should not rise with n.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ MIN_READY = 8
 ONE_GAME = f"{WIRE}, one game"
 ALONE = "n × one game alone"
 GAMES_PER_ENV = 2
-"""For each env the pool has a game, and so has the bare wire."""
+"""For each env there is a game of the pool and a game of the bare wire."""
 BYTES_PER_GAME = 120_000_000
 """About the memory of a stand-in game with its worker."""
 
 
 def game_cost(settings: Settings) -> list[Row]:
-    """All three parts."""
+    """Measure burning games, sleeping games, and the CPU time of a step."""
     return [*burning(settings), *sleeping(settings), *scaling(settings)]
 
 
@@ -75,7 +75,7 @@ def burning(settings: Settings) -> list[Row]:
 
 
 def sleeping(settings: Settings) -> list[Row]:
-    """Measure games that sleep, against n times the rate of a single one."""
+    """Measure n games that sleep, and compare them with n times the rate of a single one."""
     rows: list[Row] = []
     for n in wanted_ns(settings, NS_SLEEPING, GAMES_PER_ENV):
         setting = f"n={n}, {SLEEP}"
@@ -91,12 +91,12 @@ def sleeping(settings: Settings) -> list[Row]:
 
 
 def sleeping_sides(settings: Settings, n: int) -> dict[str, Callable[[], Any]]:
-    """The pool in sync and first-ready on the same games, the bare wire, and one game alone."""
+    """The pool (all envs, and first-ready on the same games), the bare wire, and one game alone."""
     root, map_name = settings.root, canned_map(SLEEP)
     pool = cache(partial(game_side, POOL_TASK, map_name, n, root))
     return {
         **settings.before("game_side", {POOL_TASK: (POOL_TASK, map_name, n)}),
-        POOL_TASK: pool,  # made in this process, because first-ready shares it
+        POOL_TASK: pool,  # made in this process, because the side first-ready shares it
         POOL_FIRST_READY: lambda: FirstReadySide(pool(), map_name, n, min(MIN_READY, n)),
         WIRE: partial(game_side, WIRE, map_name, n, root),
         ONE_GAME: partial(game_side, WIRE, map_name, 1, root),

@@ -37,12 +37,12 @@ STEPS = 50
 MAP = "MoveToBeacon"
 OBSERVATION_BYTES = 1024
 PER_ENV = {RECIPE: 2}
-"""The number of processes of an env besides its game, if it is not 1."""
+"""The number of processes of an env besides its game, for sides where it is not 1."""
 LIMIT_S = 300.0
 
 
 def memory(settings: Settings) -> list[Row]:
-    """USS and PSS by role."""
+    """Measure USS and PSS of each role (trainer, worker, game)."""
     rows = []
     for n in settings.ns or (N,):
         found = {
@@ -57,7 +57,7 @@ def memory(settings: Settings) -> list[Row]:
 
 
 def role_rows(found: dict[str, Any], n: int, role: str, measure: str) -> list[Row]:
-    """One role, by one measure: the memory per env, in MB."""
+    """The memory of one role per env, by one measure (USS or PSS), in MB."""
     by_side = {}
     for side, by_role in found.items():
         per_env = PER_ENV.get(side, 1) if role == WORKER else 1

@@ -40,7 +40,7 @@ EPISODE_STEPS = 400
 
 
 class Lingering(MoveToBeacon):
-    """A task whose last action takes 0.3 s, so that a game can be killed during a step."""
+    """A task whose action with the highest number takes 0.3 s, so that a kill can hit a step."""
 
     action_space = spaces.Discrete(N_WALKS + 1)
 
@@ -129,7 +129,7 @@ def stalls(settings: Settings, n: int) -> list[Row]:
 
 
 def _batches_ms(env: VecEnv, seconds: float) -> list[float]:
-    """The time of each step; the first episodes end one after the other."""
+    """The time of each step; the envs' first episodes end one after the other."""
     n = env.num_envs
     actions = np.zeros(n, np.int64)
     times_ms = []

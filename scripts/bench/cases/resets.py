@@ -47,7 +47,7 @@ def resets(settings: Settings) -> list[Row]:
 
 
 def with_ratios(found: list[Row]) -> list[Row]:
-    """Each kind's time as a ratio to a new pair's, for the same number of spares."""
+    """Add each kind's time divided by the time of a new pair, for the same number of spares."""
     new_pair_ms = {row.setting: row.figure for row in found if row.side == NEW_PAIR}
     return [
         replace(row, ratios={NEW_PAIR: row.figure / new_pair_ms[row.setting]})
@@ -58,7 +58,7 @@ def with_ratios(found: list[Row]) -> list[Row]:
 
 
 def reset_rows(settings: Settings, n: int, kind: str) -> list[Row]:
-    """One kind of reset, the pools with different numbers of spares in turn."""
+    """Measure one kind of reset, in turn in pools with different numbers of spares."""
     taken_ms: dict[int, list[float]] = {}
     with ExitStack() as running:
         pools = {}
@@ -84,7 +84,7 @@ def reset_rows(settings: Settings, n: int, kind: str) -> list[Row]:
 
 
 def new_pair_rows(settings: Settings, n: int) -> list[Row]:
-    """Games that are killed, one after the other."""
+    """Measure new pairs after games are killed, one after the other."""
     rows = []
     for spares in settings.spares or SPARES:
         tell(f"{CASE}: {NEW_PAIR}, {spares} spares")
@@ -110,7 +110,7 @@ def make_pool(settings: Settings, n: int, spares: int, config: PoolConfig | None
 
 
 def kill_and_step(env: Any, victim: int) -> float:
-    """Kill a game while every spare is ready; returns how long that batch takes, in ms."""
+    """Kill a game while every spare is ready; returns how long the next batch takes, in ms."""
     n = env.num_envs
     step_until_spares_are_ready(env)
     os.kill(env.stats().instances[victim].pid, signal.SIGKILL)

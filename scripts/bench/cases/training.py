@@ -1,8 +1,8 @@
 """Case *training*: PPO's env steps a second, end to end, with the policy and the resets.
 
-The sides have the same hyperparameters, task and games: the pool, and SB3's `SubprocVecEnv` with
-the recipe or `SC2GymEnv` in it. Unlike the other cases this one includes the resets, as a training
-does. The recipe starts a new game for every episode.
+The sides are the pool, and SB3's `SubprocVecEnv` with the recipe or `SC2GymEnv` in it. They have
+the same hyperparameters, task and games. Unlike the other cases this one counts the resets, as a
+training has them. The recipe starts a new game for every episode.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class TrainingSide:
             raise
 
     def prepare(self) -> None:
-        """Nothing: training continues."""
+        """Do nothing: the training continues."""
 
     def run(self, seconds: float) -> tuple[int, float]:
         return step_for(partial(self._learn, ROLLOUTS), seconds)

@@ -16,13 +16,13 @@ NS = (8,)
 END_EARLY = ("DefeatRoaches",)
 """Maps whose episodes may end at any step.
 
-The bare wire cannot play them, because it does not read the flags. The wall time of their resets is
-not counted. The CPU time of the resets cannot be separated, so no CPU time is shown.
+The bare wire cannot play these maps, because it does not read the flags. The wall time of their
+resets is not counted. The CPU time of the resets cannot be separated, so no CPU time is shown.
 """
 
 
 def whole_stack(settings: Settings) -> list[Row]:
-    """All maps."""
+    """Measure all maps."""
     rows = []
     for map_name in settings.maps or MAPS:
         kinds = [POOL_TASK, RECIPE]

@@ -1,7 +1,7 @@
 /* Preloaded: the wall clock is off by the seconds that the file $SC2POOL_CHAOS_CLOCK holds, a long.
 
-   The kernel's own clock is not set, so a wait until an instant of the wall clock, as Ray's waits
-   with a timeout are, becomes a wait for as long as that is away. */
+   The kernel's own clock is not set. So a wait until an instant of the wall clock, such as Ray's
+   waits with a timeout, is turned into a wait for the time until that instant. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-"""Set the wall clock of all processes of the run forwards or backwards, by up to a year.
+"""Sets the wall clock of all processes of the run forwards or backwards, by up to a year.
 
 The processes preload a library that adds the number in a file to the wall clock. The monotonic
 clock does not change. (With Debian's libfaketime `time.sleep` fails in Python 3.11.)

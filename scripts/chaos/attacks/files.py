@@ -1,8 +1,8 @@
 """Deletes folders and locks; makes the temporary folder read-only, or not executable, for a while.
 
-A cleaner of temporary files or a user may delete them. While the folder is mounted differently, a
-worker is killed, so that its replacement finds it so. A file system cannot become read-only while a
-pool has files open on it. So an empty read-only file system is mounted over it.
+In practice a cleaner of temporary files or a user may delete them. While the temporary folder is
+read-only or not executable, a worker is killed, so that its replacement meets this state. A file
+system in use cannot become read-only, so an empty read-only one is mounted over it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def run_folder(rng: Random) -> None:
 
 
 def run_files(rng: Random) -> None:
-    """Delete a run's files, and make its folder look old, so that a sweep takes it for dead."""
+    """Delete a run's files, and make its folder look old, so that the run seems dead to a sweep."""
     if (run := a_run(rng)) is None:
         return
     for path in run.iterdir():
@@ -97,7 +97,7 @@ LONGEST_S = 2.0
 
 
 def change(arena: Arena, rng: Random, before: str, after: str) -> None:
-    """Change the mount of the temporary folder by one command, and restore it by another."""
+    """Change the mount of the temporary folder by command `before`; restore it by `after`."""
     arena.beside(soon(rng), _change, arena, before, after, LONGEST_S * rng.random())
     kill_a_worker(arena, rng)
 

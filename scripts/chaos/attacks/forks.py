@@ -1,4 +1,4 @@
-"""Forks of the trainer, and other trainers, whose new pools sweep and which are then killed."""
+"""Forks of the trainer, and other trainers that make a pool, which sweeps, and are then killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Games and envs that misbehave: with the next action, at a reply, or at their launch."""
+"""Games and envs that misbehave at the next action, at a reply, or at their launch."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def by_action(arena: Arena, rng: Random, harm: int) -> None:
 
 
 def at_a_reply(arena: Arena, rng: Random, harm: str) -> None:
-    """Order this harm from the first game that answers a step, or begins an episode."""
+    """Let the next game that answers a step or begins an episode do this harm."""
     points = ["step"] * 3 if harm == "swapped" else ["step", "step", "first observation"]
     _order(
         arena,

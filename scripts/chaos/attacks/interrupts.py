@@ -1,7 +1,7 @@
-"""KeyboardInterrupt at random instants, by a timer: in every call of the env.
+"""A timer raises KeyboardInterrupt at random instants of every call of the env.
 
-Some timers count only the trainer's CPU time, so that they strike while it computes, and not
-always while it waits.
+Most of a call is waiting. So some timers count only the trainer's CPU time, to strike while it
+computes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from chaos.arena import Arena
 from chaos.attacks.attack import Attack
 
 WITHIN_S = {"step": 0.02, "reset": 0.05, "pause": 0.01, "method": 0.01, "close": 0.1, "make": 4.0}
-"""A guess of each call's duration, until a call has ended without an interrupt."""
+"""A guess of each call's duration, used until one such call has ended without an interrupt."""
 COMPUTES_FOR_S = 0.03
 MOST_STEPS = 200
 

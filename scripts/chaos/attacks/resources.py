@@ -1,7 +1,7 @@
 """Let resources run out for a while: descriptors, processes, disk and inodes.
 
 A worker is killed during this time, so that its replacement lacks the resource. If the limit is on
-a single worker or game, a game is killed instead. `games` has the game that takes too much memory.
+a single worker or game, a game is killed instead. (Games that take much memory are in `games`.)
 RLIMIT_NPROC does not bind root, so the run's own control group limits the number of processes.
 """
 
@@ -28,7 +28,7 @@ from chaos.attacks.signals import missed_by_a_worker
 CGROUP = "SC2POOL_CHAOS_CGROUP"
 """The environment variable with the folder of the run's own control group."""
 DISK = "SC2POOL_CHAOS_DISK"
-"""The environment variable that is set if the folder for temporary files has its own mount."""
+"""The environment variable that is set if the folder for temporary files is a mount of its own."""
 LONGEST_S = 2.0
 FILLER_BYTES = 1 << 20
 
