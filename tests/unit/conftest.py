@@ -39,7 +39,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.fixture
 def unit() -> Callable[..., raw_pb2.Unit]:
-    """Builds one unit; `fields` are any of its message's (`health`, `weapon_cooldown`)."""
+    """Builds one unit; `fields` are fields of the unit's message (`health`, `weapon_cooldown`)."""
 
     def build(kind: Kind, x: float, y: float, tag: int = 1, **fields: Any) -> raw_pb2.Unit:
         message = raw_pb2.Unit(unit_type=kind.unit_type, alliance=kind.alliance, tag=tag, **fields)
@@ -127,7 +127,7 @@ def recorded(recorded_dir: Path) -> list[Game]:
 
 @pytest.fixture(scope="session")
 def recorded_observations(recorded_dir: Path) -> list[sc_pb.ResponseObservation]:
-    """All recorded observations: first ones of melee games, and one in the middle of a game."""
+    """All recorded observations: the first ones of melee games, and one from within a game."""
     found = [
         sc_pb.ResponseObservation.FromString(lzma.decompress(path.read_bytes()))
         for path in sorted(recorded_dir.glob("*.observation.pb.xz"))

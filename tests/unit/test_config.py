@@ -54,7 +54,7 @@ def test_a_wrong_value(made_of: Any, name: str, value: object, expected: str) ->
 
 @pytest.mark.parametrize("digits", [400, 5000])
 def test_a_number_that_is_too_large(digits: int) -> None:
-    """A number of many digits has no `repr`."""
+    """Python refuses the `repr` of a number with many digits."""
     with pytest.raises(ConfigError, match=r"Limits\(step_s=…\) must be at most 1.8e\+308"):
         Limits(step_s=10**digits)
 

@@ -1,4 +1,4 @@
-"""Steps become whole episodes, which Minari can read, however the writing program ended."""
+"""Steps become whole episodes that Minari can read, however the writing program ended."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_what_is_written_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed after a shard was written, before it was linked, and while the next one was."""
+    """The writer is killed when one shard is written but not linked, and the next one is begun."""
     first = writer()
     write(first, 0)
     with monkeypatch.context() as patch:
@@ -272,7 +272,7 @@ def test_a_pipe_in_place_of_a_file_is_refused(name: str) -> None:
 
 
 def test_metadata_name_no_env_that_is_made() -> None:
-    """If the spaces are missing, Minari makes the env, with code that the file chooses."""
+    """Minari makes the env if the spaces are missing, and the file chooses which code then runs."""
     folder = recorded(0)
     spec = EnvSpec("Evil-v0", entry_point="tests.unit.datasets.imported_by_nobody:Evil").to_json()
     about = json.loads((folder / "metadata.json").read_text())

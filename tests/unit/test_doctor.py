@@ -192,7 +192,7 @@ LOG = "the game ended: exit code 7; its log ends with:\nno graphics card\ngood b
 
 
 def in_order(findings: Findings) -> list[Finding]:
-    """A finding for each check; a check that was not measured had no game."""
+    """A finding for each check; a check without a measurement is reported as having had no game."""
     return findings.in_order(all_checks(["MoveToBeacon"]), "there is no game to look at")
 
 

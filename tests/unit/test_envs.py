@@ -139,7 +139,7 @@ def test_how_many_learners_a_game_has(standin_dir, task, opponent, rows):
 
 
 TOLD_WITHIN_S = Limits().launch_s / 3
-"""An error raised after a limit expired would come later."""
+"""An error that comes after a limit has expired would take longer than this."""
 
 
 class OnAMissingMap(MoveToBeacon):
@@ -329,7 +329,7 @@ def test_a_folder_for_replays_that_is_a_file(env_class, standin_dir, tmp_path):
 
 
 class Won(gymnasium.Env):
-    """Matches of ten steps, all won, in turn against step-0 and an unknown opponent."""
+    """Matches of ten steps, all won, against step-0 and an unknown opponent by turns."""
 
     observation_space = spaces.Box(-1, 1, (2,), np.float32)
     action_space = spaces.Discrete(2)

@@ -74,7 +74,7 @@ BOMB = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
 MERGES = "a0: &a0 {x: 1, y: 2}\n" + "".join(
     f"a{n}: &a{n} {{<<: [{','.join(9 * [f'*a{n - 1}'])}]}}\n" for n in range(1, 9)
 )
-"""The same size by merge keys, which PyYAML merges while it reads."""
+"""As many values, by merge keys, which PyYAML merges while it reads."""
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_table_of_which_nothing_is_made(tmp_path, content, why):
 
 
 def refused(read, folder, content: str | bytes, why: str) -> None:
-    """Check that reading raises one line that names the file and the reason."""
+    """Check that reading raises an error of one line, which names the file and the reason."""
     path = folder / "file"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ConfigError, match=why) as caught:

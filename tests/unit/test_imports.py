@@ -78,7 +78,7 @@ POOL_ROOMS = {
     "worker": {"messages", "ipc", "queues", "report"},
     "instances": {"messages", "ipc", "queues", "statistics", "report", "machine", "watchdog"},
 }
-"""The folders of `pool` and some of its files, and the other ones that each may import."""
+"""For each folder of `pool`, and some of its files: the others that it may import."""
 HEAVY = {
     module: tuple(places.split())
     for module, places in {
@@ -102,7 +102,7 @@ HEAVY = {
         "Xlib": "realtime/screen/",
     }.items()
 }
-"""Modules that load slowly, and where they may be imported."""
+"""For each module that loads slowly: the places that may import it."""
 OUTER_ROOMS = (
     ("cli",),
     ("ray",),
@@ -170,7 +170,7 @@ def is_module(path: str) -> bool:
 
 @cache
 def public_names() -> set[str]:
-    """What the documentation describes; a module alone stands for all its names."""
+    """The names that the documentation describes; a module's name stands for all names in it."""
     found = {f"sc2pool.{name}" for name in ("__version__", *sc2pool._HOME, *sc2pool._MODULES)}
     for page in ("reference.md", "integration.md"):
         text = (PACKAGE.parent / "docs" / page).read_text()
@@ -269,7 +269,7 @@ def test_the_rooms_of_the_pool_import_one_way(own_room):
 
 
 def test_no_module_imports_itself_by_way_of_others():
-    """The packages themselves are left out: through them the extension modules are reached."""
+    """Packages themselves are not checked, because extension modules are reached through them."""
     modules = {name_of(file): file for file in (*FILES, *STANDIN) if file.name != "__init__.py"}
     TopologicalSorter(
         {name: modules.keys() & imports(file) - {name} for name, file in modules.items()}

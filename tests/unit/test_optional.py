@@ -15,7 +15,7 @@ from tests.support.programs import run
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
-# Python imports a module of this name at its start: in the trainer, and in every worker.
+# Python imports a module of this name whenever it starts: in the trainer and every worker.
 SITECUSTOMIZE = f"""
 from importlib.machinery import PathFinder
 

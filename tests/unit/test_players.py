@@ -418,7 +418,7 @@ def test_a_release_that_looks_at_more_of_a_unit_sorts_by_itself(data, monkeypatc
 
 
 def test_the_unit_types_are_shown_once(data):
-    """python-sc2 sorts one unit for each kind, however many there are."""
+    """python-sc2 is asked about one unit of each kind, however many units there are."""
     sorter = UnitSorter(data)
     bot = new_bot(data, Race.Terran)
     asked = []

@@ -59,7 +59,7 @@ def test_a_child_ends_where_the_users_own_program_would_not(monkeypatch):
 
 
 def test_what_is_printed_may_have_any_letter(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONIOENCODING", "cp1252")  # as Windows in Western Europe
+    monkeypatch.setenv("PYTHONIOENCODING", "cp1252")  # as on Windows in Western Europe
     done = run_python("sc2standin", "install", str(tmp_path / "Łukasz"), timeout_s=60)
     assert done.returncode == 0, done.stderr
     assert Path(done.stdout.rstrip("\n")).is_file()
@@ -153,7 +153,7 @@ def test_stopped_guard_blocks_no_caller(sleeper):
     assert not stopped.is_running()
     (another,) = set(psutil.Process().children()) - before
     assert another != stopped
-    guard.close()  # as at the end of the program: the processes noted last are ended
+    guard.close()  # as at the program's end: ends the processes noted last
     assert sleeper.wait() in KILLED
 
 
@@ -249,7 +249,7 @@ def test_children_of_every_thread(monkeypatch, kernel_lists):
         below = {int(family.stdout.readline()) for _ in range(2)}
         parent = psutil.Process(family.pid)
         assert {process.pid for process in descendants(parent)} == below
-        # Children of other tests may be there too; none of these may be missing.
+        # Children of other tests may be found too, but all of these must be.
         found = {process.pid for process in descendants(psutil.Process())}
         assert found >= {family.pid, *below}
         assert descendants(psutil.Process(below.pop())) == []
@@ -312,7 +312,7 @@ def lives(group: Follower) -> Iterator[psutil.Process]:
 
 @pytest.mark.skipif(WINDOWS, reason="Windows has no sessions of processes")
 def test_kill_ends_what_has_left_the_group():
-    """A game may be started by a script that calls setsid."""
+    """A script that starts a game may call setsid, so the game leaves the group."""
     group = start_group(
         "import subprocess; subprocess.run(['setsid', '-w', 'sh', '-c', 'echo; sleep 600'])"
     )
@@ -425,7 +425,7 @@ def test_there_is_no_such_process():
 
 
 def test_a_tree_that_cannot_be_listed_is_not_stopped(sleeper, limited):
-    """No descriptor is free; a pause must not miss a process."""
+    """With no descriptor free, a list may lack a process, and a pause must not miss one."""
     tree = ProcessTree(os.getpid(), with_root=False)
     with limited("NOFILE", 0), pytest.raises(PauseError, match="Too many open files"):
         tree.stop(soon())
@@ -471,7 +471,7 @@ def test_ended_process_is_gone(sleeper):
 
 
 def test_without_a_free_descriptor_it_is_left_alone(sleeper, limited):
-    """A process that may be alive must not count as dead: its files would be deleted."""
+    """A process that may be alive must not count as dead, because its files would be deleted."""
     created_s = created_at_s(sleeper.pid)
     with limited("NOFILE", 0):
         assert created_at_s(sleeper.pid) is None
@@ -506,7 +506,7 @@ TABLES = [process_table, *([PsutilTable] if LINUX else [])]
 
 @pytest.fixture
 def pair() -> Iterator[tuple[int, int]]:
-    """The pids of a process and of its child, both up."""
+    """The pids of a process and of its child, both running."""
     with talking(sys.executable, "-S", "-c", PAIR, PAIR) as parent:
         child = psutil.Process(int(parent.stdout.readline()))
         yield parent.pid, child.pid

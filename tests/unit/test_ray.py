@@ -1,4 +1,4 @@
-"""A cluster without Ray: the batches of its nodes, and the agreement of its pools."""
+"""Tests without Ray of a cluster: the batches of its nodes, and whether its pools agree."""
 
 from __future__ import annotations
 

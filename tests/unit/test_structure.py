@@ -1,9 +1,9 @@
 """Rules of the package's source and of its tests.
 
 - A record has one writer, and a property or a predicate changes nothing.
-- One module knows the operating system, so that another one can be added there.
+- One module asks which operating system runs, so that support of another one is added there.
 - The wall clock may jump, so nothing that waits or measures looks at it.
-- No wait lasts for ever: a call without a limit of its own stands here, with what ends it.
+- No wait lasts for ever: a call without a limit of its own is listed here, with what ends it.
 - `tests/unit/room/test_x.py` tests the module or folder `x` in `sc2pool/room` or below it. A file
   that tests something else is in NOT_ONE_MODULE, with the reason.
 - A test that asserts an upper bound on measured time carries `@pytest.mark.timing`:
@@ -33,7 +33,7 @@ WRITERS = {
     "spare": "pool/instances/seats.py",
     "instance": "pool/instances/instance.py",
 }
-"""From a record's attribute to the file that changes the record."""
+"""For each attribute that holds a record: the file that may change the record."""
 PREDICATES = ("is_", "are_", "has_", "can_", "may_")
 """Beginnings of the names of predicates."""
 
@@ -159,7 +159,7 @@ def looks_at_the_wall_clock(source: str) -> set[str]:
 
 
 def test_only_what_is_allowed_reads_the_wall_clock():
-    """Every exception is still needed."""
+    """Each exception in the list is still needed."""
     used = {
         (name, clock)
         for name, source in SOURCES.items()
@@ -298,7 +298,7 @@ poll.poll(); poll.poll(0)
 
 
 def test_every_wait_has_an_end():
-    """Every exception is still needed."""
+    """Each exception in the list is still needed."""
     found = {(name, wait) for name, source in SOURCES.items() for wait in waits_in(source)}
     assert found == set(WAITS)
 
@@ -319,7 +319,7 @@ CLOCKS = {"monotonic", "perf_counter", "thread_time", "process_time"}
 
 
 def is_a_modules(test: Path) -> bool:
-    """True if a test file has the name of a module or folder in or below its place."""
+    """True if a test file is named after a module or folder in or below the mirrored place."""
     room = PACKAGE / test.relative_to(UNIT).parent
     name = test.stem.removeprefix("test_")
     return any(path.is_dir() for path in room.rglob(name)) or any(room.rglob(f"{name}.py"))

@@ -72,7 +72,7 @@ def test_only_workers_beyond_the_fourth_wait_until_the_cores_are_not_busy(reques
 
 
 def test_a_run_in_parallel_and_a_second_one_which_names_what_passes_only_now(suite):
-    """A first run shows its progress, the failures and the slowest tests."""
+    """The first run shows its progress, the failures and the slowest tests."""
     code, out = run(suite, "--tier=fast", "-n", "2")
     assert code == 1
     assert "2 of 2 tests, 1 failed; tests/unit/test_two.py\n" in out

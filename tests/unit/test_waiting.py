@@ -111,7 +111,7 @@ async def test_a_worker_that_ends_forbids_it(pipe):
 
 
 class Received(asyncio.BufferedProtocol):
-    """What came by a connection, whoever has read it."""
+    """Keeps what came through a connection, whether the loop or the test has read it."""
 
     def __init__(self) -> None:
         self._buffer = bytearray(20)
@@ -219,7 +219,7 @@ async def test_a_call_for_the_end_of_turns_does_not_wait_until_asyncio_comes_by(
     turns.watch(pipe[0], of_player.go_on)
     playing = asyncio.ensure_future(play())
     await asyncio.sleep(0)
-    # As after a reset, which asyncio reads: the call comes in the pass that begins turns.
+    # As after a reset, whose reply asyncio reads: turns begin in the pass that makes the call.
     os.write(pipe[1], b"x")
     loop.call_soon(turns.at_end, lambda: seen.append("end"))
     await own
@@ -230,7 +230,7 @@ async def test_a_call_for_the_end_of_turns_does_not_wait_until_asyncio_comes_by(
 
 @in_worker_loop(2)
 async def passes_of_asyncio(rounds: int, with_a_task: bool) -> int:
-    """The number of asyncio's passes while two tasks take turns: a worker's own and another.
+    """The number of passes that asyncio makes while a worker's own task and another take turns.
 
     Args:
         rounds: number of turns of each task.

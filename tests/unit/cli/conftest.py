@@ -18,5 +18,5 @@ def options(out: Path, **others: Any) -> TrainOptions:
 
 @pytest.fixture
 def full_disk(limited):
-    """A context manager: in its block no file of this process can grow."""
+    """A context manager; inside its block, this process cannot make any file longer."""
     return lambda: limited("FSIZE", 0)

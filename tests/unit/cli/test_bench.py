@@ -33,7 +33,7 @@ from sc2pool.platform import LINUX
 
 BURN_S = 0.3
 ROUNDED_S = 0.0 if LINUX else 0.02
-"""Resolution of psutil's CPU times: user and system time in ticks of 10 ms each."""
+"""Error of CPU times outside Linux, where psutil's user and system time have ticks of 10 ms."""
 BURN = f"""
 import sys, time
 until = time.process_time() + {BURN_S}

@@ -172,7 +172,7 @@ def test_a_terminal_that_is_gone_ends_no_training(monkeypatch: pytest.MonkeyPatc
     with Lines() as lines:
         lines.show(figures())
     with pytest.raises(OSError, match="No space left on device"):
-        check_said()  # as the command does at its end
+        check_said()  # every command calls this at its end
     with suppress(OSError):
         gone.close()
 
@@ -181,7 +181,7 @@ def test_a_terminal_that_is_gone_ends_no_training(monkeypatch: pytest.MonkeyPatc
 
 
 def test_no_settings_are_taken_from_the_current_folder(tmp_path: Path) -> None:
-    """Settings of matplotlib there may be another user's, and run LaTeX."""
+    """The folder may hold another user's settings of matplotlib, which may run LaTeX."""
     (tmp_path / "matplotlibrc").write_text("text.usetex: True\n")
     program = "import sc2pool.cli.drawing, matplotlib; print(matplotlib.rcParams['text.usetex'])"
     assert printed_by(program, cwd=tmp_path) == "False\n"
@@ -208,7 +208,7 @@ def test_pictures_of_sensible_size_that_show_the_episodes(tmp_path):
 
 
 def test_published_scores_are_only_shown_for_the_task_that_they_are_of():
-    """A user's task on that map may have a reward of its own, also under the task's name."""
+    """A user's task on the same map, even one of the same name, may have another reward."""
     names = [task for task in BUILT_IN if references_for(resolve_task(task))]
     assert names == list(TASK_GROUPS["mini-games"])
     own = type("MoveToBeacon", (resolve_task("MoveToBeacon"),), {"reward": lambda _: -1.0})

@@ -23,7 +23,7 @@ FAULT = {"sc2pool.fault": {"kind": "game-exited"}}
 
 
 class Scripted(gymnasium.Env[Any, Any]):
-    """Episodes of five steps with the returns of a list; some end with a fault."""
+    """Episodes of five steps, whose returns come from a list; some end with a fault."""
 
     observation_space = spaces.Box(-1, 1, (2,), np.float32)
     action_space = spaces.Discrete(2)
@@ -59,14 +59,14 @@ def evaluation_of(env: Scripted, about: TrainOptions, stop: Stop | None = None) 
 
 
 def test_without_an_interval_it_evaluates_once_after_the_training(model, tmp_path):
-    """The last rollout may have more steps than the training."""
+    """The last rollout may go beyond the number of steps that the training asked for."""
     evaluation = evaluation_of(Scripted([1.0]), options(tmp_path, eval_every=None, video=True))
     model.learn(257, callback=evaluation)
     assert [row.total_steps for row in read_evaluations(tmp_path / "evaluations.csv")] == [320]
 
 
 def test_it_evaluates_on_time_and_keeps_the_best(model, tmp_path):
-    # Two episodes each time, and a third that is begun and dropped.
+    # Each evaluation plays two episodes, and drops a third one that has begun.
     env = Scripted([1.0, 3.0, 0.0, 7.0, 9.0, 0.0, 2.0, 2.0, 0.0])
     evaluation = evaluation_of(env, options(tmp_path))
     model.learn(256, callback=evaluation)
@@ -106,7 +106,7 @@ def test_a_resumed_run_knows_its_best(model, tmp_path):
 
 
 def test_a_resumed_run_drops_what_came_after_its_model(model, tmp_path):
-    """Except for the row of the best model, which only a better model replaces."""
+    """Only the row of the best model stays, until a better model replaces it."""
     env = Scripted([1.0, 1.0, 0.0, 9.0, 9.0, 0.0, 2.0, 2.0, 0.0])
     model.learn(192, callback=evaluation_of(env, options(tmp_path, eval_every=64)))
     again = evaluation_of(Scripted([4.0]), options(tmp_path, eval_every=64, steps_done=64))
@@ -125,7 +125,7 @@ def test_a_resumed_run_drops_what_came_after_its_model(model, tmp_path):
 
 @pytest.mark.parametrize("end", [SystemExit, OSError])
 def test_a_best_model_that_was_not_saved_is_not_the_best(model, tmp_path, monkeypatch, end):
-    """The program was killed, or the disk was full: the saved model is worse."""
+    """If the program is killed, or the disk is full, the file still holds the earlier model."""
     model.learn(64, callback=evaluation_of(Scripted([3.0]), options(tmp_path)))
     with monkeypatch.context() as patched, suppress(SystemExit):
         patched.setattr(model, "save", Mock(side_effect=end))

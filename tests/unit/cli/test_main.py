@@ -191,7 +191,7 @@ def test_a_model_that_is_named_keeps_all_but_task_and_game(installation, earlier
 
 
 def test_a_run_in_a_folder_of_all_users(installation, earlier_run):
-    """Another user can have written its description, so the description is not used."""
+    """Another user can have written the run's description, so the description is not used."""
     earlier_run.chmod(0o1777)
     given = ("--game", installation, "--resume", earlier_run)
     with pytest.raises(ConfigError, match="not used, because every user may write there; give --t"):
@@ -309,7 +309,7 @@ def test_a_run_knows_the_folder_of_its_task(installation, run_of_own_task, tmp_p
 
 
 def test_a_folder_of_all_users_is_not_the_tasks(installation, run_of_own_task, tmp_path):
-    """Nor is a folder taken from the files beside a model that was named."""
+    """If a model's file is named, the files beside it do not say where the task's module is."""
     (tmp_path / "home").chmod(0o1777)
     given = ("--game", installation, "--steps", "9000", "--resume")
     with pytest.raises(ConfigError, match=r"no module is taken from .*home, because every user"):
@@ -468,7 +468,7 @@ def test_other_texts_than_numbers_above_0_are_refused(text: str) -> None:
 
 
 def test_a_device_or_a_pipe_is_not_replaced(tmp_path: Path) -> None:
-    """Root could do it, and the machine would have lost `/dev/null`."""
+    """Root may replace such a file, and then the machine would have no `/dev/null`."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for special in (pipe, Path(os.devnull)):

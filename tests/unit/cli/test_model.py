@@ -100,7 +100,7 @@ def test_a_whole_number_of_a_file_is_an_integer(given):
 
 @pytest.mark.parametrize(("steps", "size"), [(225, 29), (57, 9), (1, 1)])
 def test_no_minibatch_of_several_is_of_a_single_transition(steps, size):
-    """7 · 29 + 22, 6 · 9 + 3."""
+    """225 = 7 · 29 + 22 and 57 = 6 · 9 + 3, so the last minibatch has 22 and 3 transitions."""
     hyperparameters = Hyperparameters(minibatches=8, arguments={"n_steps": steps})
     assert arguments_for(hyperparameters, n=1)["batch_size"] == size
 
@@ -202,7 +202,7 @@ def test_actions_that_it_cannot_play() -> None:
     "space", [spaces.Discrete(3, start=5), spaces.MultiDiscrete([3, 4], start=[0, 1])]
 )
 def test_actions_that_do_not_start_at_0(space: spaces.Space[Any]) -> None:
-    """SB3 still plays the numbers from 0, which are not in the space."""
+    """SB3 would play numbers that count from 0, which are not in the space."""
     started = type("Started", (MoveToBeacon,), {"action_space": space})
     with pytest.raises(ConfigError, match=r"^the algorithms count .* of Started begin at .*[51]"):
         check_algorithm("ppo", started)
@@ -290,7 +290,7 @@ def test_the_bundled_ones(algo):
 
 
 def test_every_duel_of_teams_has_scaled_rewards():
-    """The return of a battle is up to 20."""
+    """Unscaled, the return of a battle is up to 20."""
     for task in SMAC_DUELS:
         found = read_hyperparameters("ppo", task)
         assert found == read_hyperparameters("maskable-ppo", task)

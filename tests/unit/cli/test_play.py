@@ -103,7 +103,7 @@ def test_there_is_one_for_each_mini_game_a_team_and_a_duel() -> None:
 
 @pytest.mark.parametrize("name", sorted(pretrained()))
 def test_it_plays_its_task_better_than_chance(name: str) -> None:
-    """`find_player` compares the spaces; the scores were measured when the policy was trained."""
+    """`find_player` compares the spaces; the policy's scores were measured after its training."""
     one, found = pretrained()[name], find_player(name.lower(), None, None)
     assert found.task.__name__ == name
     assert Path(found.name) == one.path

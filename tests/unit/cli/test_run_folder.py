@@ -127,7 +127,7 @@ def test_a_description_that_is_a_folder(tmp_path):
 
 
 def described(folder: Path) -> Path:
-    """The model's file of a run whose description names a game of its own."""
+    """The path of a model; the description of its run names a task, a game and a number of envs."""
     (folder / "model.zip").touch()
     options = {"task": "mine:Walk", "game": "/opt/game", "n": 3}
     (folder / "config.json").write_text(json.dumps({"options": options}))
@@ -144,7 +144,7 @@ def test_a_run_that_is_named_says_its_task_and_its_game(tmp_path, capsys):
 
 @pytest.mark.parametrize("what", [".", "config.json"])
 def test_a_description_that_another_user_can_have_written(tmp_path, what):
-    """The system's folder for temporary files is open to all users, but sticky."""
+    """All users may write to a sticky folder, such as the system's for temporary files."""
     model = described(tmp_path)
     (tmp_path / what).chmod(0o1777)
     for given in (tmp_path, model):
@@ -200,7 +200,7 @@ def test_a_folder_in_which_another_training_has_begun_meanwhile(tmp_path):
 def test_a_folder_that_may_not_be_written_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`tempfile` would try for ever on Windows."""
+    """On Windows, `tempfile` would try for ever to create a file there."""
 
     def refuse(_: Path, __: bytes) -> int:
         raise PermissionError(errno.EACCES, "Permission denied")
@@ -243,7 +243,7 @@ def test_users_who_share_a_folder_share_its_lock(tmp_path, monkeypatch):
         os.umask(before)
     refused = PermissionError(
         errno.EACCES, "Permission denied"
-    )  # as with another umask; root may write anyway
+    )  # as if made with another umask; root may write to any file
     monkeypatch.setattr(filelock, "try_lock", Mock(side_effect=refused))
     told = r"/training\.lock may not be opened \(Permission denied\): it is another user's"
     with pytest.raises(ConfigError, match=told), reserved(tmp_path):

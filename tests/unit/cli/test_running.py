@@ -68,7 +68,7 @@ run.close()
 
 
 def answers(run: RunDir, task: str | None, games: int, uptime_s: float) -> None:
-    """Write a pool's file, with a time just after a request."""
+    """Write the file with which a pool answers, dated just after a request."""
     instances = [{"seat": f"env {env}"} for env in range(games)] + [{"seat": "spare 2"}]
     pool = {"task": task, "instances": instances, "uptime_s": uptime_s}
     file = run.path / live_files.POOL_FILE
@@ -77,7 +77,7 @@ def answers(run: RunDir, task: str | None, games: int, uptime_s: float) -> None:
 
 
 def test_several_processes_are_told_apart(runs, temp):
-    """The error names each pool's task and games; a process's first pool needs no path."""
+    """The error names each pool's task and games; for a process's first pool, the pid is enough."""
     answers(runs[0], "MoveToBeacon", 2, 184.0)
     answers(runs[1], None, 1, 5.0)
     environment = {**os.environ, "TMPDIR": str(temp)}
@@ -101,13 +101,13 @@ def test_one_in_another_temp_folder_is_found(runs, tmp_path_factory, monkeypatch
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("other")))
     with pytest.raises(ConfigError, match="no pool of yours is running"):
         choose(None, None)
-    environment = {**os.environ, "TMPDIR": str(runs[0].instance_dir(0))}  # as workers have it
+    environment = {**os.environ, "TMPDIR": str(runs[0].instance_dir(0))}  # as in workers
     with (
         subprocess.Popen(["true"]) as ended,
         subprocess.Popen(["sleep", "60"], env=environment) as worker,
     ):
         os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # a zombie, like a killed worker
-        wait_for(psutil.Process(worker.pid).environ)  # during exec the system shows none
+        wait_for(psutil.Process(worker.pid).environ)  # empty during exec
         assert choose(None, os.getpid()).path == runs[0].path
         worker.kill()
 
@@ -234,7 +234,7 @@ def told(**more: Any) -> dict[str, Any]:
 
 
 def drawn(view: TableView, width: int = PIPE_WIDTH, height: int | None = None) -> list[str]:
-    """The lines in a file, or in a terminal of this size."""
+    """The lines that are drawn to a file or, with a height, to a terminal of this size."""
     file = io.StringIO()
     console = Console(file=file, width=width, highlight=False, markup=False)
     console.print(view.draw(width, height))

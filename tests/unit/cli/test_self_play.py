@@ -199,7 +199,7 @@ def test_a_resumed_run_is_not_evaluated_at_its_start(new_match, tmp_path):
 
 
 def test_a_best_model_that_was_not_saved_is_not_the_best(new_match, tmp_path):
-    """The disk was full, or the program was killed: the saved model is of step 0."""
+    """If the disk is full, or the program is killed, the file still holds the model of step 0."""
     model = model_of()
     model.save(tmp_path / "best_model.zip")
     log = ResultLog(tmp_path / "win_rates.csv")

@@ -59,7 +59,7 @@ def test_a_save_that_fails_is_said_and_the_next_one_works(model, tmp_path, full_
     assert saver.last_good() == f"the last good model is {tmp_path / 'model.zip'}"
     assert [path.name for path in tmp_path.iterdir()] == ["model.zip"]
     assert (tmp_path / "model.zip").read_bytes() == good
-    del capfd  # on a full disk the line may be lost
+    del capfd  # the printed line is not checked: a full disk may lose it
 
 
 def test_a_folder_that_is_gone_is_said(model, tmp_path, capsys):
@@ -92,7 +92,7 @@ def test_a_table_of_figures_is_whole_at_each_instant(tmp_path, full_disk):
     table.write({"time/total_timesteps": 64, "text": 'a, "b"'}, {})
     table.close()
     with path.open("a") as file:
-        file.write("12")  # the program was killed
+        file.write("12")  # the program was killed while it wrote
     before = 'time/total_timesteps,text\n64,"a, ""b"""\n'
     resumed = ProgressTable(path, steps_done=64)
     assert path.read_text() == before
@@ -121,7 +121,7 @@ def test_figures_of_all_parts_reach_tensorboard_whatever_the_clock_says(tmp_path
 
 @pytest.mark.parametrize("found", ["a record of 2**63 bytes", "a time without an end", "a pipe"])
 def test_a_damaged_file_of_an_earlier_part_stops_no_training(tmp_path, found):
-    """A part whose times cannot be read is one without times."""
+    """A part whose times cannot be read counts as a part without times."""
     earlier = tmp_path / "events.out.tfevents.0000000001.000000.1"
     if found == "a pipe":
         os.mkfifo(earlier)

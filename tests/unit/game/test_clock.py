@@ -21,7 +21,7 @@ def clock() -> ElasticClock:
 
 
 def step(clock: ElasticClock, at_s: float, loop: int) -> Tick:
-    """Act at a time, and see this loop as soon as it can be there."""
+    """Act at a time, and see this loop at the first moment at which the game can have played it."""
     clock.act(PERIOD, at_s)
     return clock.observe(loop, max(at_s, 50.0 + (loop - 100) / PACE))
 
@@ -102,9 +102,9 @@ def test_a_game_that_is_delayed_has_one_longer_period(clock):
     ("before", "after", "ran_s", "expected"),
     [
         (100, 100, 0.001, 0),
-        (100, 101, 0.001, 0),  # the loop was nearly over
+        (100, 101, 0.001, 0),  # the loop was nearly over when the time began
         (100, 102, 0.001, 2),
-        (100, 102, 0.050, 0),  # there was time for both
+        (100, 102, 0.050, 0),  # the game had time for both loops
         (100, 122, 0.010, 22),
     ],
 )
@@ -133,14 +133,14 @@ class Played:
         return loop
 
     def late_at(self, due: int) -> float:
-        """Observe until this loop is there; returns by how many seconds that was too late."""
+        """Observe until the game has played this loop; returns how many seconds late that was."""
         while True:
             self.now_s = max(self.now_s, self.timer.due_s(due))
             if self.look() >= due:
                 return self.now_s - self._begun_s - due / self._loops_per_s
 
     def stop(self, seconds: float) -> None:
-        """Stop the game for a while; it continues where it was."""
+        """Stop the game for a while, after which it continues with the same loop."""
         self.now_s += seconds
         self._begun_s += seconds
 

@@ -52,7 +52,7 @@ def play(
     asleep: bool = True,
     in_real_time: bool = False,
 ) -> tuple[Sequence[float], HangDetector, list[str]]:
-    """The waits of a game with these shares, one for each wait; the last share lasts for ever."""
+    """The waits for a game; each wait has the next of these shares, and the last share repeats."""
     used = Activity(0.0, 0.0)
     warnings: list[str] = []
     detector = HangDetector(lambda: [used], lambda: asleep, warnings.append)
@@ -89,7 +89,7 @@ def test_how_long_a_game_is_waited_for(clock, shares, waits):
     ("share", "told"),
     [
         (0.9, "90%"),
-        (1.2, "100%"),  # a wait that began earlier is counted when it ends
+        (1.2, "100%"),  # a wait is counted in full when it ends
     ],
 )
 def test_starved_is_waited_for_while_it_is_starved(clock, share, told):
@@ -149,7 +149,7 @@ def test_of_several_processes_work_adds_up_and_the_hungriest_is_starved():
 
 
 WAITS = SideEvidence(cpu_share=0.1)
-"""A healthy game that waits for the other player."""
+"""What a healthy game shows while it waits for the other player."""
 
 
 @pytest.mark.parametrize("culprit", list(MatchSide))
@@ -196,7 +196,7 @@ def test_both_if_nothing_tells_them_apart(both):
 
 
 def test_a_game_that_is_idle_in_the_wait_is_not_to_blame():
-    """The stand-in uses no CPU time while it waits for the other player."""
+    """The idle game waits for the other player; the stand-in uses no CPU time for such a wait."""
     seen = {MatchSide.HOST: SideEvidence(cpu_share=0.99), MatchSide.GUEST: SideEvidence()}
     assert judge(seen)[0] == (MatchSide.HOST,)
 

@@ -27,7 +27,7 @@ has_modes = pytest.mark.skipif(WINDOWS, reason="its files have no modes")
 def machine(tmp_path, monkeypatch):
     """A Linux machine with an empty home and no SC2PATH.
 
-    The executable of its games has the name that the stand-in's has on this system.
+    The executables of its games are named like the stand-in's executable on this system.
     """
     home = tmp_path / "home"
     home.mkdir()
@@ -83,7 +83,7 @@ def test_auto_finds_nothing_else(machine, monkeypatch, change, said):
 
 
 class TestNoHome:
-    """A container with a number for a user and no HOME."""
+    """A container whose user has a number but no name, and no HOME."""
 
     @pytest.fixture(autouse=True)
     def no_home(self, monkeypatch):
@@ -215,7 +215,7 @@ def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
 @has_modes
 def test_maps_that_may_not_be_read(tmp_path, monkeypatch):
     found = find_installation(make(tmp_path / "sc2", 75689))
-    monkeypatch.chdir(found.root)  # the folders above are then not read
+    monkeypatch.chdir(found.root)  # so that the folders above it are not read
     maps = Path("Maps")
     with (
         forbidden(maps),
@@ -259,7 +259,7 @@ def test_fault_reports_are_in_the_same_cache(tmp_path):
 
 @pytest.mark.skipif(WINDOWS, reason="it has no signals")
 def test_a_signal_to_the_program_that_writes_the_stand_in(tmp_path, monkeypatch):
-    """Another folder would not help, so the error does not advise it."""
+    """After a signal another folder would not help, so the error does not advise to take one."""
     killed = write_program(tmp_path / "python", "import os; os.kill(os.getpid(), 9)")
     monkeypatch.setattr("sys.executable", str(killed))
     with pytest.raises(ConfigError, match=r"ended with signal SIGKILL$") as raised:

@@ -76,7 +76,7 @@ def test_directory_is_private():
 
 @pytest.fixture
 def two_ports(monkeypatch) -> range:
-    """A machine with two ports for games, free now."""
+    """A machine that has two ports for games, both free."""
     pairs = (range(first, first + 2) for first in range(20_000, 30_000))
     free = next(pair for pair in pairs if all(lease_module._is_free(port) for port in pair))
     monkeypatch.setattr(lease_module, "candidate_ports", lambda _: free)
@@ -145,7 +145,7 @@ def test_lease_lasts_as_long_as_worker_or_game_lives(tmp_path, two_ports):
 
 
 def make_unsafe(directory: Path, kind: str) -> None:
-    """Put something there that another user can have put there."""
+    """Make something in the directory's place that another user can have put there."""
     if kind == "open to all":
         directory.mkdir()
         directory.chmod(0o777)
@@ -161,7 +161,7 @@ def make_unsafe(directory: Path, kind: str) -> None:
 @pytest.mark.skipif(WINDOWS, reason="its folders for applications are each user's own")
 @pytest.mark.parametrize("kind", ["open to all", "a file", "a dangling link", "another user's"])
 def test_unsafe_directory(tmp_path, monkeypatch, kind):
-    """A pool still gets its ports: all trainers use another folder, the same one."""
+    """A pool still gets its ports: all trainers go to the same other folder."""
     if kind == "another user's" and os.getuid() != 0:
         pytest.skip("only root gives a folder to another user")
     places = [tmp_path / "first", tmp_path / "missing" / "second", tmp_path / "third"]

@@ -1,4 +1,4 @@
-"""A game's process: its environment and end, the end of its output, and known causes of its end."""
+"""A game's process: its environment, how it ends, its last output, and known causes of its end."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_kill_ends_children_and_stopped_processes(spawn, wait_for):
     wait_for(lambda: process.status() == psutil.STATUS_STOPPED)
     family = game.family()
     assert {one.pid for one in family} >= {game.pid, *map(int, game.log_tail().split())}
-    assert WINDOWS or len(family) == 3  # Windows adds consoles
+    assert WINDOWS or len(family) == 3  # Windows adds processes for consoles
     game.kill()
     _, alive = psutil.wait_procs(family, timeout=5)
     assert alive == []
@@ -245,7 +245,7 @@ def descriptors() -> object:
 
 
 def test_closed_it_has_no_descriptor_left(tmp_path):
-    """This also holds if the child could not be started, and its output was never read."""
+    """This holds even if the child could not be started, so that nobody has read its output."""
     for _ in range(100):
         before = descriptors()
         output = Output(tmp_path / "log")
@@ -307,7 +307,7 @@ def test_another_process_that_holds_the_pipe_delays_once(start):
 
 @pytest.mark.timing
 def test_a_flood_costs_little(start):
-    """A thread that never pauses would take a whole core."""
+    """A reading thread that never pauses would take a whole core."""
     output, child = start("input()\nwhile True: os.write(1, bytes(65536))")
     before_s, began_s = time.process_time(), time.monotonic()
     child.stdin.write(b"\n")
@@ -429,10 +429,10 @@ def test_usual_words_have_no_advice(exit_code: int | None) -> None:
         ("", None, 59587, "larvae"),
         ("", None, 60321, "fixed in 4.6"),
         ("", None, 74741, "fixed in 4.9.3"),
-        # The end of the output does not fit the fault.
+        # The last lines of the output do not match those of the fault.
         ("", 1, 55958, ""),
         ("", -11, 74741, ""),
-        # Neighbouring builds do not have the fault.
+        # The builds before and after do not have the fault.
         ("", None, 67926, ""),
         ("", None, 75025, ""),
         (CRASH, -11, 75689, ""),

@@ -1,4 +1,4 @@
-"""Queue pairs, a second thread, and both variants of what differs by system and step path."""
+"""Queue pairs, a second thread, and fixtures that run a test on both systems or step paths."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Pair:
     """A trainer's end and a worker's end on one slot; the player may be changed.
 
     Attributes:
-        sent: messages of the worker's end out of band: (sequence, payload).
+        sent: messages that the worker's end sent outside the slot: (sequence, payload).
         can_be_held: whether the game can be stopped at its first observation.
-        replies_when_held: the trainer's reply at each attempt to stop it.
+        replies_when_held: the trainer's reply at each attempt to stop the game.
     """
 
     def __init__(self, slots: Slots, slot: int, layout: SlotLayout, *, strict: bool) -> None:
@@ -115,7 +115,7 @@ class Pair:
         return self.answer_newest(*transition, **keywords)
 
     def answer_newest(self, *transition: Any, **keywords: Any) -> TrainerEnd:
-        """Put the answer to the newest request, as if that were for an episode."""
+        """Put the answer to the newest request, as if that request had asked for an episode."""
         self.worker.begin(self.trainer.sequence)
         self.put(*transition, **keywords)
         return self.trainer
@@ -133,7 +133,7 @@ class Pair:
 
 
 class Pairs:
-    """Queue pairs for envs with the same spaces, each in the next of their slots."""
+    """Queue pairs for envs with the same spaces; each new pair takes the next slot."""
 
     def __init__(self) -> None:
         self.slots = Slots(3)
@@ -156,7 +156,7 @@ class Pairs:
     def close(self) -> None:
         for one in self._made:
             one.close()
-        self._made.clear()  # the memory is unmapped with its last view
+        self._made.clear()  # memory is unmapped when its last view is gone
         self.slots.close()
 
 

@@ -66,7 +66,7 @@ def test_both_paths_gather_the_same(pair, rows):
 
 @pytest.mark.parametrize("rows", [[0, 1, 2], [2, 0, 1]], ids=str)
 def test_the_fast_path_takes_each_row_from_the_place_of_its_newest_answer(pair, rows):
-    """After different numbers of episodes some envs' requests are odd, others' even."""
+    """Envs that have played different numbers of episodes have odd and even request numbers."""
     pairs = [pair(SPACE) for _ in range(3)]
     for number, one in enumerate(pairs):
         for _ in range(number + 1):

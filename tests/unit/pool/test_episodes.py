@@ -1,4 +1,4 @@
-"""Which env gets which episode and seed: the book, the spares, and the exchange."""
+"""Which env plays which episode and seed: the numbering, the spares, and exchanges with spares."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_games_seed_fits_31_bits_and_stays_the_same(seed):
 
 @dataclass
 class Plays:
-    """A supervisor's requests: (seat, episode's number) to play, and the seats to resume."""
+    """Notes what a supervisor asks for: (seat, episode's number) to play, and seats to resume."""
 
     spare_seats: list[Seat]
     asked: list[tuple[int, int]] = field(default_factory=list)
@@ -205,7 +205,7 @@ def test_a_spare_that_has_put_its_episode_off_begins_it_when_it_is_taken(
     spares, envs, spare_seats, plays
 ):
     spares.prepare()
-    spare_seats[0].instance.state = State.IDLE  # paused as a spare, and then its game died
+    spare_seats[0].instance.state = State.IDLE  # its game died after a pause as a spare
     envs[0].instance.state = State.NEW
     spares.play_next(envs[0])
     assert envs[0].instance.number == 3

@@ -102,7 +102,7 @@ has_signals = pytest.mark.skipif(WINDOWS, reason="a process has an exit code alo
 
 
 def started(program: str) -> tuple[WorkerProcess, bytes]:
-    """A worker that runs this, and the first line that it prints."""
+    """A worker that runs this program, and the first line that the program prints."""
     group = start_group(program)
     with group.process.stdout as told:
         line = told.readline()

@@ -105,7 +105,7 @@ def test_the_folder_of_all_temporary_files_may_be_deleted(temp):
 
 @has_links
 def test_link_in_the_place_of_the_folder_is_not_followed(temp):
-    """In a folder that all users may write to, another user may put a link there."""
+    """In a folder that all users may write to, another user may make a link of that name."""
     run = RunDir()
     shutil.rmtree(run.path)
     elsewhere = temp / "elsewhere"
@@ -140,7 +140,7 @@ def test_no_place_for_it_is_a_config_error(temp, monkeypatch):
 
 @pytest.fixture
 def left_behind(temp):
-    """Makes the folder of a run whose trainer is gone; the folder lists these processes."""
+    """Makes the folder of a run whose trainer is gone; the folder lists the given processes."""
 
     def make(*notes: str):
         run = temp / NAME.format(pid=DEAD_PID, created_s=1.0)
@@ -215,7 +215,7 @@ def test_who_the_trainer_is(temp, left_behind):
 
 
 def test_no_descriptor_is_free(temp, limited):
-    """No sweep would find a folder that does not name its trainer."""
+    """A run folder that does not name its trainer may not stay: no sweep would find it."""
     refused = pytest.raises(ConfigError, match=r"cannot make a folder .* Too many open files")
     with limited("NOFILE", 0), refused:
         RunDir()
@@ -254,7 +254,7 @@ def test_without_a_limit_it_is_the_machines(cgroup: Path, limit: str | None) -> 
 
 
 MAKE_ENV = partial(gymnasium.make, "CartPole-v1")
-"""A library's function: a function of this module would make a worker import torch."""
+"""A library's function, because one of this module would make a worker import torch."""
 ALONE = PER_INSTANCE + PER_WORKER
 
 

@@ -34,7 +34,7 @@ def pool():
 
 
 portable = pytest.mark.parametrize("variant", ["portable"], indirect=True)
-"""`test_rows` and the contract play the variant of this system."""
+"""Only the portable variant: `test_rows` and the contract run this system's own."""
 
 
 def kill_worker(pool: Pool, env: int) -> None:
@@ -115,7 +115,7 @@ def test_a_rebuilt_env_with_other_spaces_ends_the_pool(tmp_path):
 
 
 def test_a_step_that_is_closed_under_says_so(pool, monkeypatch):
-    """Another thread may close the pool while the fast path hands a step to the general one."""
+    """Another thread may close the pool while the fast path hands a step to the general path."""
 
     pool.reset()
     pool.send(np.zeros(2, np.int64))
@@ -161,7 +161,7 @@ def test_json_has_no_nan():
 
 BOX = spaces.Box(np.array([-1, 0], np.float32), np.array([1, 5], np.float32))
 AT_THE_TOP = spaces.MultiDiscrete(np.array([6, 3], np.uint8), np.uint8, start=np.array([250, 0]))
-"""The number after the last action does not fit the type."""
+"""Its first action is at most 255; the next number, 256, does not fit the type."""
 GOOD = [
     (spaces.Discrete(3), [0, 2]),
     (spaces.Discrete(3), np.array([0, 2], np.uint8)),
@@ -216,7 +216,7 @@ def test_an_integer_action_is_clipped_exactly(dtype, low, high, actions):
 
 
 class GradientTensor:
-    """Cannot become an array, like a tensor of torch that has a gradient."""
+    """Like one of torch's tensors with a gradient, it cannot become an array."""
 
     def __len__(self) -> int:
         return 2

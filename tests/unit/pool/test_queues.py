@@ -140,7 +140,7 @@ def test_it_has_no_name(descriptor, run_temp):
 
 
 def test_memory_that_cannot_be_claimed_is_a_config_error(descriptor, limited):
-    """A limit on the size of files stands in for a machine without memory left."""
+    """A limit on the size of files has the same effect as a machine without free memory."""
     refused = pytest.raises(ConfigError, match="cannot claim 8192 bytes of shared memory")
     with limited("FSIZE", 4096), refused:
         memory.claim(descriptor, 8192)
@@ -244,7 +244,7 @@ def needs_eventfd(test: Callable[..., None]) -> Callable[..., None]:
 
 
 class Listener:
-    """A worker's side: waits edge-triggered for the descriptor that the worker inherited."""
+    """A worker's side, which waits edge-triggered for the descriptor that the worker inherited."""
 
     def __init__(self, common: CommonDoorbells, owned: ExitStack) -> None:
         self.doorbell = Doorbell.create()
@@ -274,7 +274,7 @@ def test_one_ring_wakes_all_and_each_has_its_own(common, owned):
     listeners = [Listener(common, owned) for _ in range(3)]
     doorbells = [one.doorbell for one in listeners]
     assert [one.hears() for one in listeners] == [False] * 3
-    for _ in range(3):  # each ring is heard although none is read
+    for _ in range(3):  # a ring is heard although none before was read
         (together,) = common.fewest(doorbells)
         together.ring()
         assert [one.hears() for one in listeners] == [True] * 3

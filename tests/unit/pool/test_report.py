@@ -96,7 +96,7 @@ def test_unknown_facts_are_left_out(tmp_path):
 
 
 def test_two_in_one_second_are_two(tmp_path):
-    """Two pools may use the same numbers for envs and instances."""
+    """The reports may be of two pools, whose envs and instances have the same numbers."""
     paths = {fault_reports.write(tmp_path, FAULT, INSTANCE, EVERYTHING) for _ in range(5)}
     assert len(paths) == 5
     assert None not in paths
@@ -143,7 +143,7 @@ ODD_OPTIONS = {
 
 
 def same(shown: object, expected: object) -> bool:
-    """True if values are equal; of texts, only the beginnings are compared."""
+    """True if the values are equal; of a text, only the beginning is compared."""
     if isinstance(expected, dict):
         return shown.keys() == expected.keys() and all(same(shown[k], expected[k]) for k in shown)
     return shown.startswith(expected) if isinstance(expected, str) else shown == expected
@@ -318,7 +318,7 @@ ROW = InstanceStats(
 
 @pytest.fixture
 def now_s(monkeypatch) -> list[float]:
-    """The time of the snapshot's clock; change the list's entry to let time pass."""
+    """What the snapshot's clock shows; a test lets time pass by changing the list's entry."""
     now_s = [100.0]
     monkeypatch.setattr(snapshot.time, "monotonic", lambda: now_s[0])
     return now_s
@@ -541,7 +541,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
-    """A server with this handler, closed with the block; its port."""
+    """Runs a server with this handler until the block ends; gives its port."""
     server = LoopbackServer(socket.create_server(("127.0.0.1", 0)), handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

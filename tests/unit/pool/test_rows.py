@@ -64,7 +64,7 @@ def mask_of(row: int, step: int) -> np.ndarray:
 
 
 def number_in(action: Any) -> int:
-    """The number that an action of any of the action spaces holds."""
+    """The number in an action, which may be of any of the action spaces."""
     if isinstance(action, dict):
         return int(action["kind"])
     return int(np.asarray(action).flat[0])
@@ -72,7 +72,7 @@ def number_in(action: Any) -> int:
 
 @dataclass
 class Seat:
-    """What `get_attr` and similar calls of one row act on."""
+    """The object of one row on which `get_attr` and similar calls act."""
 
     row: int
     level: int = 0
@@ -162,7 +162,7 @@ def pool_of(spec: RowsSpec, **keywords: Any) -> Pool:
 class Expected:
     """The transitions that a pool must return, env by env.
 
-    All envs must end in the same step, because the book deals episodes in order.
+    All envs must end their episodes in the same step, because episodes are started in order.
     """
 
     def __init__(self, spec: RowsSpec) -> None:

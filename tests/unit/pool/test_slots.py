@@ -1,4 +1,4 @@
-"""Both ends of a queue pair, and the slots of several as one array each, on real memory."""
+"""Both ends of a queue pair, and arrays over the slots of several pairs, in real memory."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ def ends(slots):
     """A slot for each row, as its worker has it."""
     made = [Slot(slots.clear(row, LAYOUT), LAYOUT) for row in range(ROWS)]
     yield made
-    made.clear()  # the memory is unmapped with its last view
+    made.clear()  # memory is unmapped when its last view is gone
 
 
 @pytest.mark.usefixtures("step_path")

@@ -50,7 +50,7 @@ def game(sample: Sample, **what: object) -> Sample:
 
 
 def paused(sample: Sample, pauses: int, now: bool = True) -> Sample:
-    """A stopped game after this number of pauses; `now` says whether the pool pauses it."""
+    """A stopped game after this number of pauses; `now` says whether the pool is pausing it."""
     watched = replace(sample.watched, paused=now, pauses=pauses)
     return replace(game(sample, stopped=True), watched=watched)
 
@@ -95,7 +95,7 @@ def case(
 
 
 def twice(name: str, what: Callable[[Sample], Sample], expected: FaultKind | None) -> object:
-    """A case in which the sample before was the same."""
+    """A case in which the sample before the newest one was the same."""
     return case(name, what(NOW), expected, previous=what(BEFORE))
 
 
@@ -169,7 +169,7 @@ def test_decide(first, previous, now, policy, expected):
 
 
 def late(sample: Sample, waited_s: float | None, *, is_ready: bool = False) -> Sample:
-    """Long past its limit, with what the system says of the waits for a processor."""
+    """A game long past its limit; `waited_s` is how long it waited for a processor."""
     return replace(awaited(sample, 80.0), waited_s=waited_s, is_ready=is_ready)
 
 
@@ -247,7 +247,7 @@ def starved():
 
 @pytest.mark.skipif(not LINUX, reason="only Linux tells who waits for a processor")
 def test_the_thread_does_not_take_a_starved_process_for_hung(starved):
-    """It seldom runs, so the system has not counted most of its waits when a sample is taken."""
+    """Such a process seldom runs, so a sample lacks most of its waits: they are not counted yet."""
     watched = Watched(3, starved.pid, [], awaited_since_s=0.0, limit_s=0.1)
     verdicts: list[Verdict] = []
     with (
@@ -316,7 +316,7 @@ def sampled(game_pids: list[int], stopped: int = 0) -> Sample:
 
 
 def test_a_game_is_all_below_its_worker():
-    """The executable of a game may be a script that starts the game."""
+    """A game may be several processes: its executable may be a script that starts the game."""
     sample = sampled([GAME_PID])
     assert sample.worker == ProcessSample(False, 60 * MB, 2.0)
     assert sample.game == ProcessSample(False, 101 * MB, 5.25)
@@ -375,7 +375,7 @@ def test_the_thread_survives_without_a_free_descriptor(sleeper, caplog, limited)
 
 
 def test_growth_counts_from_the_end_of_the_first_episode(monkeypatch):
-    """A game that loads its first map grows, and does not leak."""
+    """A game that loads its first map grows, which is no leak."""
     limit = replace(UNLIMITED, growth_bytes=1000 * MB)
     history = iter([(1, 100), (1, 300), (2, 1250), (3, 1350)])
     now = [next(history)]

@@ -53,7 +53,7 @@ def doorbell() -> Iterator[Doorbell]:
 
 @pytest.fixture(params=[pytest.param("compiled", marks=needs_it), "pure Python"])
 def doorbells(request: pytest.FixtureRequest, doorbell: Doorbell) -> Iterator[Doorbells]:
-    """Doorbells of a worker; both are the same doorbell, so it hears its own rings."""
+    """Doorbells of a worker; one doorbell serves both directions, so it hears its own rings."""
     if request.param == "compiled":
         yield Doorbells(doorbell, doorbell)
         return
@@ -319,7 +319,7 @@ def test_the_garbage_collector_takes_it_in_any_order():
 
 
 def test_it_is_over_though_no_memory_is_left_for_its_last_words(tmp_path: Path) -> None:
-    """Otherwise the instance would read the next message and fail, for ever."""
+    """Otherwise the instance would for ever read the next message and fail."""
     loop = asyncio.SelectorEventLoop()
     ours, theirs = socket.socketpair()
     doorbells, spec = mock.Mock(), mock.Mock(side_effect=MemoryError)

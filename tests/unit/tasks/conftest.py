@@ -25,7 +25,7 @@ def area() -> PlayableArea:
 def begin(state: Callable[..., sc_pb.Observation], area: PlayableArea) -> Callable[..., AnyTask]:
     """Builds a task at the start of an episode that begins with some units.
 
-    `shown` is what `state` takes.
+    `shown` are the arguments of `state`.
     """
 
     def build(

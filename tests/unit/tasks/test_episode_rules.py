@@ -29,7 +29,7 @@ from sc2pool.tasks.task import TaskDefinition
         (8, 16, True, False, (True, False)),
         (8, None, True, False, (True, False)),
         (8, 16, False, True, (True, False)),
-        (16, 16, True, False, (False, True)),  # the map's own time limit, too
+        (16, 16, True, False, (False, True)),  # the game ended at the time limit
         (16, 16, False, True, (True, True)),
         (16, 16, True, True, (True, True)),
     ],

@@ -1,4 +1,4 @@
-"""`Melee`: any state gives an observation and commands for own units; its town and marines."""
+"""`Melee`: every state gives an observation, and commands for own units; its town and marines."""
 
 from __future__ import annotations
 

@@ -101,14 +101,14 @@ LOOPS = {"FindAndDefeatZerglings": 2880, "CollectMineralsAndGas": 6720, "BuildMa
 def random_units(unit, rng: np.random.Generator) -> list:
     """Units that are far worse than those of the maps.
 
-    There are too many or none, some outside the playable area, some with hit points beyond the
-    maximum.
+    There are too many units or none, some outside the playable area, some with hit points beyond
+    the maximum.
     """
     units = []
     for kind in KINDS:
         for _ in range(rng.choice([0, 1, 2, 3, 30])):
             x, y = rng.uniform(-20, 80, 2).tolist()
-            # Some units stand on one spot: directions between them do not exist.
+            # Some units stand on the same spot, so no direction leads from one to the other.
             if rng.random() < 0.3:
                 x = y = 25.0
             hit_points, cooldown = float(rng.uniform(0, 200)), float(rng.choice([0, 9.5]))
@@ -359,7 +359,7 @@ def test_image_and_vector_take_the_same_actions():
 def test_preferences_leave_the_other_its_own():
     marines = np.array([[0.0, 0.0], [4.0, 0.0]])
     shards = np.array([[3.0, 0.0], [-5.0, 0.0], [-6.0, 0.0], [1.0, 0.0]])
-    # Shard 0 is nearer to the first marine than two of its own, and still comes after them.
+    # Shard 0, the other marine's, comes last for the first marine, though two others are farther.
     assert preferences(marines, shards).tolist() == [[3, 1, 2, 0], [0, 3, 1, 2]]
 
 

@@ -240,7 +240,7 @@ def play_task(cls: type[Task], info: Info, seen: Seen) -> None:
 
 @contextmanager
 def python_sc2_reads() -> Iterator[None]:
-    """No code of the user runs in the block."""
+    """Inside the block python-sc2 reads messages, but no code of the user runs."""
     try:
         yield
     except Exception as error:
@@ -289,7 +289,7 @@ def test_changed(number, name, recorded, data):
 
 
 def test_without_numbers(recorded):
-    """Such a message is a fault of the game, but views still show it if it is the newest."""
+    """A message without numbers is the game's fault, but views show it while it is the newest."""
     info, seen = deepcopy(recorded[0])
     no_numbers(info, seen)
     for cls in TASKS:

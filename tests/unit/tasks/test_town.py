@@ -151,7 +151,7 @@ def test_training_takes_the_emptiest_structure(town, unit):
 
 @pytest.fixture
 def task(unit, begin):
-    """Builds the task with one command centre, field and geyser, and an SCV; with some money."""
+    """Builds the task with a command centre, a field, a geyser, an SCV and some money."""
 
     def build(minerals: int, *, food_used: int = 12, busy: bool = False) -> CollectMineralsAndGas:
         worker = unit(Kind(SCV, raw_pb2.Self), 18, 30, tag=1, build_progress=1)
@@ -273,7 +273,7 @@ def test_masks_of_build_marines(grown, minerals, structures, offered):
 @pytest.mark.parametrize(
     ("structures", "food_used", "offered"),
     [
-        ((), 12, True),  # a barracks needs a depot even if there is supply
+        ((), 12, True),  # a barracks needs a depot even with free supply
         ((SUPPLY_DEPOT,), 20, False),
         ((SUPPLY_DEPOT,), 21, True),
         ((SUPPLY_DEPOT, BARRACKS, BARRACKS), 14, False),

@@ -1,4 +1,4 @@
-"""Small models, and a task for two that they can play."""
+"""Small models, and a task for two players that the models can play."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saved models: spaces without torch, policies that play as the model does."""
+"""Saved models: spaces are read without torch, and policies play as the model plays."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_an_image_may_have_its_channels_first(saved):
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_a_teams_policy_predicts_for_all_agents_at_once(make_model, masked):
-    """Without random actions, the result equals that of a policy asked for each agent."""
+    """Without random actions, the team gets the actions that a call for each agent would give."""
     policy = make_model(masked=masked, seed=4).policy
     predict = create_autospec(policy.predict, side_effect=policy.predict)
     team = ModelPair(SimpleNamespace(predict=predict), FOUR, seed=1)
@@ -224,7 +224,7 @@ def test_to_read_spaces_runs_no_code_of_the_file(saved, tmp_path):
 
 
 class Calls:
-    """Is pickled as a call of a function, and a state for its result."""
+    """Is pickled as a call of a function, and a state that the result is given."""
 
     def __init__(self, function, *arguments, state=None):
         self.call = (function, arguments, *(() if state is None else (state,)))
@@ -273,9 +273,9 @@ print(json.dumps(told))
 
 
 def told_of(saved, pickles: dict[str, bytes]) -> dict[str, str]:
-    """What is told of models with these pickles of their observation space.
+    """What a child process says of models whose observation space has these pickles.
 
-    A child process reads them, because a failure would end the process with SIGSEGV.
+    A child reads the models, because a failure would end the reading process with SIGSEGV.
     """
     models = [with_pickle(saved(name), pickled) for name, pickled in pickles.items()]
     return json.loads(printed_by(READ % [str(model.source) for model in models]))
@@ -295,7 +295,7 @@ def test_a_file_chooses_no_memory_to_read(saved):
 TWOS = b")\x94" + b"".join(b"h" + bytes([one]) + b"\x86\x94" for one in range(99))
 """Opcodes of a pickle: tuples within each other, each of which names the former one twice."""
 LEVELS = b")" + 150_000 * b"\x85"
-"""Opcodes of a pickle: a tuple of deep levels."""
+"""Opcodes of a pickle: 150,000 tuples, each inside the next one."""
 
 
 HASHED = {
@@ -307,11 +307,11 @@ HASHED = {
     "one-key-of-dict": (b"}", b"Ns"),
     "name-of-function": (b"\x8c\x10gymnasium.spaces", b"\x93)R"),
 }
-"""Opcodes before and after what Python would hash."""
+"""Opcodes before and after the object that Python would hash."""
 
 
 def test_no_hash_of_what_a_file_nests_is_computed(saved):
-    """Computed by Python, it would take years, or end the process with SIGSEGV."""
+    """Python would need years for the hash, or end with SIGSEGV."""
     nested = {"twos": TWOS, "levels": LEVELS}
     pickles = {
         f"{place}-{name}": b"\x80\x04" + before + part + after + b"."

@@ -164,7 +164,7 @@ class Waiting(BotAI):
 
 class Bare(Waiting):
     def __init__(self) -> None:
-        """Does not call its base class; many bots do not."""
+        """Like many bots, does not call the constructor of its base class."""
 
 
 class Learning(RLBotAI):
@@ -180,7 +180,7 @@ class Learning(RLBotAI):
 
 
 def begun(given, duel) -> list[tuple[str, PlainBot]]:
-    """The players of two episodes, from an opponent that was pickled for a worker."""
+    """The players that an opponent, pickled for a worker, makes for two episodes."""
     opponent = cloudpickle.loads(cloudpickle.dumps(resolve(given, duel)))
     return [opponent.begin(Episode(number)) for number in range(2)]
 

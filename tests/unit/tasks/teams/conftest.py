@@ -60,7 +60,7 @@ def seen() -> Seen:
 
 @pytest.fixture
 def ground() -> Ground:
-    """32 by 32 cells; units can walk from y = 8 to 24."""
+    """Ground of 32 by 32 cells; units can walk from y = 8 to 24."""
     walkable = np.zeros((32, 32), dtype=np.bool_)
     walkable[:, 8:24] = True
     return Ground((32, 32), (32.0, 32.0), walkable, np.full((32, 32), 0.5))

@@ -185,7 +185,7 @@ def test_half_a_move_must_lead_to_ground(begin, ground):
     battle.allies.positions[:] = [(0.5, 16), (31.5, 16), (9, 8.5)]
     moves = available(battle, ground)[:, 2:6]
     assert moves.tolist() == [
-        [True, True, True, True],  # west of it is -0.5, which SMAC truncates to cell 0
+        [True, True, True, True],  # to the west x is -0.5, which SMAC truncates to cell 0
         [True, True, False, True],
         [True, False, True, True],
     ]
@@ -257,7 +257,7 @@ def test_units_of_other_types_are_an_error(seen):
 def test_damage_and_kills_are_earned(begin, seen):
     battle = begin(marines(3) + enemies(3))
     assert battle.largest_reward == 3 * 10 + 200 + 3 * 50
-    hurt = enemies(1, health=20.0) + enemies(1, first_tag=102)  # the third one is dead
+    hurt = enemies(1, health=20.0) + enemies(1, first_tag=102)  # 103 is missing: it is dead
     battle.update(seen(marines(2) + hurt))
     assert battle.reward == 30 + 50 + 10, "losses cost nothing by default"
     battle.update(seen(marines(2) + hurt))

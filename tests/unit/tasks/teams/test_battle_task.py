@@ -319,7 +319,7 @@ Placed = tuple[int, int, float, float]
 def of_both(
     first: Sequence[Placed], second: Sequence[Placed], player: int, **fields: Any
 ) -> list[raw_pb2.Unit]:
-    """The units as a player sees them; all have the unit types of the copies."""
+    """The units as a player sees them; each has the unit type of the map's own copies."""
     return [
         unit(tag, FIRST_COPY + kind, x, y, enemy=owner != player, **fields)
         for owner, units in ((1, first), (2, second))
@@ -399,7 +399,7 @@ def test_both_see_the_same(both, ground, units):
 
 
 def test_types_have_smacs_places_for_enemies(both):
-    """SMAC numbers the enemy's zealots before its stalkers."""
+    """Types are placed as for SMAC's enemy, whose zealots come before its stalkers."""
     units: list[Placed] = [(i, int(i > 2), 9.0 + i, 16.0) for i in range(1, 6)]
     for battle in both(units, "2s3z"):
         names = [

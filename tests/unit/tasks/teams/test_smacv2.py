@@ -62,7 +62,7 @@ def enemy(tag: int, kind: UnitType, x: float, y: float, **fields: Any) -> raw_pb
 
 @pytest.fixture
 def ground() -> Ground:
-    """32 by 32 cells on which units can walk everywhere."""
+    """Ground of 32 by 32 cells, all of which units can walk on."""
     return Ground((32, 32), (32.0, 32.0), np.ones((32, 32), np.bool_), np.full((32, 32), 0.5))
 
 
@@ -385,7 +385,7 @@ RANGES = {
     "hydralisk": (9, 5),
     "baneling": (8, 2),
 }
-"""SMACv2's ranges: of sight, and of attack (at least 2)."""
+"""SMACv2's ranges by unit: the range of sight, and the range of attack (at least 2)."""
 
 
 @pytest.mark.parametrize("kind", COPIES, ids=lambda kind: kind.name)
