@@ -1,4 +1,4 @@
-"""A running stand-in as its clients meet it (`game`), and one without a socket (`session_for`)."""
+"""A running stand-in that clients connect to (`game`), and one without a socket (`session_for`)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def executable(installation: Path) -> Path:
 def launcher(installation: Path, executable: Path, temp_dir: Path) -> Iterator[Launch]:
     """A function that starts a game, maybe with more flags, and waits until it is ready.
 
-    At the end of the block all of its games are ended.
+    At the end of the block, all games that the function started are ended.
     """
     games: list[GameProcess] = []
 
@@ -56,7 +56,7 @@ def launcher(installation: Path, executable: Path, temp_dir: Path) -> Iterator[L
             assert game.process.stdout is not None
             said = game.process.stdout.readline()
             if "already in use" in said:
-                continue  # another program has taken the port
+                continue  # another program took the port first
             assert said == f"Listening on: 127.0.0.1:{port}\n"
             assert game.process.stdout.readline() == STARTED
             return game
@@ -79,7 +79,7 @@ def launcher(installation: Path, executable: Path, temp_dir: Path) -> Iterator[L
 
 @pytest.fixture
 def launch(installation: Path, executable: Path, tmp_path: Path) -> Iterator[Launch]:
-    """Starts games of this test's own."""
+    """Starts games for this test alone."""
     with launcher(installation, executable, tmp_path) as start:
         yield start
 
@@ -101,7 +101,7 @@ def games_of_module(
 def shared_games(
     games_of_module: tuple[GameProcess, GameProcess],
 ) -> Iterator[tuple[GameProcess, GameProcess]]:
-    """Two games for all tests of the file, which neither end nor harm them."""
+    """Two games that all tests of the file share, so no test may end or harm them."""
     yield games_of_module
     for game in games_of_module:
         game.let_go()
@@ -109,13 +109,13 @@ def shared_games(
 
 @pytest.fixture
 def shared_game(shared_games: tuple[GameProcess, GameProcess]) -> GameProcess:
-    """The first of them, for tests of one game."""
+    """The first of the two shared games, for tests that need one game."""
     return shared_games[0]
 
 
 @pytest.fixture
 def pair(shared_games: tuple[GameProcess, GameProcess]) -> Pair:
-    """The two clients of one game."""
+    """The two clients of one game, each connected to one of the shared games."""
     return Pair(*(game.connect() for game in shared_games))
 
 
@@ -131,7 +131,7 @@ def session_for(installation: Path) -> Callable[[], OfflineSession]:
 
 @pytest.fixture
 def changed(installation: Path) -> Callable[..., bytes]:
-    """The content of a bundled map, changed."""
+    """Gives the content of a bundled map with changes."""
 
     def content(name: str, **changes: Any) -> bytes:
         scenario = json.loads((installation / "Maps" / f"{name}.SC2Map").read_text())
@@ -142,14 +142,14 @@ def changed(installation: Path) -> Callable[..., bytes]:
 
 @pytest.fixture
 def field(changed: Callable[..., bytes], offline: OfflineSession) -> OfflineSession:
-    """A melee alone, on flat ground, without a way to lose; with fog."""
+    """A melee that cannot be lost: without an opponent, on flat ground, with fog."""
     offline.start(changed("Melee/Flat64", endless=True))
     return offline
 
 
 @pytest.fixture
 def melee(session_for: Callable[[], OfflineSession]) -> Callable[..., OfflineSession]:
-    """Begins a melee against a computer, or alone."""
+    """Begins a melee, against a computer or without an opponent."""
 
     def begin(
         difficulty: sc_pb.Difficulty.ValueType | None = sc_pb.VeryEasy,
@@ -168,7 +168,7 @@ def melee(session_for: Callable[[], OfflineSession]) -> Callable[..., OfflineSes
 
 @pytest.fixture
 def town(melee: Any) -> Callable[..., Any]:
-    """Begins a melee alone, with money, and these structures at PLACES."""
+    """Begins a melee without an opponent, with money and these structures at PLACES."""
 
     def begin(*kinds: int, money: int = 2000, **options: Any) -> Any:
         session = melee(None, **options)
@@ -182,7 +182,7 @@ def town(melee: Any) -> Callable[..., Any]:
 
 @pytest.fixture
 def arena(offline: OfflineSession) -> Callable[..., OfflineSession]:
-    """Begins on an empty map of 64 × 64 with these units, and the camera at a point."""
+    """Begins a game with these units on an empty map of 64 × 64, with the camera at a point."""
 
     def begin(
         *units: Any, camera: Any = (32.0, 32.0), interface: Any = None, **changes: Any

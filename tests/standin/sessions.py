@@ -1,6 +1,6 @@
-"""Clients of a stand-in, over a websocket or without one, with the tests' usual requests.
+"""Clients of a stand-in, over a websocket or without one, with requests that tests often need.
 
-The websocket client is a bare one, because the tests need what client libraries forbid: garbage,
+The websocket client is a bare one, because tests send what client libraries forbid: garbage,
 fragments, an Origin header, a second connection.
 """
 
@@ -49,10 +49,10 @@ COLLECT = {
 """A rule of a map: two beacons; each one moves away when a unit reaches it."""
 STARTED = "Startup Phase 3 complete. Ready for commands.\n"
 Spawn = tuple[float, ...]
-"""Unit type, owner, x, y, and the number if it is not one."""
+"""Unit type, owner, x, y and, if there are several, their number."""
 ALONE = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
 Units = raw_pb.Unit | int | Iterable[raw_pb.Unit] | Iterable[int]
-"""A unit or its tag, or several."""
+"""One or several units, or their tags."""
 Launch = Callable[..., "GameProcess"]
 
 
@@ -85,7 +85,7 @@ class Client:
         self.debug(debug_pb.DebugCommand(kill_unit=debug_pb.DebugKillUnit(tag=_tags(units))))
 
     def set_value(self, unit: raw_pb.Unit, name: str, value: float) -> None:
-        """Give a unit other "Life", "Shields" or "Energy", with the next loop."""
+        """Set a unit's "Life", "Shields" or "Energy" in the next loop."""
         kind = debug_pb.DebugSetUnitValue.UnitValue.Value(name)
         change = debug_pb.DebugSetUnitValue(unit_value=kind, value=value, unit_tag=unit.tag)
         self.debug(debug_pb.DebugCommand(unit_value=change))
@@ -99,11 +99,11 @@ class Client:
         assert not self.ask(debug=sc_pb.RequestDebug(debug=commands)).error
 
     def toggle(self, *states: debug_pb.DebugGameState.ValueType) -> None:
-        """Switch cheats on or off, with the next loop."""
+        """Switch cheats on or off in the next loop."""
         self.debug(*(debug_pb.DebugCommand(game_state=one) for one in states))
 
     def end_game(self, result: str) -> None:
-        """End the game with the next loop by "Surrender" or "DeclareVictory"."""
+        """End the game in the next loop, by "Surrender" or "DeclareVictory"."""
         end = debug_pb.DebugEndGame(end_result=debug_pb.DebugEndGame.EndResult.Value(result))
         self.debug(debug_pb.DebugCommand(end_game=end))
 
@@ -114,7 +114,7 @@ class Client:
         return self.observed().observation
 
     def observed(self, **fields: Any) -> sc_pb.ResponseObservation:
-        """The whole reply to an observation request: also actions, errors, chat and results."""
+        """The whole reply to an observation request, with actions, errors, chat and results."""
         return self.ask(observation=sc_pb.RequestObservation(**fields)).observation
 
     def units(self, unit_type: int) -> list[raw_pb.Unit]:
@@ -134,7 +134,7 @@ class Client:
         return list(reply.action.result)
 
     def order(self, units: Units, ability_id: int, *where: Any, **how: Any) -> int:
-        """Give one command, as `command` makes it; its result."""
+        """Send one command, as `command` makes it; returns its result."""
         (result,) = self.act(command(units, ability_id, *where, **how))
         return result
 
@@ -176,12 +176,12 @@ class Client:
 
 
 class Wire(Client, BareWire):
-    """A bare connection."""
+    """A client over a bare websocket connection."""
 
 
 @dataclass
 class GameProcess:
-    """A game started through the installed script."""
+    """A game process, started by the installed script."""
 
     process: subprocess.Popen[str]
     port: int
@@ -193,7 +193,7 @@ class GameProcess:
         return wire
 
     def let_go(self) -> None:
-        """End all connections and the game, so that the process is as new."""
+        """End all connections and the game that is played, so the process is as if just started."""
         while self.wires:
             self.wires.pop().close()
         wire = Wire(self.port)
@@ -210,7 +210,7 @@ class GameProcess:
 
 
 class OfflineSession(Client):
-    """The session without its socket: the same requests, the same bytes."""
+    """A client that calls the session without a socket, with the same requests and bytes."""
 
     def __init__(self, data_dir: Path) -> None:
         self.state = State(data_dir)
@@ -227,12 +227,12 @@ class OfflineSession(Client):
         return sc_pb.Response.FromString(self.ask_bytes(**request))
 
     def arena(self, *units: Spawn, interface: sc_pb.InterfaceOptions = RAW, **changes: Any) -> None:
-        """Play on a map that is empty but for these units."""
+        """Begin a game on a map that is empty except for these units."""
         self.start(json.dumps(EMPTY_MAP | changes).encode(), interface=interface)
         self.create(*units)
 
     def create(self, *units: Spawn) -> None:
-        """Create these units now; a client would have to play a loop first."""
+        """Create these units at once, for which a client would have to play a loop."""
         self.spawn(*units)
         self.state.playing().do_asked()
 
@@ -241,13 +241,13 @@ class OfflineSession(Client):
         return self.state.playing().economy.earnings.collected[0]
 
     def rich(self, minerals: int = 5000) -> None:
-        """Set the minerals that the client has."""
+        """Set the client's minerals."""
         self.state.playing().world.minerals = minerals
 
     def look(self, **fields: Any) -> bytes:
-        """An observation that updates the last one; it has the bytes of a new one."""
+        """An observation that updates the last one; checks that it has the bytes of a new one."""
         request = sc_pb.RequestObservation(**fields)
-        first = self.ask_bytes(observation=request)  # deaths and errors appear once
+        first = self.ask_bytes(observation=request)  # deaths and errors appear only in this one
         assert first == sc_pb.Response.FromString(first).SerializeToString(deterministic=True)
         seen = self.ask_bytes(observation=request)
         kept, self.state.view = self.state.view, None
@@ -276,7 +276,7 @@ def against(difficulty: sc_pb.Difficulty.ValueType) -> list[sc_pb.PlayerSetup]:
 def create_request(
     played: str | bytes, seed: int | None = 1, **fields: Any
 ) -> sc_pb.RequestCreateGame:
-    """Asks for a bundled map, a mini-game's if no folder is named, or for a map by its content."""
+    """A request for a bundled map (a mini-game's if no folder is named) or a map's content."""
     if isinstance(played, bytes):
         local_map = sc_pb.LocalMap(map_data=played)
     else:
@@ -346,7 +346,7 @@ def step_until(
 
 
 def abilities(session: Any, unit: raw_pb.Unit, *, free: bool = False) -> set[int]:
-    """The abilities that a unit can use now; with `free`, whatever they cost."""
+    """The abilities that a unit can use now; with `free`, even those that it cannot pay for."""
     asked = [query_pb.RequestQueryAvailableAbilities(unit_tag=unit.tag)]
     query = query_pb.RequestQuery(abilities=asked, ignore_resource_requirements=free)
     (reply,) = session.ask(query=query).query.abilities
@@ -354,11 +354,11 @@ def abilities(session: Any, unit: raw_pb.Unit, *, free: bool = False) -> set[int
 
 
 PLACES = [(24.5, 45.5), (30.5, 45.5), (24.5, 50.5), (30.5, 50.5), (30.5, 41.5)]
-"""Free places beside a natural expansion, with room for an add-on each."""
+"""Free places beside a natural expansion; each has room for an add-on."""
 
 
 def saved(session: Any) -> tuple[int, int]:
-    """Minerals without the workers' income, and gas."""
+    """The player's minerals without what workers brought home, and its gas."""
     minerals, vespene = session.money()
     return minerals - session.brought(), vespene
 

@@ -1,4 +1,4 @@
-"""The data tables agree with the simulation; `scripts/truth.py` reads catalogs as the game does.
+"""Whether data tables agree with the simulation, and `scripts/truth.py` reads catalogs correctly.
 
 python-sc2 reads the tables at the start of each game; its helpers for costs and technology fail
 with a KeyError if a row is missing.
@@ -27,7 +27,7 @@ from sc2standin.data.unit_types.files import DOES, NUMBERS_OF, TYPE_BY_NAME, UNI
 
 FUSION_CORE = 30
 UNLISTED = {"Baneling", "Sentry", "VoidRay"}
-"""Types whose weapon the tables do not have: an explosion, beams."""
+"""Types whose weapons, an explosion and beams, the tables do not list."""
 FLAGS = {
     "abilities": "ability_id",
     "units": "unit_type_id",
@@ -93,14 +93,14 @@ def test_a_difference_is_found():
 
 @pytest.mark.parametrize("name", NUMBERS_OF)
 def test_simulated_units_agree_with_the_tables(data, name):
-    """`truth.py check` compares the facts that the tables lack."""
+    """This test compares only facts in the tables; `truth.py check` compares the others."""
     ours = combined(NUMBERS_OF[name], DOES.get(name, {}))
     row = data.units[ours["id"]]
     told = units.from_tables(row)
     told["weapon"] = units.completed(told.get("weapon"), ours.get("weapon"))
     if told["weapon"]:
         told["weapon"] = ours["weapon"] | told["weapon"]
-    if name == "Battlecruiser":  # a row has no requirement if there are two
+    if name == "Battlecruiser":  # a row with two requirements lists neither
         told |= {"tech_requirement_id": FUSION_CORE, "needs_tech_lab": True}
     shown = units.named(row, told)
     assert (row.unit_id, row.name) == (ours["id"], name)
@@ -135,7 +135,7 @@ def test_python_sc2_finds_upgrades_and_technology(game_data):
 
 
 def test_every_id_of_python_sc2_is_in_the_tables(data, game_data):
-    """Apart from rows that the game of this patch lacks, or marks as not available."""
+    """Only rows are missing that the game of this patch lacks, or marks as not available."""
     available = {row.unit_id for row in data.units if row.available}
     assert set(game_data.units) == available
     assert {one.value for one in UnitTypeId} - {row.unit_id for row in data.units} == set()
@@ -353,7 +353,7 @@ def test_a_battle_ends_as_the_numbers_say(installation, groups, wins):
 
 
 NOT_YET = {"minerals a minute, an SCV near", "minerals a minute, 6 SCVs"}
-"""Facts that the stand-in does not have within 2 %; its README has their deviations."""
+"""Facts from which the stand-in deviates by more than 2 %; its README tells by how much."""
 
 
 def test_the_stand_in_is_as_true_as_it_was(installation):

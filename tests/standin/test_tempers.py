@@ -1,4 +1,4 @@
-"""Tempers: the tempers that a game has, and those that act at the end of a game.
+"""Tempers (quirks of a game process): which a game has, and those that act when a game ends.
 
 Each temper shows its behaviour, and a game without tempers does not.
 """
@@ -95,7 +95,7 @@ def test_without_a_choice_the_start_script_has_none(installation):
 
 
 SILENCE_S = 0.5
-"""Eleven loops of real time; a reply that depends on a loop comes within three."""
+"""Eleven loops in real time; a reply that waits for a loop comes within three."""
 LAST_LOOP = 6
 OBSERVE, PING = sc_pb.RequestObservation(), sc_pb.RequestPing()
 LEAVE, ACT = sc_pb.RequestLeaveGame(), sc_pb.RequestAction()
@@ -119,7 +119,7 @@ def short(changed: Callable[..., bytes]) -> bytes:
 
 @pytest.fixture
 def begun(launch: Launch, short: bytes) -> Callable[..., Wire]:
-    """`begun("stub-end")`: the client of a game with this temper, which has just begun."""
+    """`begun("stub-end")`: the client of a game that has this temper and has just begun."""
 
     def begin(temper: str, **create: Any) -> Wire:
         wire = launch("--temper", temper).connect()
@@ -131,7 +131,7 @@ def begun(launch: Launch, short: bytes) -> Callable[..., Wire]:
 
 @pytest.fixture
 def pair_of(launch: Launch) -> Callable[..., Pair]:
-    """`pair_of("both-win")`: the two clients of a game with this temper, which has just begun."""
+    """`pair_of("both-win")`: the two clients of a game that has this temper and has just begun."""
 
     def begin(temper: str, **create: Any) -> Pair:
         pair = Pair(*(launch("--temper", temper).connect() for _ in range(2)))
@@ -273,7 +273,7 @@ def test_warnings(launch, temper):
         if number % 5 == 0:
             refused = wire.ask(join_game=sc_pb.RequestJoinGame(), id=number)
             assert (len(refused.error), refused.id) == (1, number)
-    # Every seventh, or the next good one if the seventh is refused.
+    # A warning comes with each seventh reply, or if that refuses, with the next one.
     gaps = [after - before for before, after in zip([0, *warned], warned, strict=False)]
     assert (len(warned) > 6 and set(gaps) <= {5, 6, 7}) if temper == "warnings" else not warned
 

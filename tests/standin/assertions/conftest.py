@@ -1,7 +1,7 @@
 """Games for the assertions of other clients' tests: one client against a computer, or two clients.
 
-The numbers in the tests' names refer to `sc2standin/README.md`: P for pysc2's tests, S for the
-tests of Blizzard's C++ API, which ran against the real game. Each test here is written from a
+The numbers in the tests' names refer to `sc2standin/README.md`: P stands for pysc2's tests, S for
+those of Blizzard's C++ API; both ran against the real game. Each test here is written from a
 description of the assertion, and plays the stand-in, or the installation that `--game` names, on
 maps that both games have.
 """
@@ -71,7 +71,7 @@ class Running:
 
 @contextmanager
 def running(installation: Installation, folder: Path) -> Iterator[Running]:
-    """A game process that ends with the block."""
+    """A game process that is ended at the end of the block."""
     lease = PortLease.acquire()
     try:
         with closing(GameProcess.spawn(installation, lease, folder)) as process:
@@ -126,7 +126,7 @@ def local_map(game_installation: Installation) -> Callable[[str], sc_pb.LocalMap
 
 @pytest.fixture
 def wire(first_game: Running) -> Iterator[Wire]:
-    """A connection to a game without an episode."""
+    """A connection to a game in which no episode has begun."""
     yield first_game.connect()
     first_game.let_go()
 
@@ -166,7 +166,7 @@ def begin_duel(
 
 
 def units(*named: tuple[Any, ...]) -> list[Spawn]:
-    """Units to create: name, owner, x, y, and the number if it is not one."""
+    """Units to create, each given as name, owner, x, y and, if there are several, their number."""
     return [(unit_id(one[0]), *one[1:]) for one in named]
 
 

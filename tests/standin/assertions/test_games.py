@@ -115,7 +115,7 @@ def test_p12_a_game_of_two_computers_has_results_for_an_observer(wire, local_map
 
 
 def test_p33_a_game_with_a_seed_and_its_replay_are_equal_at_each_loop(begin):
-    """The units, and the observations of the first 600 loops, with moves in four directions."""
+    """The units are equal, and so are observations of 600 loops with moves in four directions."""
 
     def seen(wire) -> list[tuple[float, ...]]:
         state = wire.observe().raw_data

@@ -16,7 +16,7 @@ from tests.standin.sessions import Wire, options
 MINIMAP, SCREEN = 64, 84
 ATTACKS, ATTACK_GENERAL, SCAN_MOVE, MOVE = (23, 3674), 3674, 19, 16
 OWN = 1  # in `player_relative`
-REMAPS = {  # by names of our own: the specific id, the general id
+REMAPS = {  # name (chosen here): specific id, general id
     "stop": (4, 3665),
     "move": (16, 3794),
     "patrol": (17, 3795),
@@ -41,7 +41,7 @@ EVERYTHING = sc_pb.RequestData(
 
 
 class TestData:
-    """One request for all tables."""
+    """All tests read the reply to one request for all tables."""
 
     @pytest.fixture
     def data(self, begin) -> sc_pb.ResponseData:
@@ -225,7 +225,7 @@ def test_s47_a_rendered_image_has_24_bits_a_pixel_and_several_colours(begin):
 
 
 class TestReportedAttacks:
-    """P16 to P18: a zealot and an observer attack a point together; their orders and reports."""
+    """P16 to P18: orders and reports of a zealot and an observer that attack a point together."""
 
     TARGET = (48.0, 50.0)
 

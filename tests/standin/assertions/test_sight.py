@@ -28,7 +28,7 @@ def cloaked_shown() -> sc_pb.InterfaceOptions:
 
 @pytest.fixture
 def duel(begin_duel):
-    """Begin a duel, with units of both players, or with other units on each side."""
+    """Begin a duel, with the same units for both players or other units for each."""
 
     def begin(*named: tuple, **fields) -> tuple[Wire, Wire]:
         clients = begin_duel(**fields)

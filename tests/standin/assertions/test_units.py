@@ -153,7 +153,7 @@ def test_s08_debug_gives_5000_of_each_resource(field):
     field.toggle(debug_pb.all_resources)
     field.step(2)
     after = field.money()
-    assert minerals + 5000 <= after[0] <= minerals + 5020  # the workers bring some home, too
+    assert minerals + 5000 <= after[0] <= minerals + 5020  # the workers add some
     assert after[1] == vespene + 5000
 
 
@@ -244,7 +244,7 @@ def rich(begin) -> Wire:
 
 @pytest.fixture
 def fast(rich) -> Wire:
-    """The same, in which everything is built in a second."""
+    """The town of `rich`, in which everything is built in a second."""
     rich.toggle(debug_pb.fast_build)
     rich.step(1)
     return rich
@@ -258,7 +258,7 @@ def barracks(fast) -> Wire:
 
 
 def begin_site(wire: Wire, ability_id: int, name: str) -> None:
-    """Let an SCV beside the place build, and wait until the structure makes progress."""
+    """Let an SCV build in the middle of the map, and wait until the structure makes progress."""
     put(wire, ("SCV", 1, HERE[0] - 4, HERE[1]))
     builder = min(of(wire, "SCV"), key=lambda one: abs(one.pos.x - HERE[0] + 4))
     before = {unit.tag for unit in of(wire, name)}

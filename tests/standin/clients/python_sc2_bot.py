@@ -2,7 +2,7 @@
 
     python python_sc2_bot.py MAP REPLAY
 
-It plays until the second step, saves the replay and leaves.
+The bot plays until the second step, saves the replay and leaves.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Two python-sc2 bots against each other, by python-sc2's own means; prints the results as JSON.
+"""Two python-sc2 bots play each other, started by python-sc2; prints the results as JSON.
 
     python python_sc2_duel.py run_game PORTS REPLAY [--realtime]
     python python_sc2_duel.py run_multiple_games PORTS REPLAY
     python python_sc2_duel.py host PORTS REPLAY [--leaves]    one game process for two episodes
     python python_sc2_duel.py guest PORTS REPLAY      the other player of `host`
 
-One bot attacks and the other one waits; with `--leaves` the first one gives up instead.
+One bot attacks, and the other one waits; with `--leaves`, the attacker gives up instead.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class Fighter(BotAI):
 
     seen: ClassVar[list[dict[str, Any]]] = []
     together: asyncio.Barrier | None = None
-    """The bots of both players of `run_game`."""
+    """Where the bots of both players of `run_game` meet at the end."""
 
     def __init__(self, manner: str) -> None:
         super().__init__()
         self.manner = manner
 
     async def on_start(self) -> None:
-        # In real time python-sc2 asks again for a late observation. If that was the last
-        # one, it fails, because a game reports the results once: so each has a second's time.
+        # In real time python-sc2 requests a late observation again. If it was the last one, the
+        # second request fails, because a game reports results once. So a step takes a second.
         self.client.game_step = 24 if self.realtime else 8
         enemies = [list(point) for point in self.enemy_start_locations]
         self.seen.append({"player": self.player_id, "marines": len(self.units), "enemy": enemies})

@@ -2,9 +2,9 @@
 
     python python_sc2_melee.py Rush|Builder|Mechanic
 
-`Rush` sends all workers to the enemy. `Builder` walls its ramp, expands, spreads its workers and
-trains marines, and leaves once it has all of it. `Mechanic` does the same with an orbital command,
-a factory with a tech lab, cyclones, and a barracks that moves.
+`Rush` sends all workers to the enemy. `Builder` walls its ramp, expands, spreads its workers,
+trains marines, and leaves once all of this is done. `Mechanic` leaves once it has an orbital
+command, a factory with a tech lab, cyclones, and a barracks that has moved.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Mechanic(BotAI):
 
 
 if __name__ == "__main__":
-    random.seed(1)  # python-sc2 chooses among places at random
+    random.seed(1)  # for python-sc2's random choice of places
     bot = {"Rush": Rush, "Builder": Builder, "Mechanic": Mechanic}[sys.argv[1]]()
     result = run_game(
         maps.get("AcropolisLE"),

@@ -1,6 +1,6 @@
-"""Messages: random requests on all maps, and the fields of replies that real games have recorded.
+"""Messages: random requests on all maps, and the fields of replies recorded from real games.
 
-The recorded games are the first moments of melee games, with python-sc2's interface.
+The recordings hold the first moments of melee games, with python-sc2's interface options.
 `scripts/fuzz_standin.py` sends more random requests.
 """
 
@@ -22,7 +22,7 @@ from tests.support.fuzz.play import FuzzFailure, play, problem_of
 REQUESTS = 6000
 """Enough for nearly every map of the installation."""
 MAPS = {file.stem for file in Path(sc2standin.__path__[0], "maps").rglob("*.SC2Map")}
-MAPS |= {"Simple96", "Flat64"}  # an installation makes these from the melee's map
+MAPS |= {"Simple96", "Flat64"}  # made from the melee's map during installation
 
 
 def test_every_request_is_answered_in_time_and_the_same_in_two_games(tmp_path):
@@ -74,13 +74,13 @@ ONLY_RECORDED = (
     "observation.raw_data.units.rally_targets",
     "observation.raw_data.units.orders",
 )
-"""The economy, on maps that have one; and orders: recorded workers mine from the first loop."""
+"""Fields of maps with an economy; and orders, because recorded workers mine from the first loop."""
 ONLY_OURS = ("observation.abilities",)
-"""The abilities of all units; the real game lists those of selected units, and none is selected."""
+"""The stand-in lists all units' abilities, the real game only selected units': here none."""
 
 
 def paths(message: Message, before: str = "") -> set[str]:
-    """The names of all fields that are set, with those of the fields around them."""
+    """The dotted paths of all fields that are set."""
     found: set[str] = set()
     for field, value in message.ListFields():
         found.add(before + field.name)

@@ -1,7 +1,7 @@
-"""python-sc2, unmodified: its helpers, melee bots, and two of its bots against each other.
+"""Unmodified python-sc2 plays the stand-in: its helpers, melee bots, and two bots in one game.
 
-Programs of this folder play, and print results as JSON. `tests/peers/python_sc2_examples.py` plays
-the examples of python-sc2's own repository.
+Programs in this folder play, and print their results as JSON. `tests/peers/python_sc2_examples.py`
+plays the examples of python-sc2's own repository.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def said(program: Program, *, quiet: bool = False) -> Any:
         out, errors = program.communicate(timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
         program.kill()
-        out, errors = program.communicate()  # the output shows how far it came
+        out, errors = program.communicate()  # a failure shows how far the program came
     assert program.returncode == 0, errors[-3000:] + out[-3000:]
     assert not (quiet and "Traceback" in errors), errors[-3000:]
     return json.loads(out.splitlines()[-1])
@@ -160,8 +160,8 @@ def test_a_host_that_stays_and_external_guests(run, tmp_path):
 
 
 def test_whoever_leaves_has_lost(run, tmp_path):
-    # `run_game` cannot tell: the first of its two games that is done kills the other one, which may
-    # still be saving its replay.
+    # `run_game` would not show it reliably: when one of its two games is done, it kills the other
+    # one, which may still be saving its replay.
     host, guest = _play_host_and_guest(run, tmp_path, "--leaves")
     assert (host["results"], guest["results"]) == (["Defeat"] * 2, ["Victory"] * 2)
     assert (host["seen"], guest["seen"]) == ([_seen(1)] * 2, [_seen(2)] * 2)

@@ -1,4 +1,4 @@
-"""Canned maps: replies from prepared bytes that no client can tell from usual ones."""
+"""Canned maps: replies from prepared bytes, which no client can tell from computed replies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _canonical(reply: bytes) -> bytes:
 
 
 def _usual(session, **request) -> bytes:
-    """The same reply, computed as for all other maps."""
+    """The reply to this request, computed as for all other maps."""
     session.state.canned = False
     try:
         return session.ask_bytes(**request)
@@ -131,7 +131,7 @@ def test_the_end_and_a_restart(offline):
     assert not again.observation.player_result
     assert again.observation.observation.game_loop == 0
     assert again.observation.observation.raw_data != layout
-    assert offline.step(8).step.simulation_loop == 108  # over all restarts
+    assert offline.step(8).step.simulation_loop == 108  # loops count on across restarts
 
 
 def test_a_computer_has_a_result_too(offline):

@@ -1,4 +1,4 @@
-"""The mini-games' maps: their units, scores, next waves and ends."""
+"""The maps of the mini-games: their units, scores, further waves of units, and ends."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_roaches_score_ten_marines_minus_one_and_waves_follow(offline):
         assert all(after - y == pytest.approx(1) for y, after in pairwise(ys))
     killed = [marines[0].tag, roaches[0].tag, roaches[1].tag]
     offline.kill(killed)
-    assert len(offline.units(MARINE)) == 9  # takes effect with the next loop
+    assert len(offline.units(MARINE)) == 9  # a kill takes effect with the next loop
     offline.step()
     seen = offline.observe()
     assert seen.score.score == 19

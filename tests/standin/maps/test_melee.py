@@ -1,4 +1,4 @@
-"""A melee: two towns, the places of structures, and how it is won and lost."""
+"""A melee: two towns, the places of structures, victory and defeat."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_race_without_towns_is_refused(offline, race):
     assert reply.join_game.error == sc_pb.ResponseJoinGame.FeatureUnsupported
     assert common.Race.Name(race) in reply.join_game.error_details
     assert "--any-race" in reply.join_game.error_details
-    # python-sc2 does not look at the reply, and asks on.
+    # python-sc2 ignores this reply, and sends further requests.
     (error,) = offline.ask(observation=sc_pb.RequestObservation()).error
     assert "join_game comes first, and was refused" in error
     assert "--any-race" in error
@@ -157,7 +157,7 @@ def test_a_way_leads_over_the_ramps(melee):
     session = melee()
     start, natural, cliff = (19.5, 76.5), (19.5, 39.5), (35.5, 80.5)
     there = session.way(start, natural)
-    assert 40 < there < 50  # straight it is 37
+    assert 40 < there < 50  # the straight line is 37
     assert there == pytest.approx(session.way(natural, start), rel=0.02)
     assert session.way(start, cliff) == 0
 

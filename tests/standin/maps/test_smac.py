@@ -42,7 +42,7 @@ def begin(session, scenario: str, seed: int = 1) -> None:
 def begin_on(
     session, content: bytes, players: Sequence[sc_pb.PlayerSetup] = ALONE, seed: int = 1
 ) -> None:
-    """Begin as SMAC does: the map as data, no score."""
+    """Begin a game as SMAC does: it sends the map's content, and asks for no score."""
     interface = sc_pb.InterfaceOptions(raw=True)
     session.start(content, seed, interface=interface, player_setup=players)
 
@@ -52,7 +52,7 @@ def team(session, owner: int) -> list[raw_pb.Unit]:
 
 
 def attack_nearest(session) -> None:
-    """The actions of SMAC's heuristic, without its memory."""
+    """Act like SMAC's scripted player, which also remembers targets."""
     enemies = team(session, 2)
     session.act(
         *(
@@ -85,7 +85,7 @@ def test_teams_stand_apart_on_the_ground(offline, scenario):
 
 @pytest.mark.parametrize("scenario", ["8m", "2s3z", "3s5z", "1c3s5z", "MMM", "bane_vs_bane"])
 def test_equal_sides_stand_alike(offline, scenario):
-    """A side with more units in front would win most battles."""
+    """Otherwise the side with more units in front would win most battles."""
     begin(offline, scenario)
     mine = [(one.pos.x, one.pos.y) for one in team(offline, 1)]
     theirs = [(32 - one.pos.x, 32 - one.pos.y) for one in team(offline, 2)]
@@ -99,7 +99,7 @@ def test_every_file_is_installed_where_smac_looks(installation):
 
 
 def test_the_grids_are_what_smac_reads(offline):
-    """SMAC takes eight cells of a column from each byte; 3m is walkable from y 8 to y 24."""
+    """SMAC reads each byte as eight cells of a column; on 3m units can walk from y = 8 to 24."""
     begin(offline, "3m")
     start = offline.game_info().start_raw
     assert (start.map_size.x, start.map_size.y) == (32, 32)
@@ -278,7 +278,7 @@ def test_an_enemy_that_cannot_walk_fires_from_where_it_is(offline):
 
 
 def test_the_client_may_name_a_map_of_its_own(offline):
-    """A real map, as far as the stand-in reads one, plays as our file does."""
+    """On a real map, as far as the stand-in reads it, the game is that of the bundled file."""
     session_map = real_map()
     offline_scenario = read_scenario(session_map)
     ours = read_scenario((MAPS / "2m_vs_1z.SC2Map").read_bytes())
@@ -313,12 +313,12 @@ LAST = "PointFromId(4294967295)"
 
 
 def real_map(**changes: bytes) -> bytes:
-    """An archive with the files that are read of a real map; 2m_vs_1z without any changes."""
+    """An archive with those files of a real map that are read; it is 2m_vs_1z unless changed."""
     return pack(files_of(**changes))
 
 
 def with_script(script: str) -> bytes:
-    """The same with another script."""
+    """The archive of `real_map` with another script."""
     return real_map(MapScript=script.encode())
 
 

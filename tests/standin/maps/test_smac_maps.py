@@ -1,8 +1,8 @@
 """SMAC's scenarios for two players, and SMACv2's map.
 
 The duels' maps derive from those for one player, and give no side an advantage. To show it, a fight
-is played for a while, with random cooldowns. Then it continues twice, without chance: as it is, and
-with the sides exchanged and the map turned by a half. Both must continue in the same way.
+is played for a while, with random cooldowns. Then it is continued twice without chance: as it is,
+and with the sides exchanged and the map rotated by 180°. Both must go on in the same way.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def play(game: Game, loops: int) -> None:
 def continued(
     game: Game, numbers: dict[int, Number], scenario: Scenario, *, turned: bool
 ) -> tuple[Game, dict[int, Number]]:
-    """The same battle without chance, as it is or with exchanged sides."""
+    """The battle continued without chance, as it is or with exchanged sides."""
     other, other_numbers = begun(scenario, 0)
     tags = {number: tag for tag, number in other_numbers.items()}
     width, height = scenario.size
@@ -176,7 +176,7 @@ def continued(
 def seen(
     game: Game, numbers: dict[int, Number], scenario: Scenario, *, turned: bool
 ) -> Iterator[tuple[Number, list[float]]]:
-    """Each unit, by its number in the battle as it was."""
+    """Each unit's state, with the unit's number before sides were exchanged."""
     width, height = scenario.size
     for unit in game.world.units:
         owner, place = numbers[unit.tag]
@@ -209,7 +209,7 @@ def test_exchanged_sides_fight_in_the_same_way(name: str, seed: int) -> None:
 FLAT = OF_SMACV2 / "32x32_flat.SC2Map"
 MARINE, MARAUDER, MEDIVAC, BANELING = 48, 51, 54, 9
 COPIES = sorted(COPY)
-"""SMACv2's order of the client's types, which are the last ones of the game."""
+"""SMACv2's order of the map's own unit types, which are the last types of the game."""
 
 
 def begin(session, content: bytes | None = None, seed: int = 1) -> None:
@@ -223,7 +223,7 @@ def copy(session, name: str) -> int:
 
 
 def create(session, *units: tuple[int, int, float, float]) -> None:
-    """Units of a type and an owner at a place, with the next loop."""
+    """Create units in the next loop, each given as type, owner, x and y."""
     session.create(*units)
     session.step()
 

@@ -92,7 +92,7 @@ def test_an_action_is_observed_once(offline):
 
     assert told() == ([], [], 2)
     offline.step()
-    walk = command(marine, MOVE, (30, 20))  # the units that obeyed, the specific ability
+    walk = command(marine, MOVE, (30, 20))  # only units that obey are reported
     done = [walk, chat, camera]
     for action in done:
         action.game_loop = 5

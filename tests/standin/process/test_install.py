@@ -1,4 +1,4 @@
-"""Installing: whole files, repeatedly, by several programs, never into a foreign folder."""
+"""Installing writes whole files, even again or by several programs, never into a foreign folder."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The processes of two players: how they find each other, and the death or stop of one of them.
 
-A random instant is drawn for the kill. If the process is dead, the other side wins in time; if it
-is stopped, the other side waits. SIGTERM ends every process, and no port is left.
+The instant of the kill is random. If a player's process dies, the other side wins in time; if it is
+stopped, the other side waits. SIGTERM ends every process, and no port stays in use.
 `SC2POOL_LONG=1` tries more instants.
 """
 
@@ -36,7 +36,7 @@ def _invitation(port: int, create: sc_pb.RequestCreateGame | None, **fields) -> 
 
 
 def in_event_loop(test: Callable[..., Coroutine[None, None, None]]) -> Callable[..., None]:
-    """A test that is a coroutine, as a function."""
+    """Make a function of a test that is a coroutine."""
 
     @functools.wraps(test)
     def run(*args: object, **kwargs: object) -> None:
@@ -157,7 +157,7 @@ def join_and_harm(pair: Pair, loser: GameProcess, harm: signal.Signals, rng: ran
 
 
 def begin_and_ask(pair: Pair, survivor: Wire, phase: str, rng: random.Random) -> tuple[Wire, ...]:
-    """Play some steps; returns the sides with one more pending step."""
+    """Play some steps; returns the sides for which one more step is pending."""
     pair.begin(seed=1)
     for _ in range(rng.randrange(STEPS)):
         pair.step(8)

@@ -1,4 +1,4 @@
-"""Tempers in the life of a process: starts, joins, maps that fail, restarts, crashes, age."""
+"""Tempers that act as a process starts, joins, fails to load maps, restarts, crashes or ages."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def ends(game: GameProcess) -> tuple[int, str]:
 
 @pytest.fixture
 def in_tmp_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Core files are written into the working directory, which is the test's folder."""
+    """Runs a test in its own folder, because core files are written into the working directory."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -87,7 +87,7 @@ def test_spent_minerals(launch, changed, temper):
 
 
 def test_a_replay_has_the_quirks_of_its_episode(launch):
-    """The contents are the recorded game's, not those of the process that plays the replay."""
+    """Fields have the recorded game's contents, not those of the process that plays the replay."""
     wire = launch("--temper", "spent-minerals,late-units,stalled-map").connect()
     wire.start("BuildMarines")
     wire.step(400)
@@ -155,7 +155,7 @@ def test_no_player(launch, temper):
         assert joined.join_game.HasField("player_id")
         for request in ({"observation": OBSERVE}, {"step": STEP}, {"restart_game": RESTART}):
             assert wire.ask(**request).error == ["A game has not been started yet"]
-    # The game distinguishes garbage from a map with a mistake.
+    # The error for garbage differs from that for a map with a mistake.
     wrong = wire.ask(create_game=create_request(json.dumps(EMPTY_MAP | {"fog": 1}).encode()))
     assert "map.fog" in wrong.create_game.error_details
     wire.start()
@@ -173,7 +173,7 @@ def test_fatal_close(launch, temper, close):
         payload = sc_pb.Request(step=STEP).SerializeToString()
         frames = bytes([0x82, 0x80 | len(payload)]) + bytes(4) + payload
         frames += bytes([0x88, 0x80]) + bytes(4) if close == "close frame" else b""
-        game.process.send_signal(signal.SIGSTOP)  # the game then reads all bytes at once
+        game.process.send_signal(signal.SIGSTOP)  # so that it later reads all bytes at once
         wire.socket.sendall(frames)
         wire.socket.close()
         game.process.send_signal(signal.SIGCONT)
@@ -205,7 +205,7 @@ def test_no_crash_if_nothing_is_due(launch):
     ("temper", "number"), [("kind", signal.SIGABRT), ("fatal-close", signal.SIGSEGV)]
 )
 def test_a_crash_and_its_core_file(launch, temper, number, limited, in_tmp_path):
-    """The game disables its core file, except with the temper."""
+    """Without the temper `fatal-close`, the game turns its core file off."""
     may_dump = resource.getrlimit(resource.RLIMIT_CORE)[1] != 0
     with limited("CORE", 1 << 16 if may_dump else 0):
         game = launch("--temper", temper)
@@ -308,12 +308,12 @@ def test_stalled_map(launch, temper):
 
 
 def test_slowing(launch, changed, wait_for):
-    """After 0.11 s a loop costs twice its CPU time, after a second ten times."""
+    """After 0.11 s a loop costs twice the usual CPU time, after a second ten times as much."""
 
     def begin(temper: str) -> tuple[psutil.Process, Wire]:
         game = launch("--temper", temper)
         wire = game.connect()
-        wire.socket.settimeout(10 * TIMEOUT_S)  # on a busy machine the process is older
+        wire.socket.settimeout(10 * TIMEOUT_S)  # a busy machine lets the process age more
         wire.start(changed("mini_games/CollectMineralsAndGas", time_limit_loops=1 << 18))
         wire.order(wire.units(SCV), GATHER, target=wire.units(FIELD)[0])
         wire.step(1000)  # the first loops cost more
@@ -338,7 +338,7 @@ def test_slowing(launch, changed, wait_for):
 
 
 def _waits_for_a_player(game: GameProcess) -> Wire:
-    """A join that waits for another player."""
+    """The client of a game whose join waits for another player."""
     wire = game.connect()
     wire.ask(create_game=sc_pb.RequestCreateGame(local_map=DUEL, player_setup=TWO))
     wire.send(join_game=join_request(free_ports(4)))
@@ -382,7 +382,7 @@ def test_same_instant(launch, executable, installation):
 
 
 def test_the_same_bytes_under_a_seed(launch):
-    """In lock-step an episode depends on its seed and actions alone, under any temper."""
+    """Unless in real time, an episode depends on its seed and actions alone, under any temper."""
 
     def played(wire: Wire) -> list[bytes]:
         replies = []

@@ -52,7 +52,7 @@ def watched(session, data: bytes) -> list[bytes]:
 
 
 def play(session, steps: int, *, enemies: bool = True) -> list[bytes]:
-    """Play random commands, some of them wrong, chat, and created units; every observation."""
+    """Play random commands (some are wrong), chat and create units; returns every observation."""
     rng = np.random.default_rng(1)
     seen = [observed(session)]
     for step in range(steps):
@@ -78,8 +78,8 @@ def play(session, steps: int, *, enemies: bool = True) -> list[bytes]:
 def test_a_replay_shows_what_the_game_showed(session_for, name):
     session = session_for()
     session.start(name, seed=7)
-    # Three marines that search for zerglings would not last long against roaches, too; the map of
-    # the duel is small.
+    # Without enemies where three marines search for zerglings, because they would soon die, and on
+    # the duel's small map.
     enemies = name not in ("Canned", "FindAndDefeatZerglings", "MarineDuel")
     played = play(session, steps=40, enemies=enemies)
     assert len(set(played)) == len(played) > 15
@@ -97,7 +97,7 @@ def without_undecided(content: bytes) -> bytes:
 
 
 def test_replays_of_random_requests(session_for):
-    """Legal and illegal commands, on all maps; the replay ends with the game's last observation."""
+    """Whatever the commands and the map, a replay ends with the game's last observation."""
     game, watching = session_for(), session_for()
     draw = Draw(1, [f"mini_games/{name}.SC2Map" for name in MAPS])
     compared = 0
@@ -115,7 +115,7 @@ def test_replays_of_random_requests(session_for):
 
 
 def whole_map(session) -> sc_pb.Observation:
-    """The map's present state, without deaths and alerts, which only one observation shows."""
+    """The map's present state, without deaths and alerts (only one observation shows these)."""
     seen = session.observed(disable_fog=True).observation
     seen.raw_data.ClearField("event")
     seen.ClearField("alerts")
@@ -130,7 +130,7 @@ def test_an_episode_after_restarts_and_its_end(session_for):
     played = play(session, steps=1000, enemies=False)
     data = session.replay()
     assert watched(session_for(), data) == played
-    # Another client plays something else before, on the same process.
+    # Before the replay, another client plays something else on the same process.
     session.ask(restart_game=sc_pb.RequestRestartGame())
     session.step(8)
     assert watched(session, data) == played
@@ -310,7 +310,7 @@ def test_damaged_and_forged_files_are_refused(offline):
 
 @pytest.mark.parametrize("number", ["1" + 400 * "0", "1e999", "NaN", "-1", "[]", "257"])
 def test_a_deposit_at_a_place_that_no_map_has_is_refused(offline, number):
-    """A whole number of 400 digits is in JSON, but is no `float`."""
+    """JSON may hold a whole number of 400 digits, which does not fit a `float`."""
     offline.start()
     named = read_by_mpyq(offline.replay())
     episode = json.loads(named["sc2pool.episode.json"])
@@ -324,7 +324,7 @@ def test_a_deposit_at_a_place_that_no_map_has_is_refused(offline, number):
 
 
 def real_replay(metadata: object) -> bytes:
-    """The beginning of a replay of StarCraft II, and the file in it that is read."""
+    """The beginning of a replay of StarCraft II, with the one file that the stand-in reads."""
     told = b"\x05\x12\0\x02,StarCraft II replay\x1b11"
     before = struct.pack("<4sIII", mpq.USER_DATA, 512, 1024, len(told)) + told
     files = {"replay.gamemetadata.json": json.dumps(metadata).encode(), "replay.details": b"?"}
@@ -378,9 +378,9 @@ except recording.ReplayError as error:
     [peak] = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]
     print(int(peak.split()[1]) // 1024, error)
 """
-"""Prints the memory that it took to refuse a replay, in MiB, and why.
+"""Prints how many MiB of memory the refusal of a replay took, and the reason for it.
 
-`ru_maxrss` would count the memory of the process that starts it, which Linux keeps over an exec.
+`ru_maxrss` would count the starting process's memory, because Linux keeps the figure on exec.
 """
 
 
@@ -395,11 +395,11 @@ except recording.ReplayError as error:
     ],
 )
 def test_what_becomes_of_a_file_is_bounded(offline, tmp_path, part, repeated):
-    """Replays of some 70 KB, of which 60 MB are unpacked, took gigabytes."""
+    """A replay of some 70 KB, unpacked to 60 MB, could otherwise take gigabytes."""
     offline.start()
     named = read_by_mpyq(offline.replay())
     if repeated is None:
-        # A request whose field `action` has a length of 4 bytes, in 7 bits each.
+        # A request whose field `action` has a length written as 4 bytes of 7 bits each.
         size = 60_000_000
         length = bytes(size >> 7 * k & 127 | (128 if k < 3 else 0) for k in range(4))
         request = b"\x5a" + length + b"\x0a\x00" * (size // 2)
@@ -434,7 +434,7 @@ def test_the_record_is_bounded(offline, monkeypatch):
 
 
 def test_who_watches_may_have_another_interface(session_for):
-    """Cropped coordinates are the player's choice; an observer chooses its own."""
+    """A player may have asked for cropped coordinates; an observer has options of its own."""
     session = session_for()
     cropped = sc_pb.InterfaceOptions(raw=True, raw_crop_to_playable_area=True)
     session.start(interface=cropped)
@@ -478,7 +478,7 @@ def test_a_replay_becomes_a_picture(offline, installation, tmp_path):
 
 
 def forged(replay: bytes, **about: object) -> bytes:
-    """The replay with another description of its game."""
+    """The replay with other facts in the description of its game."""
     named = read_by_mpyq(replay)
     info = sc_pb.ResponseReplayInfo.FromString(named["sc2pool.info"])
     for name, value in about.items():

@@ -1,4 +1,4 @@
-"""The whole status machine, errors as the real game gives them, and the contents of replies."""
+"""Which request each status allows, errors as the real game gives them, contents of replies."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_status_machine(session_for, name, status):
     _bring_to(session, status)
     reply = session.ask(**{name: REQUESTS[name]}, id=99)
     assert reply.id == 99
-    # Without ports a client cannot join another process's game.
+    # A join without ports needs a game of the same process.
     refused = name in UNSUPPORTED or (name, status) == ("join_game", Status.LAUNCHED)
     if is_legal(name, status) and not refused:
         assert not reply.error
@@ -251,7 +251,7 @@ def test_an_interface_that_is_not_sent_is_not_listed(offline):
 
 
 def test_coordinates_within_the_playable_area(session_for):
-    """The same episode, moved by the area's corner and cut to its size."""
+    """An episode with cropped coordinates is the same, moved by the playable area's corner."""
     sessions = [session_for(), session_for()]
     for session, cropped in zip(sessions, (False, True), strict=True):
         options = sc_pb.InterfaceOptions(raw=True, raw_crop_to_playable_area=cropped)
@@ -356,7 +356,7 @@ def test_restart_begins_anew_with_another_seed(offline):
     again = offline.observe()
     assert again.game_loop == 0
     assert again.raw_data != first
-    assert offline.step(8).step.simulation_loop == 108  # over all restarts
+    assert offline.step(8).step.simulation_loop == 108  # loops count on across restarts
 
 
 def test_hard_reset_is_asked_for_and_time_ends(offline):
@@ -385,7 +385,7 @@ def test_interface_without_raw_or_score(offline):
 
 def test_a_defect_is_answered_not_silent(offline, capsys):
     offline.start()
-    offline.state.game.world = None  # no request leads there
+    offline.state.game.world = None  # no request leads to this state
     reply = offline.step()
     assert "Internal error" in reply.error[0]
     assert "Traceback" in capsys.readouterr().err

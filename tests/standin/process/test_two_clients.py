@@ -177,7 +177,7 @@ def test_join_waits_for_the_other_player(shared_games, pair, guest_first):
 
 
 def test_a_client_that_goes_while_it_waits_leaves_no_port(launch, wait_for):
-    game = launch("--temper", "kind")  # others crash if a client leaves like this
+    game = launch("--temper", "kind")  # with other tempers it crashes when a client leaves so
     ports = free_ports(4)
     wire = game.connect()
     wire.ask(create_game=CREATE)
@@ -287,7 +287,7 @@ def test_a_stopped_side_lets_the_other_one_wait(launch):
     games[1].process.terminate()
     assert games[1].process.wait(10) == 0
     stopped.send_signal(signal.SIGCONT)
-    # The other player asked for loops before it died: the game plays them.
+    # The other player requested some loops before it died, and the game plays these.
     statuses = [pair.wires[0].step().status for _ in range(9)]
     assert sc_pb.ended in statuses
 
@@ -384,7 +384,7 @@ def test_clicks_of_both_are_carried_out_in_both_games(pair):
 
 @pytest.mark.parametrize("name", FOR_TWO)
 def test_random_requests_leave_both_games_the_same(pair, name):
-    """Both clients send legal and illegal commands; the states of both processes stay equal."""
+    """Both clients send legal and illegal commands, and both processes stay in the same state."""
     rng = random.Random(3)
     draws = [Draw(seed, [f"{name}.SC2Map"]) for seed in (3, 4)]
     kinds, games, is_over = Counter(), 0, True

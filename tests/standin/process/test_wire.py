@@ -1,4 +1,4 @@
-"""The process: its socket, its clock if it is stopped in real time, and the CPU time of a step."""
+"""The process: its socket, its clock when it is stopped in real time, and a step's CPU time."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_refused_handshakes(shared_game, options, status):
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_client_may_state_the_servers_own_address_as_its_origin(shared_game, host):
-    """The websocket client of pysc2 and SMAC connects like this."""
+    """The websocket client of pysc2 and SMAC sends such an Origin header."""
     wire = shared_game.connect(headers=f"Origin: http://{host}:{shared_game.port}\r\n")
     assert wire.ask(ping=sc_pb.RequestPing()).HasField("ping")
 
@@ -105,7 +105,7 @@ def test_text_and_fragments_are_requests_too_and_pings_are_answered(shared_game)
     request = sc_pb.Request(ping=sc_pb.RequestPing()).SerializeToString()
     wire.send_frame("héllo".encode(), opcode=1)
     wire.send_frame(request, opcode=1)
-    for opcode in (1, 2):  # in fragments, as text and as bytes
+    for opcode in (1, 2):  # fragments: as text and as bytes
         wire.send_frame(request[:1], opcode=opcode, fin=False)
         wire.send_frame(request[1:], opcode=0)
     garbage, *replies = (wire.reply() for _ in range(4))
@@ -152,7 +152,7 @@ def test_real_time_runs_by_itself_and_waits_for_a_loop(shared_game):
     assert reply.observation.observation.game_loop >= target
     rate = reply.observation.observation.game_loop / elapsed_s
     assert rate == pytest.approx(22.4, rel=0.1)
-    # Requests after a waiting observation wait behind it, and none gets lost.
+    # Requests after an observation that waits are answered after it, and none gets lost.
     ahead = reply.observation.observation.game_loop + 5
     wire.send(observation=sc_pb.RequestObservation(game_loop=ahead), id=1)
     wire.send(observation=sc_pb.RequestObservation(), id=2)
@@ -172,7 +172,7 @@ def test_quit_ends_the_process_without_a_reply(game):
 
 
 def test_sigterm_is_heard_in_the_middle_of_a_long_step(game, changed, wait_for):
-    """Half a million loops of hundreds of units take hours."""
+    """The step is half a million loops with hundreds of units, which would take hours."""
     crowd = {"type": "Marine", "owner": 1, "count": 400, "place": "random"}
     wire = game.connect()
     wire.start(changed("mini_games/MoveToBeacon", units=[crowd], time_limit_loops=1 << 19))
@@ -221,7 +221,7 @@ STOP_S = 0.6
 
 
 def loop_of(wire: Any, game_loop: int = 0) -> int:
-    """The game's loop now, or once it has come to `game_loop`."""
+    """The game's loop now or, with `game_loop`, when the game has got to that loop."""
     reply = wire.ask(observation=sc_pb.RequestObservation(game_loop=game_loop))
     return int(reply.observation.observation.game_loop)
 
@@ -238,7 +238,7 @@ def test_loops_after_a_stop(launch, after_stop, fewest, most):
     game.process.send_signal(signal.SIGCONT)
     after = loop_of(wire)
     assert fewest <= after - before <= most
-    # Then it continues at its usual pace.
+    # After that, the game continues at its usual pace.
     began_s = time.monotonic()
     assert loop_of(wire, after + 9) >= after + 9
     assert time.monotonic() - began_s == pytest.approx(9 / 22.4, abs=0.15)
@@ -250,7 +250,7 @@ OBSERVE = sc_pb.RequestObservation()
 
 @pytest.fixture
 def priced(changed):
-    """The content of a mini-game's map, with a price."""
+    """Gives the content of a mini-game's map whose steps cost CPU time."""
     return lambda name, **step_cost: changed(f"mini_games/{name}", step_cost=step_cost)
 
 
@@ -298,7 +298,7 @@ def test_a_price_changes_no_reply(session_for, priced):
 
 
 def test_sigterm_is_heard_between_dear_steps(game, priced):
-    """No step is played after SIGTERM; earlier steps were answered, in order."""
+    """After SIGTERM no further step is played; the steps before it have been answered in order."""
     wire = game.connect()
     wire.start(priced("MoveToBeacon", sleep_ms=200))
     for number in range(100):  # 20 s

@@ -1,4 +1,4 @@
-"""Fighting: damage, armor, shields, cooldowns and targets, and what cloak and detectors change."""
+"""Fighting: damage, armor, shields, cooldowns, targets, and the effects of cloak and detectors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _enemy_life(session) -> list[float]:
 LIFE_PER_LOOP = 0.2734375 / 16
 """The regeneration of a roach."""
 LATEST_HIT_LOOPS = 24
-"""The latest loop of a fight's first hit: the damage point, and the flight of a missile."""
+"""A fight's first hit comes by this loop, after the damage point and a missile's flight."""
 
 
 def _first_hit(session, unit_type):
@@ -118,7 +118,7 @@ def test_the_weapon_that_hits_the_target_is_fired_with_its_levels(
         offline.state.game.world.upgrade(*levels)
     unit = _first_hit(offline, target)
     lost = unit.health_max + unit.shield_max - unit.health - unit.shield
-    assert lost == pytest.approx(damage, abs=0.1)  # a roach has regenerated some of it
+    assert lost == pytest.approx(damage, abs=0.1)  # a roach regenerates some of the damage
 
 
 def test_who_holds_does_not_walk_though_its_other_weapon_reaches_as_far(offline):
@@ -219,7 +219,7 @@ def test_equal_fights_differ_by_their_seed_only(session_for):
 
 
 def test_a_reaper_heals_when_no_hit_has_come_for_a_while(offline):
-    """2 a second, from 10 s of 16 loops after the last hit on."""
+    """A reaper regains 2 hit points per 16 loops, beginning 160 loops after it was last hit."""
     offline.arena((REAPER, 1, 20, 20), (MARINE, 2, 24, 20))
     hit = _first_hit(offline, REAPER)
     offline.kill(offline.units(MARINE)[0])
@@ -233,7 +233,7 @@ def test_a_reaper_heals_when_no_hit_has_come_for_a_while(offline):
 def test_an_attack_that_is_broken_off_costs_nothing(offline):
     offline.arena((HELLION, 1, 20, 20), (ROACH, 2, 25, 20), (ROACH, 2, 60, 60))
     offline.toggle(debug_pb.god)
-    offline.step(4)  # the damage point comes 4 loops after the first loop
+    offline.step(4)  # 4 loops later the damage point comes
     offline.order(offline.units(HELLION), MOVE, (10, 20))
     offline.step(4)
     (hellion,) = offline.units(HELLION)
@@ -251,7 +251,7 @@ def test_who_is_told_to_attack_in_every_loop_fires_as_fast(offline):
 
 
 def test_a_missile_flies_to_its_target_wherever_that_goes(offline):
-    """0.167 s, 2.7 loops, to the launch; then 4.4 cells at 18.75 a second, 3.8 loops."""
+    """The launch takes 2.7 loops (0.167 s), the flight of 4.4 cells at 18.75 a second 3.8 loops."""
     offline.arena((MARINE, 1, 20, 20), (ROACH, 2, 24.8, 20))
     lives = []
     for loop in range(10):
@@ -264,18 +264,18 @@ def test_a_missile_flies_to_its_target_wherever_that_goes(offline):
 
 @pytest.mark.parametrize(("attacker", "hits"), [(HYDRALISK, True), (SPINE, False), (THOR, False)])
 def test_a_target_may_go_away_as_far_as_the_weapons_slop(offline, attacker, hits):
-    # The thor's other weapon, against air, reaches further.
+    # The thor's anti-air weapon has a longer range, which must not count here.
     reach = {HYDRALISK: 5 + 0.625, SPINE: 7 + 1.125, THOR: 7 + 1}[attacker] + 0.375
     offline.arena((attacker, 2, 30, 20), (MARINE, 1, 30 - reach + 0.3, 20), (MARINE, 1, 60, 60))
     runner = min(offline.units(MARINE), key=lambda one: one.pos.x)
     offline.order(runner, MOVE, (10, 20))
     offline.step(20)
-    life = sum(one.health for one in offline.units(MARINE))  # one may be dead
+    life = sum(one.health for one in offline.units(MARINE))  # a dead marine counts as 0
     assert (life < 2 * 45) == hits
 
 
 def test_a_unit_stands_after_its_shot(offline):
-    """A marine's backswing is 0.75 s, 12 loops; then it goes after the next enemy."""
+    """A marine's backswing lasts 12 loops (0.75 s), after which it walks to the next enemy."""
     offline.arena((MARINE, 1, 20, 20), (ZERGLING, 2, 24, 20), (MULE, 2, 26.2, 20))
     offline.set_value(offline.one(ZERGLING), "Life", 1)
     offline.step(13)

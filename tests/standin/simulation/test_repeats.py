@@ -1,6 +1,6 @@
-"""The same beginning has the same continuation, in steps of any size, compiled or in Python.
+"""From the same state a game continues the same way, in steps of any size, compiled or in Python.
 
-The pairs of units also show who gives way to whom.
+The tests of pairs of units also show which unit gives way to which.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ ZEALOT, COLOSSUS = (
 
 
 def _facing(*points: tuple[float, float]) -> tuple[Pairs, list]:
-    """A zealot of player 1 that walks along x to an enemy 3 cells away, and others that fight."""
+    """A zealot of player 1 that walks along x to an enemy 3 cells away, and fighting units."""
     world = World()
     world.spawn(ZEALOT, 1, [(20.0, 20.0), *points])
     world.spawn(ZEALOT, 2, [(23.0, 20.0)])
@@ -229,7 +229,7 @@ def test_nobody_pushes_aside_a_unit_that_fights():
 
 
 def test_units_keep_the_room_of_their_type_and_not_their_radius():
-    """A zealot's radius is 0.5, and others come as near as 0.375: the game's data."""
+    """By the game's data a zealot has a radius of 0.5, but others come as near as 0.375."""
     world = World()
     world.spawn(ZEALOT, 1, [(20.0, 20.0), (20.76, 20.0)])
     world.spawn(COLOSSUS, 1, [(20.4, 20.0)])

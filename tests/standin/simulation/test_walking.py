@@ -1,4 +1,4 @@
-"""Walking, paths around cliffs and structures, and creep and places for structures.
+"""Walking, paths around cliffs and structures, creep, and places for structures.
 
 Units walk in the same way in steps of any size.
 """
@@ -69,7 +69,7 @@ def test_queue_patrol_stop(offline):
 
 
 def test_a_queue_that_becomes_full_is_an_error_of_the_next_loop(offline):
-    """All orders are accepted before one is carried out."""
+    """All orders of a request are accepted before the first one is carried out."""
     offline.arena((MARINE, 1, 20, 20))
     order = command(offline.one(MARINE), MOVE, (30, 30), queued=True)
     assert offline.act(*[order] * 35) == [1] * 35
@@ -98,7 +98,7 @@ def test_requests_take_effect_with_the_next_loop(offline):
 
 @pytest.mark.parametrize("count", [1, 9])
 def test_a_patrol_to_the_own_place_stands_until_the_next_order(offline, count):
-    """The units already stand at both ends of the patrol, alone and in a crowd."""
+    """The units, one or a crowd, already stand at both ends of the patrol."""
     offline.start("DefeatRoaches" if count > 1 else "MoveToBeacon")
     group = offline.units(MARINE)
     assert len(group) == count
@@ -202,7 +202,7 @@ def test_a_field_that_grows_bit_by_bit_is_the_same():
 
 
 def _walk_there(session, goal: tuple[float, float], blocked) -> float:
-    """Step until the marine stands, on no blocked cell after any step; the length of its way."""
+    """Step until the marine stands; it enters no blocked cell; returns the length of its way."""
     length, before = 0.0, None
     for _ in range(1500 // 4):
         unit = session.one(MARINE)
@@ -227,7 +227,7 @@ def test_a_unit_walks_around_cliffs(offline):
         return any(x0 < x < x1 and y0 < y < y1 for x0, y0, x1, y1 in walls)
 
     length = _walk_there(offline, (28.0, 28.0), blocked)
-    assert 65 < length < 73  # straight it is 35, and the shortest way 68.6
+    assert 65 < length < 73  # the straight line is 35, the shortest way 68.6
 
 
 def test_a_unit_that_cannot_arrive_stops_as_near_as_it_can(offline):
@@ -288,7 +288,7 @@ REACH, SPREAD_OVER = 10, 20 * SPREAD_LOOPS
 
 
 def _creep(session) -> np.ndarray:
-    """The cells with creep that the client knows of, as (x, y) of their middles."""
+    """The middles (x, y) of the cells on which the client knows of creep."""
     grid = session.observe().raw_data.map_state.creep
     assert grid.bits_per_pixel == 1
     bits = np.unpackbits(np.frombuffer(grid.data, dtype=np.uint8))

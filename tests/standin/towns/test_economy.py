@@ -1,4 +1,4 @@
-"""Mining, building, training and repair; the alerts of an observation; the score's idle times."""
+"""Mining, building, training, repair, the alerts of observations, and the score's idle times."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ GATHER_SCV = 295
 TRAIN_PROBE, TRAIN_MOTHERSHIP = 1006, 110
 TECH_LAB, UPGRADE_TO_ORBITAL, WEAPONS, ARMOR_OF_BUILDINGS, STIMPACK = 421, 1516, 652, 651, 730
 MORPH_TO_BANELING, ARCHON_WARP, CALL_MULE = 80, 1766, 171
-MADE = [  # by which structure, with which ability, and the alert
+MADE = [  # the structure, its ability, the alert
     (CENTER, TRAIN_SCV, "TrainWorkerComplete"),
     (BARRACKS, TRAIN_MARINE, "TrainUnitComplete"),
     (NEXUS, TRAIN_PROBE, "TrainWorkerComplete"),
@@ -275,7 +275,7 @@ def alerts(session) -> list[str]:
 
 @pytest.fixture
 def rich(field):
-    """A town without workers that can make everything, each in a second."""
+    """A town without workers that can make everything, each thing in a second."""
     field.kill(field.units(SCV))
     cheat(field, debug_pb.all_resources, debug_pb.tech_tree, debug_pb.food, debug_pb.fast_build)
     alerts(field)
@@ -340,7 +340,7 @@ def test_attacks_are_told_seldom_and_of_two_places(session_for):
         told += alerts(session)
     assert sorted(told) == ["BuildingUnderAttack"] * 2 + ["UnitUnderAttack"]
     session.step(16)
-    assert "BuildingUnderAttack" in alerts(session)  # 15 s after the first one
+    assert "BuildingUnderAttack" in alerts(session)  # 15 s after the first alert
 
 
 def test_idle_workers_and_structures_are_counted_in_seconds(offline):
@@ -370,7 +370,7 @@ BESIDE = (24.5, 42.0)
 
 @pytest.fixture
 def damaged(town):
-    """Begins a melee alone, with money, a barracks of half a life, and one SCV, which is at it."""
+    """Begins a melee without opponent, with money, a barracks of half a life, and an SCV at it."""
 
     def begin(kind: int = BARRACKS, money: int = 1000):
         session = town(kind, money=money)
@@ -399,7 +399,7 @@ def test_a_structure_gets_its_life_back_for_a_quarter_of_its_cost(damaged):
     assert (order.ability_id, order.target_unit_tag) == (REPAIR_SCV, barracks.tag)
     step_until(session, lambda: session.one(BARRACKS).health > 500)
     began_at = session.one(BARRACKS).health
-    session.step(260)  # a quarter of 1040 loops, the time to build it
+    session.step(260)  # a quarter of 1040 loops, the building time
     assert session.one(BARRACKS).health - began_at == pytest.approx(250)
     assert session.money()[0] == pytest.approx(1000 - 150 / 16, abs=1)
     session.step(262)
@@ -469,7 +469,7 @@ def test_repairs_end_with_the_money(damaged):
     session.step()
     step_until(session, lambda: not session.one(SCV).orders)
     assert session.money() == (0, 2)
-    # Three minerals are due after 80 of 1000 hit points: the third one is missing.
+    # After 80 of 1000 hit points a third mineral is due, which the player lacks.
     assert session.one(BARRACKS).health == pytest.approx(580, abs=2)
 
 

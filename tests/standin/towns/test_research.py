@@ -155,7 +155,7 @@ def test_without_an_economy_nothing_is_researched(offline):
 
 
 def _after_research(town, ability_id: int, *kinds: int):
-    """A town that has researched this, in the first of these structures."""
+    """A town that has done this research in the first of the given structures."""
     session = town(*kinds)
     cheat(session, debug_pb.fast_build, debug_pb.tech_tree)
     assert session.order(session.units(kinds[0]), ability_id) == 1

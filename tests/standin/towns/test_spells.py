@@ -97,7 +97,7 @@ def test_a_charge_lies_there_and_explodes(offline):
 
 def test_a_bile_hits_friend_and_foe_where_it_lands(offline):
     offline.arena((RAVAGER, 1, 20, 30), (MARINE, 1, 28, 30), (ZEALOT, 2, 28, 31))
-    # They would fight.
+    # Without it they would kill each other.
     offline.state.playing().world.cheats |= {(1, debug_pb.god), (2, debug_pb.god)}
     offline.order(offline.units(RAVAGER), BILE, (28, 30.5))
     offline.step(3)
@@ -116,7 +116,7 @@ def test_energy_is_needed_and_paid(offline):
     assert offline.order(raven, ANTI_ARMOR_MISSILE, target=raven) == error_pb.CantTargetThatUnit
     assert offline.order(raven, ANTI_ARMOR_MISSILE) == error_pb.MustTargetUnit
     assert offline.order(raven, ANTI_ARMOR_MISSILE, target=infestor) == 1
-    offline.step(40)  # a missile that speeds up from rest flies to 10 cells in 36
+    offline.step(40)  # an accelerating missile takes 36 for 10 cells
     assert list(offline.one(INFESTOR).buff_ids) == [279, 280]
     assert offline.one(RAVEN).energy == pytest.approx(125, abs=2)
     offline.step(480)
@@ -182,7 +182,7 @@ def test_feedback_snipe_and_emp(offline):
     assert offline.one(ZEALOT).shield == 0
     offline.order(templar, FEEDBACK, target=infestor)
     offline.step(3)
-    assert not offline.units(INFESTOR)  # 200 of energy are 100 of damage
+    assert not offline.units(INFESTOR)  # losing 200 energy costs it 100 life
     offline.order(ghost, SNIPE, target=offline.one(ZEALOT))
     offline.step(40)
     assert not offline.units(ZEALOT)
@@ -295,7 +295,7 @@ def test_zerglings_become_banelings(melee):
     session.create((NEST, 1, 45, 52))
     assert session.act(morph) == [1]
     session.step(2)
-    assert len(session.units(COCOON)) == 2  # the money is for two
+    assert len(session.units(COCOON)) == 2  # the money is enough for two
     assert len(session.units(ZERGLING)) == 1
     session.step(322)
     assert [unit.health for unit in session.units(BANELING)] == [30, 30]

@@ -26,7 +26,7 @@ LOWERED, BUILD_DEPOT, LOWER = 47, 319, 556
 
 
 def _nearest(session, unit_type: int, center: raw_pb.Unit) -> raw_pb.Unit:
-    """The unit of a type, of those in sight, that is nearest to another one."""
+    """Of the units of a type in sight, the one nearest to another unit."""
     seen = [one for one in session.units(unit_type) if one.display_type == raw_pb.Visible]
     return min(seen, key=lambda one: apart(one, center))
 
@@ -246,7 +246,7 @@ def test_an_orbital_command(town):
 
 
 def _orbital(town, **options):
-    """A town whose command centre became an orbital command, and whose SCVs stand still."""
+    """A town in which the command centre has become an orbital command, and SCVs stand still."""
     session = town(BARRACKS, **options)
     world = session.state.game.world
     for unit in world.owned_by(1):

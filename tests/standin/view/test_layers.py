@@ -1,4 +1,4 @@
-"""Feature layers: the contents of the screen and the minimap, and their places."""
+"""Feature layers of screen and minimap: what they show, and at which pixels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Observations: an updated one has the bytes of a new one. Stamps of maps, and the fog of war."""
+"""Observations: updated ones have the bytes of new ones, stamps of maps, and the fog of war."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _fields(unit) -> set[str]:
 
 
 def test_a_units_fields_are_those_of_recorded_ones(offline, recorded_dir):
-    """The first observation of a Terran: an SCV walks and is armed, a mineral field is scenery."""
+    """In a Terran's first observation an SCV walks and is armed; a mineral field is scenery."""
     path = next(recorded_dir.glob("*.observation.pb.xz"))
     recorded = sc_pb.ResponseObservation.FromString(lzma.decompress(path.read_bytes()))
     scv = next(unit for unit in recorded.observation.raw_data.units if unit.unit_type == SCV)
@@ -79,7 +79,7 @@ def test_a_units_fields_are_those_of_recorded_ones(offline, recorded_dir):
 
 
 def test_a_units_range_of_detection_and_the_time_it_is_there(offline):
-    """Only units of such types have these fields, as in recorded observations."""
+    """As in recorded observations, only units that detect or last for a time have them."""
     offline.arena((OBSERVER, 1, 20, 20), (MARINE, 1, 20, 24), (RAVEN, 1, 24, 24))
     offline.set_value(offline.one(RAVEN), "Energy", 200)
     offline.step()
@@ -109,7 +109,7 @@ MOVE = 3794
 
 
 def stamp(offline):
-    """Instance, episode, loop, actions, checksum."""
+    """Gives a map's stamp: instance, episode, loop, actions, checksum."""
     reply = offline.observed()
     (chat,) = reply.chat
     word, *numbers = chat.message.split()

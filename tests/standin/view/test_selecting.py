@@ -268,7 +268,7 @@ def test_a_raw_command_is_shown_as_a_click_too(arena):
         shown = done.action_feature_layer.unit_command
         assert (shown.ability_id, done.action_raw.unit_command.ability_id) == (MOVE, MOVE)
         assert shown.WhichOneof("target") == seen
-    session.order(marine, STOP, (1e30, 5))  # a point that it does not need
+    session.order(marine, STOP, (1e30, 5))  # stop needs no point
     session.step()
     (done,) = session.observed().actions
     assert done.action_feature_layer.unit_command.WhichOneof("target") is None
