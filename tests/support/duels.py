@@ -51,7 +51,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def join_request(ports: list[int], **fields: Any) -> sc_pb.RequestJoinGame:
-    """join_game with the two ports of the host and the two of the guest."""
+    """A join_game request with these ports: two of the host, two of the guest."""
     game, base, client_game, client_base = ports
     named: dict[str, Any] = {"race": common.Terran, "options": RAW}
     return sc_pb.RequestJoinGame(

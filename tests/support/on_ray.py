@@ -1,4 +1,4 @@
-"""Programs that use Ray, each run once, in the environment that has it."""
+"""Runs programs that use Ray, each once, in the environment that has Ray."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def report_of(python: str, program: Path, *arguments: object, cases: str = "") -
     def outcome() -> dict[str, Any] | Exception:
         try:
             return _run(python, program, arguments, cases)
-        except Exception as error:  # raised for each test: a second try would take as long
+        except Exception as error:  # each test raises it, without a second long try
             return error
 
     def report() -> dict[str, Any]:
@@ -45,7 +45,7 @@ def report_of(python: str, program: Path, *arguments: object, cases: str = "") -
 
 
 def cases_of(report: Report) -> Callable[[str], Any]:
-    """`case(name)`: the result of a case of such a program, which has not failed."""
+    """`case(name)`: the result of a case in the report; fails the test if the case failed."""
 
     def case(name: str) -> Any:
         found = report()[name]
@@ -71,7 +71,7 @@ def _run(python: str, program: Path, arguments: tuple[object, ...], cases: str) 
 
 @contextmanager
 def environment_for_ray() -> Iterator[dict[str, str]]:
-    """The environment of a program that uses Ray, with a home directory for all that it writes."""
+    """The environment variables of a program that uses Ray, with a home for all that it writes."""
     # Ray's sockets lie in its folder, and the path of a socket has at most 107 bytes.
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
     Path(folder, "ray").mkdir()

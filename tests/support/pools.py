@@ -9,12 +9,12 @@ from typing import Any
 
 @contextmanager
 def maker(kind: Callable[..., Any], **defaults: Any) -> Iterator[Callable[..., Any]]:
-    """A function that makes envs of a class, with these keywords unless others are given."""
+    """A function that makes envs of a class, with these keywords unless a call gives others."""
     with ExitStack() as made:
         yield lambda **given: made.enter_context(closing(kind(**(defaults | given))))
 
 
 def begun(env: Any) -> Any:
-    """The env itself, at the beginning of an episode."""
+    """The env that was given, at the beginning of an episode."""
     env.reset()
     return env

@@ -1,4 +1,4 @@
-"""Programs that tests start, and processes that have to end."""
+"""Programs that tests start, and checks that processes end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GONE_WITHIN_S = 2.0
 def run(
     *words: object, timeout_s: float = 300.0, **options: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end: its exit code and output.
+    """Run a program to its end; returns its exit code and output.
 
     Args:
         words: the command line.
@@ -41,7 +41,7 @@ def start(*words: object, **options: Any) -> subprocess.Popen[str]:
 
 @contextmanager
 def talking(*words: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """A running program whose lines the block reads and writes; it is killed with the block.
+    """A running program that the block writes to and reads from; it is killed when the block ends.
 
     Args:
         words: the command line.
@@ -56,7 +56,7 @@ def talking(*words: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
 
 
 PER_GAME: Final = 1 if LINUX else 2
-"""Processes of one game: a system that ends no child with its parent needs a guard beside it."""
+"""Number of processes of one game: 2 where a guard has to end the game after its parent."""
 
 by_the_kernel = pytest.mark.skipif(
     not LINUX, reason="elsewhere a worker ends itself, if it can run and no fork has its lifeline"
@@ -66,11 +66,11 @@ by_the_kernel = pytest.mark.skipif(
 class Trainer:
     """A running program that prints lines of JSON: its stage and its children.
 
-    The program ends with the block.
+    The program is ended when the block ends.
 
     Args:
         program: a file of Python.
-        arguments: of its command line.
+        arguments: the arguments of its command line.
     """
 
     def __init__(self, program: Path, *arguments: object) -> None:
@@ -83,7 +83,7 @@ class Trainer:
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.wait()
-        # Not read to their end: children of the program may keep them open.
+        # They are not read to their end, because children of the program may keep them open.
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream is not None:
                 stream.close()

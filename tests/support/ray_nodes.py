@@ -1,4 +1,4 @@
-"""Two raylets on this machine, each with room for some games; for programs that run with Ray."""
+"""Two Ray nodes on this machine, each with room for some games, for programs that run with Ray."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Nodes:
 
     Args:
         temp: a folder with a short path.
-        game: the folder of the installation that they play.
+        game: the folder of the installation that the nodes play.
         room: number of games that each node can play.
     """
 
@@ -87,7 +87,7 @@ def actor_of(env: Any, row: int) -> psutil.Process:
 
 
 def wait(until: Callable[[], object], limit_s: float = 180.0) -> float:
-    """Wait for a condition; returns how long it took, or -1 if it has not come true."""
+    """Wait for a condition; returns the seconds until it was true, or -1 if it never was."""
     began_s = time.monotonic()
     while not until():
         if time.monotonic() - began_s > limit_s:
@@ -97,7 +97,7 @@ def wait(until: Callable[[], object], limit_s: float = 180.0) -> float:
 
 
 def error_of(call: Callable[[], Any]) -> dict[str, Any]:
-    """The error that a call raises, and the seconds until then."""
+    """The error that a call raises, and after how many seconds."""
     began_s = time.monotonic()
     try:
         made = call()
@@ -112,7 +112,7 @@ def error_of(call: Callable[[], Any]) -> dict[str, Any]:
 def run_cases(cases: Sequence[Callable[[], Any]]) -> dict[str, Any]:
     """Run cases; returns the result of each by its name, or the traceback if it raised.
 
-    If RAY_CASES="one,other" is in the environment, run only these, and print their durations.
+    If RAY_CASES="one,other" is in the environment, only these cases are run and timed.
     """
     report: dict[str, Any] = {}
     chosen = os.environ.get("RAY_CASES", "")

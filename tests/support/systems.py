@@ -23,7 +23,7 @@ EXECUTABLE = "SC2_x64.exe" if WINDOWS else "SC2_x64"
 SLEEPS = (sys.executable, "-S", "-c", "import time; time.sleep(600)")
 """The command line of a process that does nothing."""
 KILLED = (1, signal.SIGTERM) if WINDOWS else (-signal.SIGKILL,)
-"""Exit codes of a process that was killed; on Windows by `subprocess` or a job, and by psutil."""
+"""Exit codes of a killed process; on Windows, 1 after `subprocess` or a job, 15 after psutil."""
 
 WINE = WINDOWS and hasattr(ctypes.WinDLL("ntdll"), "wine_get_version")
 not_told_by_wine = pytest.mark.skipif(WINE, reason="Wine does not tell it, see docs/windows.md")
@@ -31,7 +31,7 @@ not_told_by_wine = pytest.mark.skipif(WINE, reason="Wine does not tell it, see d
 
 
 def is_private(folder: Path) -> bool:
-    """True if only this user may read it; on Windows it inherits that from the folders above."""
+    """True if only this user may read the folder; Windows folders inherit that from those above."""
     return WINDOWS or stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
@@ -54,13 +54,13 @@ def strike(pid: int, name: str) -> None:
     if name == "KILL":
         process.kill()
         return
-    # A program that starts the game, as the launcher of Windows does, is not the game.
+    # The process may be a program that starts the game, as Windows' launcher does.
     for one in (process, *process.children(recursive=True)):
         one.suspend()
 
 
 def start_group(program: str, *arguments: str) -> Follower:
-    """Start a Python program whose output is read; `kill` also ends all that it starts."""
+    """Start a Python program whose output is read; `kill` ends it with all that it has started."""
     process = subprocess.Popen(
         [sys.executable, "-S", "-c", program, *arguments], stdout=subprocess.PIPE, process_group=0
     )

@@ -1,4 +1,4 @@
-"""The contract of `sc2pool.pool.vec_pool.VecPool`, which every pool keeps."""
+"""Checks what `sc2pool.pool.vec_pool.VecPool` promises, and every pool must keep."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_vec_pool(make: Callable[[], VecPool]) -> None:
     """Check a pool of `N` games of `TASK` without a seed; raises AssertionError.
 
     Args:
-        make: makes the pool; it is closed here.
+        make: makes the pool, which this function closes.
     """
     pool = make()
     try:
@@ -70,7 +70,7 @@ def _check_steps(pool: VecPool) -> None:
         pool.send(_actions(pool))
     with pytest.raises(AlreadyPendingCallError):
         pool.pause()
-    pool.reset()  # drops that step
+    pool.reset()  # drops the step that was sent
     pool.void_episodes()
 
 

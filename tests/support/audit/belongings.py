@@ -1,4 +1,4 @@
-"""Processes, descriptors and files that a test holds on the machine, and must not leave behind.
+"""Processes, descriptors and files that a test uses, and must not leave behind.
 
 Processes of this run are recognised by the temp folder they were started with, so the run must set
 `TMPDIR` to a folder of its own first.
@@ -22,7 +22,7 @@ from sc2pool.processes.tree import descendants, kill_tree
 GONE_WITHIN_S = 5.0
 """How long a killed process may take to end on a busy machine."""
 _EARLIER = frozenset(psutil.pids())
-"""Known processes that are not children of a test, most of them threads of the kernel."""
+"""Processes that ran before the tests, most of them threads of the kernel."""
 
 
 class Belongings:
@@ -37,7 +37,7 @@ class Belongings:
         self._folders = temp_folders(run_temp)
 
     def what_is_left(self) -> list[str]:
-        """One line for each thing that is there now and was not there before."""
+        """One line for each thing that the run holds now and did not hold at that moment."""
         processes = our_processes(self._run_temp)
         return [
             *(f"process {describe(p)}" for p in processes - self._processes),
@@ -51,7 +51,7 @@ class Belongings:
         ]
 
     def what_stays(self) -> list[str]:
-        """One line for each thing that is left after killed processes had time to end."""
+        """One line for each thing that is still held after killed processes had time to end."""
         deadline_s = time.monotonic() + GONE_WITHIN_S
         while (left := self.what_is_left()) and time.monotonic() < deadline_s:
             gc.collect()  # a pool that was dropped without close ends when it is collected
@@ -67,7 +67,7 @@ class Belongings:
 
 
 def our_processes(run_temp: Path) -> set[psutil.Process]:
-    """All processes below this one, and all others with this run's temp folder."""
+    """All descendants of this process, and all other processes that have this run's temp folder."""
     ours = set(descendants(psutil.Process()))
     mark = os.fsencode(run_temp)
     for pid in psutil.pids():
@@ -101,7 +101,7 @@ def describe(process: psutil.Process) -> str:
 
 
 def descriptors(run_temp: Path) -> Counter[str]:
-    """The open descriptors of this process, by target; other files belong to libraries."""
+    """Open descriptors of this process, by target, without the files of libraries."""
     targets: Counter[str] = Counter()
     if WINDOWS:  # only the number of handles is known, and Python keeps some of its own
         return targets
@@ -109,7 +109,7 @@ def descriptors(run_temp: Path) -> Counter[str]:
         with suppress(OSError):
             target = str(link.readlink())
             if not target.startswith("/") or target.startswith(("/memfd:", str(run_temp))):
-                # Of pipes and sockets only the number counts, not their names.
+                # Pipes and sockets are only counted, because their names differ each time.
                 targets[target.split(":[", maxsplit=1)[0]] += 1
     return targets
 
@@ -129,9 +129,9 @@ def leases_held(processes: set[psutil.Process]) -> set[str]:
 
 
 def shared_mappings() -> Counter[str]:
-    """Queue pairs mapped into this process; on Windows those of its children, too."""
+    """Queue pairs mapped into this process; on Windows, also those mapped into its children."""
     temp = tempfile.gettempdir()
-    if WINDOWS:  # Windows does not list them, but their files stay until the last close
+    if WINDOWS:  # Windows lists no mappings, but each has a file until its last close
         return Counter(path.name for path in Path(temp).glob("sc2pool-????????"))
     lines = Path("/proc/self/maps").read_text().splitlines()
     mapped = (line.split(maxsplit=5)[5] for line in lines if "sc2pool" in line)

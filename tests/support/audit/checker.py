@@ -5,11 +5,11 @@
 For each env: an action is answered once, by the transition that carries its own checksum, one
 step after the last in the same episode of the same game. A transition that is not real is marked,
 is a truncation with reward 0, and its episode's last observation is the last good one. Every
-episode is played once, in one env. If the two players of a match are envs, all of that holds for
-each of them, and the two agree on the episode, its loop, its end and its faults. Agents of a team
-agree on the game and the reward, too.
+episode is played once, in one env. If the two players of a match are envs, each of them keeps these
+rules, and the two agree on the episode, its loop, its end and its faults. Agents of a team agree on
+the game and the reward as well.
 
-Rules: no I/O, no clock; memory does not grow with the length of the recording, so it can be fed for
+Rules: no I/O, no clock; memory does not grow with the length of the recording, which can last for
 hours.
 """
 
@@ -54,9 +54,9 @@ class Received:
     Attributes:
         shown: the observation; if the episode is over, the next episode's first.
         final: the last observation of the episode that is over.
-        mark: in the transition's own info.
-        reset_mark: in the `reset_infos` of the episode that began with it.
-        untold: the game has ended without saying so, and has shown its last state before.
+        mark: the fault in the transition's own info.
+        reset_mark: the fault in the `reset_infos` of the episode that began with this transition.
+        untold: the game has ended without a message, so its last state was shown already.
     """
 
     env: int
@@ -101,7 +101,7 @@ class _PlayedEpisodes:
     skipped: set[int] = field(default_factory=set)
 
     def play(self, number: int) -> bool:
-        """True if this is the first time."""
+        """Record an episode as played; True if it is played for the first time."""
         if number >= self.next:
             self.skipped.update(range(self.next, number))
             self.next = number + 1
@@ -117,12 +117,12 @@ class Checker:
 
     Args:
         ahead: how many episodes may be held by spares while later ones are played.
-        book: False if the envs' episodes have no numbers: those of a user's envs.
-        realtime: the games do not wait: how many loops and actions an observation has seen
-            depends on the machine.
-        rows: how many envs play one episode: `rows * i` and those behind it, whose records come in
-            this order.
-        agents: how many of those, side by side, are a team.
+        book: whether the pool numbers the episodes; False for envs that a user wrote.
+        realtime: whether games run without waiting: then the machine's speed decides how many loops
+            and actions an observation has seen.
+        rows: number of envs that play one episode: `rows * i` and the next ones, whose records come
+            in this order.
+        agents: how many neighbours among those envs are a team.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class Checker:
         return [Violation(record.env, what) for what in found]
 
     def interrupted(self, lost: int) -> None:
-        """Note an interrupted call: up to this number of episodes more may never be shown."""
+        """Record an interrupted call; up to this number of further episodes may never be shown."""
         self._ahead += lost
 
     def unanswered(self) -> list[Violation]:
@@ -206,7 +206,7 @@ class Checker:
     def _first(self, shown: Stamp) -> list[str]:
         """The first observation of an episode."""
         found = []
-        loop = 0 if self._realtime else shown.loop  # a game in real time is held some loops later
+        loop = 0 if self._realtime else shown.loop  # in real time a game starts some loops late
         if (loop, shown.actions, shown.checksum) != (0, 0, 0):
             found.append(f"an episode begins in the middle: {shown}")
         if not self._book or not self._is_first:

@@ -3,9 +3,10 @@
     faulty_game.py ORDERS [the game's own command line]
 
 ORDERS is a file: {"id": …, "harm": …, "at": …, "pid": …} and what else the harm needs. The first
-game that gets to the point takes the file away and does the harm; with a pid, only that game does.
-Points are the replies to `ping`, `create_game`, `join_game`, `restart_game` and `step` (the whole
-burst), `first observation`, and before any reply: `start`, `handshake`.
+game that gets to the point `at` deletes the file and does the harm; with a pid, only the game with
+that pid may do so. Points are the replies to `ping`, `create_game`, `join_game`, `restart_game` and
+`step` (all replies of one burst), the `first observation`, and two before any reply: `start`,
+`handshake`.
 """
 
 from __future__ import annotations
@@ -154,8 +155,8 @@ def spoiled(order: Order, replies: list[bytes]) -> list[bytes]:  # noqa: PLR0912
 def fuzzed(replies: list[bytes], rng: random.Random) -> list[bytes]:
     """The replies, one of them spoiled in a way that any client can see.
 
-    A reply ends with its id and its status. Bytes before them are never changed alone: a changed
-    digit in an observation is one that no client can know to be wrong.
+    A reply ends with its id and its status. Bytes before these two are never changed alone, because
+    no client can see that a digit in an observation was changed.
     """
     place = rng.randrange(len(replies))
     reply = replies[place]
@@ -169,10 +170,10 @@ def fuzzed(replies: list[bytes], rng: random.Random) -> list[bytes]:
 
 
 def harm_process(order: Order) -> bool:
-    """Do a harm that changes no reply; False if the ordered one is not of this kind."""
+    """Do the ordered harm if it changes no reply; False if it is of another kind."""
     match order["harm"]:
         case "allocate":
-            kept.append(b"\1" * order["bytes"])  # zeros would not be resident
+            kept.append(b"\1" * order["bytes"])  # pages of zeros would take no memory
         case "flood the log":
             threading.Thread(target=flood_log, args=(order["seconds"],), daemon=True).start()
         case "leak":
@@ -222,7 +223,7 @@ def fork_children() -> None:
 
 
 class FaultyServer(GameServer):
-    """Lets faulty clients in."""
+    """A server whose connections are `FaultyClient`s."""
 
     def __init__(self, state: State, orders: Orders) -> None:
         super().__init__(state, AfterStop.CATCH_UP)
@@ -242,7 +243,7 @@ def start_impostor(port: int, report: Path) -> None:
         parent_pid = os.getpid()
         if os.fork() == 0:
             while os.getppid() == parent_pid:
-                time.sleep(0.001)  # until then the process is below the game
+                time.sleep(0.001)  # below the game until its own parent ends
             os.closerange(0, 1024)  # this process must not hold the game's lease
             be_impostor(port, report)
         os._exit(0)
@@ -281,7 +282,7 @@ def main(orders_file: str, *arguments: str) -> int:
     if order is not None:
         start_impostor(port, Path(order["report"]))
         if order["harm"] == "port stolen":
-            time.sleep(3600)  # do not report that listening failed
+            time.sleep(3600)  # so that the failed listening is not reported
     data_dir = Path(options["-dataDir"])
     temper = Temper(options.get("--temper", DEFAULT), data_dir / MARKER)
     server = FaultyServer(State(data_dir, Path(options["-tempDir"]), temper=temper), orders)

@@ -1,12 +1,12 @@
-"""The faults that were injected, those that the pool detected, and those that the trainer got.
+"""The faults that were injected, that the pool detected, and that the trainer got.
 
     injected ──┐
     events   ──┼─► reconcile: each instance once on each side, or a reason why not
     marks    ──┘
 
 An instance dies once, so its number identifies its fault. A fault of an env's instance is reported
-once, in the info of a transition or of a reset; a spare's is only in the pool's own events. If the
-successor fails as well before the trainer got the first fault, only the first one is reported.
+once, in the info of a transition or of a reset; a spare's fault is only in the pool's own events.
+If the successor fails before the trainer gets the first fault, only the first is reported.
 Rules: no I/O, no clock.
 """
 
@@ -21,7 +21,7 @@ from tests.support.audit.checker import Mark
 
 @dataclass(frozen=True)
 class Report:
-    """A mark, and when and for which env the trainer got it."""
+    """The mark of a fault, and when and for which env the trainer got the mark."""
 
     env: int
     mark: Mark
@@ -59,7 +59,7 @@ class Ledger:
                 continue
             if event.instance in self.events:
                 self.wrong.append(f"instance {event.instance} has failed twice")
-            # Only the first line: the end of a game's log may follow, and a run has thousands.
+            # Only the first line: a game's log may follow, and a run has thousands of events.
             brief = event.detail.partition("\n")[0]
             self.events[event.instance] = replace(event, detail=brief)
 
@@ -89,7 +89,7 @@ class Ledger:
         return {n for n, event in self.events.items() if event.seat.startswith("spare")}
 
     def unreported(self) -> set[int]:
-        """Instances that failed, and whose fault the trainer should have got but has not so far."""
+        """Instances that failed, whose fault the trainer should have got and has not got so far."""
         return self.events.keys() - self.reported.keys() - self.of_spares() - self.shadowed()
 
     def settled(self) -> bool:
@@ -97,7 +97,7 @@ class Ledger:
         return not self.unnoticed() and not self.unreported()
 
     def reconcile(self) -> list[str]:
-        """All contradictions, if each harm is known and ends its instance."""
+        """All contradictions, for a run in which each harm is recorded and ends its instance."""
         found = []
         for number in self.unnoticed():
             found.append(f"instance {number}: {self.injected[number]} was not detected")
@@ -111,7 +111,7 @@ class Ledger:
         return found
 
     def misreported(self) -> list[str]:
-        """Faults that the trainer got and that do not agree with the pool's events."""
+        """Faults that the trainer got, but that differ from those in the pool's events."""
         found = list(self.wrong)
         for number, report in self.reported.items():
             event = self.events.get(number)

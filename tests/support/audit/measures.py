@@ -13,8 +13,8 @@ HUNG_S = 240.0
 
 @contextmanager
 def bounded(limit_s: float = HUNG_S) -> Iterator[None]:
-    """End the program with a traceback if this takes too long."""
-    with suppress(RuntimeError):  # no thread can be started for it: an attack on processes
+    """End the program with a traceback if the block takes too long."""
+    with suppress(RuntimeError):  # an attack leaves no process for its thread
         faulthandler.dump_traceback_later(limit_s, exit=True)
     try:
         yield
@@ -23,7 +23,7 @@ def bounded(limit_s: float = HUNG_S) -> Iterator[None]:
 
 
 def growth_of(samples: Sequence[int]) -> tuple[int, int, int]:
-    """Median of the second and of the last fifth of a run, and the difference."""
+    """The median of a run's second fifth, that of its last fifth, and their difference."""
     part = max(1, len(samples) // 5)
     first, last = (
         int(median(samples[part : 2 * part] or samples)),

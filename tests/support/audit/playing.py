@@ -55,6 +55,6 @@ def first_ready(env: SubprocSC2VecEnv, harms: Harms = no_harm) -> Iterator[list[
 def next_actions(
     envs: Sequence[int], numbers: Iterator[int], harms: Harms
 ) -> tuple[list[Sent], NDArray[np.int64]]:
-    """An action for each of these envs, as the checker and as the pool takes it."""
+    """An action for each of these envs, in the form for the checker and in that for the pool."""
     sent = [Sent(env, next(numbers) % NUMBERS) for env in envs]
     return sent, np.array([[one.number for one in sent], harms(envs)], np.int64).T

@@ -49,8 +49,8 @@ def from_batch(batch: Batch, rows: int = 1) -> Iterator[Received]:
     """Records of the batch that `Pool.recv` returned, for the rows of its envs.
 
     Args:
-        batch: of the pool.
-        rows: how many each env has.
+        batch: what the pool returned.
+        rows: number of rows of each env.
     """
     numbers = [env * rows + row for env in batch.envs.tolist() for row in range(rows)]
     for row, env in enumerate(numbers):
@@ -73,8 +73,8 @@ def marks_of(records: Iterable[Record], rows: int = 1) -> Iterator[tuple[int, Ma
     """All faults in these records, each with its env of the pool.
 
     Args:
-        records: of all rows.
-        rows: how many each env has; the checker compares them, so the first one's marks are enough.
+        records: the records of all rows.
+        rows: number of rows of each env; the checker compares rows, so the first's marks suffice.
     """
     for record in records:
         if isinstance(record, Sent) or record.env % rows:

@@ -1,4 +1,4 @@
-"""Overwrites every array that a trainer has or was given: the arrays are the trainer's own."""
+"""Overwrites every array that a trainer passed or got, because a trainer may change its arrays."""
 
 from __future__ import annotations
 

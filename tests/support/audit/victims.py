@@ -11,12 +11,12 @@ from sc2pool.pool.statistics import InstanceStats
 
 
 def pid_of(instance: InstanceStats, target: str, games: int = 1) -> int | None:
-    """The process of the worker or of a game, also while it launches; None before it exists.
+    """The pid of an instance's worker or game, even at launch; None before the process exists.
 
     Args:
-        instance: of the process.
-        target: "worker", "game" or, of a match, "guest".
-        games: how many the instance has.
+        instance: the instance.
+        target: "worker", "game" or, for the second game of a match, "guest".
+        games: number of games of the instance.
     """
     with suppress(psutil.Error):
         worker = psutil.Process(instance.worker_pid)

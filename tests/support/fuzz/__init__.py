@@ -1,1 +1,1 @@
-"""Random requests for the stand-in: legal, illegal and malformed. `scripts/fuzz_standin.py`."""
+"""Random requests for the stand-in, legal, illegal and malformed, for `scripts/fuzz_standin.py`."""

@@ -1,7 +1,7 @@
-"""Draws random requests: most are legal, some are out of place, some are damaged.
+"""Draws random requests: most are legal, some come at a wrong time, some are damaged.
 
-No request ends or hangs the process, makes it play by the clock, or draws a seed of its own. None
-asks for more loops or units than fit into the time for a reply.
+No request ends or hangs the game process, starts a game in real time, or lets the game draw its
+seed. None asks for more loops or units than fit into the time for a reply.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sc2standin.status import LEGAL, Status, is_legal
 
 ABILITIES = [ability.id for ability in abilities.ABILITIES]
 USUAL = (1, 4, 16, 17, 18, 23)
-"""A click, stop, move, patrol, hold and attack: abilities of most units."""
+"""Abilities of most units: click, stop, move, patrol, hold and attack."""
 UNIT_TYPES = [*(kind.id for kind in files.UNIT_TYPES), 9999]
 NUMBERS = (0.0, -1.0, 0.5, 45.0, 1e9, -1e30, math.nan, math.inf)
 LOOPS = (0, 1, 1, 2, 8, 8, 22, 64)
@@ -31,13 +31,13 @@ MOST_LOOPS = 64
 MOST_UNITS = 60
 """No units are created beyond this number, because a loop with hundreds takes long."""
 MALFORMED, OUT_OF_PLACE = 0.05, 0.05
-"""Shares of the requests that are damaged, and that take no notice of the status."""
+"""Shares of two kinds of requests: damaged ones, and ones drawn without regard to the status."""
 IN_GAME = {
     **{"action": 30, "step": 30, "observation": 30, "debug": 4, "query": 4, "restart_game": 0.4},
     **{"leave_game": 0.4, "create_game": 0.2, "game_info": 0.3, "data": 0.1, "save_replay": 0.3},
     "start_replay": 0.3,
 }
-"""How often each request is drawn in a running game; all others have a weight of 0.1."""
+"""Weights of the requests that are drawn in a running game; all others have a weight of 0.1."""
 
 Fields = sc_pb.Request.DESCRIPTOR.oneofs_by_name["request"].fields
 KINDS = [field.name for field in Fields if field.name != "quit"]
@@ -98,7 +98,7 @@ class Draw:
         return bytes(request.SerializeToString())
 
     def _fits(self, kind: str) -> bool:
-        # Between games it soon begins the next game: there is little else to request.
+        # Between games the next one begins soon, because little else can be requested.
         if self.status in (Status.LAUNCHED, Status.INIT_GAME) and kind in LEGAL:
             return kind in ("create_game", "join_game") and is_legal(kind, self.status)
         return is_legal(kind, self.status) or kind not in LEGAL
@@ -129,7 +129,7 @@ class Draw:
             create.local_map.map_path = self._maps[self._games % len(self._maps)]
             self._games += 1
         if len(create.player_setup) > 1 and create.player_setup[1].type == sc_pb.Participant:
-            # It is refused. On a map for two players the game would wait for the other player.
+            # A mini-game refuses a second player; a map for two would wait for that player.
             create.local_map.map_path = "mini_games/MoveToBeacon.SC2Map"
 
     def _join_game(self, request: sc_pb.Request) -> None:
@@ -301,7 +301,7 @@ class Draw:
         return self._rng.choice((*self._tags, 0, self._rng.getrandbits(64)))
 
     def _place(self) -> tuple[float, float]:
-        """Where an own unit is, the middle of all, somewhere on the map, or no place at all."""
+        """An own unit's place, the middle of all of them, a random place, or senseless numbers."""
         rng, places = self._rng, self._places
         match rng.randrange(10):
             case 0:

@@ -1,7 +1,7 @@
 """Plays random requests against two game processes at once, and checks every reply.
 
-Rules that are checked: a reply to each request within its time. No exception in the game. The id
-that was sent. The same bytes from both. A process that is alive, and that ends on SIGTERM.
+Rules that are checked: each request gets a reply in time, with the id that was sent. The game
+raises no exception. Both games send the same bytes. The process stays alive, and ends on SIGTERM.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tests.support.fuzz.draw import Draw
 from tests.support.fuzz.wire import TIMEOUT_S, Wire
 
 SHOWN = 2000
-"""Length of a request or reply in a message."""
+"""Length to which a message cuts off a request or reply."""
 
 
 class FuzzFailure(AssertionError):
-    """A request without a proper reply; the message names both."""
+    """A request without a proper reply; the message shows request and reply."""
 
 
 class Report:
@@ -35,11 +35,11 @@ class Report:
 
     def __init__(self) -> None:
         self.replies: Counter[str] = Counter()
-        """Replies by kind; `error` for those that refuse."""
+        """Number of replies by kind; the kind of refusals is `error`."""
         self.games: Counter[str] = Counter()
-        """Games begun, by map."""
+        """Number of games begun, by map."""
         self.slowest_s = 0.0
-        """The longest time of one request, with both games."""
+        """The longest time of one request to both games."""
 
 
 def play(
@@ -117,7 +117,7 @@ def _what(seed: int, number: int, frame: bytes, problem: str) -> str:
 
 @contextmanager
 def _game(executable: Path, directory: Path, temporary: Path) -> Iterator[Wire]:
-    """A game process and a connection to it; at its end SIGTERM must end it in time."""
+    """A game process, and a connection to it; when the block ends, SIGTERM must end it in time."""
     (port,) = free_ports(1)
     with tempfile.TemporaryFile(dir=temporary) as errors:
         listen = f"-listen 127.0.0.1 -port {port}".split()

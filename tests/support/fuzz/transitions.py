@@ -1,6 +1,6 @@
-"""Transitions that a worker puts, drawn at random: the compiled step path against pure Python.
+"""Compares the compiled step path with pure Python, on random transitions that a worker puts.
 
-After each transition both must have the same bytes in the slot, the same messages out of band, the
+After each transition both must have the same bytes in the slot, the same messages outside it, the
 same number of rings, and the same error with the same words.
 """
 
@@ -43,7 +43,7 @@ SPACES = (
 ACTIONS = 3
 """Number of actions, and so the length of a mask."""
 PER_SPACE = 40
-"""Transitions put into one slot, so that sums and leftovers are compared, too."""
+"""Transitions put into one slot: more than one, so that sums and leftovers are compared."""
 
 
 class Subclass(np.ndarray):
@@ -113,7 +113,7 @@ def compare(count: int, seed: int, shown: int = 5) -> tuple[list[str], Counter[s
         shown: number of differences after which the comparison ends.
 
     Returns:
-        The differences, and how many transitions the compiled path took and left.
+        The differences, and how many transitions the compiled path took and how many it left.
     """
     rng = random.Random(seed)
     found: list[str] = []
@@ -141,7 +141,7 @@ def compare(count: int, seed: int, shown: int = 5) -> tuple[list[str], Counter[s
 
 
 def count_taken(end: WorkerEnd) -> Counter[str]:
-    """Counts the transitions that the compiled path takes from now on."""
+    """A counter of the transitions that the compiled path takes from now on."""
     taken: Counter[str] = Counter()
     row = end._row
     if row is not None:
@@ -165,7 +165,7 @@ def drawn(space: spaces.Space[Any], rng: Rng) -> Transition:
     if rng.random() < 0.5:
         return Transition(observation, rng.uniform(-1, 1), False, False, {}, a_mask(rng))
     if rng.random() < 0.6:
-        with suppress(TypeError, ValueError):  # not every one is possible with every space
+        with suppress(TypeError, ValueError):  # some changes fit only some spaces
             observation = rng.choice(OTHERS)(observation, rng)
     return Transition(
         observation,

@@ -1,6 +1,6 @@
-"""A bare websocket client, written out because client libraries forbid what tests need.
+"""A bare websocket client, which can do what client libraries forbid and tests need.
 
-Garbage, fragments, an `Origin` header, a second connection.
+Tests send garbage, fragments and an `Origin` header, and open a second connection.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TIMEOUT_S = 20.0
 
 
 class HandshakeRefused(Exception):
-    """The server answered the upgrade with another status than 101."""
+    """The server answered the request for a websocket with another status than 101."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -53,7 +53,7 @@ class Wire:
             length = b"\xfe" + struct.pack("!H", len(payload))
         else:
             length = b"\xff" + struct.pack("!Q", len(payload))
-        self.socket.sendall(first + length + bytes(4) + payload)  # a mask of zeros is a mask
+        self.socket.sendall(first + length + bytes(4) + payload)  # zeros are a valid mask
 
     def receive(self) -> bytes:
         """The content of the next frame."""

@@ -1,8 +1,8 @@
 """The rows that a trainer may get from each env: its next step, a new episode, a fault.
 
-The trainer notes its requests here (`sent`, `begins`, …), and `check` compares the answers. A row
-says where it comes from (see `worker`), so a row that is lost, doubled, swapped or stale is not an
-expected one. After an interrupt nothing is certain until a reset succeeds.
+The trainer notes its requests here (`sent`, `begins`, …), and `check` compares the answers with
+them. A row says where it comes from (see `worker`), so a lost, doubled, swapped or stale row is
+noticed. After an interrupt nothing is certain until a reset succeeds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Expectations:
     Attributes:
         stages: the stage of each env's step, as the trainer sees it.
         rows: the newest row of each env.
-        certain: whether all of this is known; False after an interrupt.
+        certain: whether the next rows are known; False after an interrupt.
         transitions: number of transitions so far.
     """
 
@@ -79,7 +79,7 @@ class Expectations:
     def everything_begins(self, mark: int) -> None:
         """All envs were reset: from now on everything is certain."""
         if not self.certain or self.pending:
-            self.any_order()  # the numbers of dropped episodes are not dealt again
+            self.any_order()  # dropped episodes' numbers are not used again
         self.certain = True
         self.begins(range(len(self.stages)), mark)
 
@@ -91,10 +91,10 @@ class Expectations:
         self._begun.clear()
         self._next = 0
         if self.pending:
-            self.certain = False  # the rows may be of either book
+            self.certain = False  # rows may be of the old or the new numbering
 
     def attribute_set(self, envs: Sequence[int], value: int | None) -> None:
-        """An attribute was set; None if it may have been."""
+        """An attribute was set to this value; None if it is not known whether it was set."""
         for env in envs:
             self._attributes[env] = value
             if self.stages[env] in (SENT, BEGUN):
@@ -210,7 +210,7 @@ class Expectations:
 
 
 def scribble(value: Any) -> None:
-    """Overwrite all arrays and dicts that the pool returned: they are the trainer's own."""
+    """Overwrite all arrays and dicts that the pool returned, because a trainer may change them."""
     if isinstance(value, np.ndarray):
         value[...] = np.array(-7).astype(value.dtype)
     elif isinstance(value, dict):
@@ -227,7 +227,7 @@ def as_row(observation: Any) -> Row:
 
 
 def seed_of(number: int) -> int:
-    """The seed of an episode of the book."""
+    """The seed of an episode that the pool numbered."""
     if number not in _SEEDS:
         _SEEDS[number] = episode_seed(SEED_OF_BOOK, number)
     return _SEEDS[number]

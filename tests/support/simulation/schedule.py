@@ -3,9 +3,9 @@
     Schedule(n=1, events=(("reset",), ("die", 0), ("step",)))
 
 Events are in one list. A trainer's call begins when the call before it has returned. The events
-between two calls happen while the first call waits; those left over happen before the second one.
-After the last event, the workers do their work one after the other. Every event has a meaning at
-every place (a worker is chosen by its rank among the living ones), so any event can be left out
+between two calls happen while the first call waits; the remaining ones happen before the second
+call. After the last event, the workers do their work one after the other. Every event has a meaning
+at every place (a worker is chosen by its rank among the living ones), so any event can be left out
 when a schedule is made shorter.
 """
 
@@ -40,19 +40,19 @@ class Schedule:
 
     Attributes:
         n: number of envs.
-        spares: number of spares; none for envs of the user.
-        one_book: episodes come from one book (tasks).
-        autoreset: an env that is over continues by itself.
-        realtime: the games run by themselves.
+        spares: number of spares; 0 for envs that a user wrote.
+        one_book: the pool numbers the episodes of all envs (tasks), as opposed to a user's envs.
+        autoreset: an env whose episode is over begins the next one by itself.
+        realtime: the games run without waiting for actions.
         busy: `max_concurrency`.
         each: number of instances that may live in one worker.
         launches: games that may launch at one time.
         pickled: observations and actions have no fixed layout.
-        seeded: the book has a seed.
+        seeded: the episodes' seeds follow from a seed of the pool.
         recycle: instances are replaced after this many episodes.
-        patience: accepted number of failures of an env, and of the pool for each env.
+        patience: how many failures are accepted of an env, and of the pool per env.
         disk: fault reports can be written.
-        events: see the module.
+        events: the events, as the module's text describes them.
     """
 
     n: int = 1
@@ -155,7 +155,7 @@ _ARGUMENTS: dict[str, Callable[[random.Random, int], tuple[Any, ...]]] = {
 
 
 def progress(chance: random.Random) -> Event:
-    """A random event of a pool that works."""
+    """A random event without harm, as in a pool that works."""
     dice = chance.random()
     if dice < 0.8:
         return ("act", chance.randrange(4), chance.choice(HOWS))
@@ -165,7 +165,7 @@ def progress(chance: random.Random) -> Event:
 
 
 def harmful(chance: random.Random) -> Event:
-    """A random fault or refusal; it may come in the middle of a call, not in its wait."""
+    """A random fault or refusal, sometimes at a point within a call instead of in its wait."""
     name = chance.choice(_HARMFUL)
     event = (name, *_DETAILS[name](chance)) if name in _DETAILS else (name, chance.randrange(4))
     return ("at", chance.randint(1, 12), event) if chance.random() < 0.3 else event
@@ -185,4 +185,4 @@ _DETAILS: dict[str, Callable[[random.Random], tuple[Any, ...]]] = {
         chance.choice((1, 1, 2, 8)),
     ),
 }
-"""Draws the argument of such an event; all other events have the rank of a worker."""
+"""Draws the arguments of a harmful event; the events not listed have only the rank of a worker."""

@@ -13,12 +13,12 @@ from tests.support.simulation.world import Violation
 
 
 def kind(violation: Violation) -> str:
-    """The part that two violations of one cause share: the words without figures."""
+    """The words of a violation without figures: two violations of one cause have the same."""
     return re.sub(r"^\w+ raises|[0-9].*", "", str(violation))[:60]
 
 
 def shortest(schedule: Schedule, reports: Path) -> Schedule:
-    """The shortest schedule found that fails in the same way as this one."""
+    """The shortest schedule that was found to fail in the same way as this one."""
     violation = play(schedule, reports)
     assert violation is not None, "the same schedule plays the same every time"
     name = kind(violation)
@@ -36,11 +36,11 @@ def failure(schedule: Schedule, reports: Path) -> str:
 
 
 def shrink(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Schedule:
-    """The shortest schedule found that fails.
+    """The shortest schedule that was found to fail.
 
     Args:
-        schedule: one that fails.
-        fails: whether another one fails in the same way.
+        schedule: a schedule that fails.
+        fails: tells whether another schedule fails in the same way.
     """
     while True:
         shorter = next(filter(fails, simpler(schedule)), None)
@@ -50,7 +50,7 @@ def shrink(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Schedule:
 
 
 def simpler(schedule: Schedule) -> Iterator[Schedule]:
-    """Schedules that are simpler than this one in one way; the boldest first."""
+    """Schedules that differ from this one by one simplification; the largest ones come first."""
     events = schedule.events
     length = len(events)
     while length:

@@ -28,11 +28,11 @@ from tests.support.simulation.world import World
 SPINS = 50
 """Number of polls in a row that the trainer may make without waiting."""
 CLOCK_S = 0.001
-"""More seconds than all readings of the clock between a plan and its wait add."""
+"""More seconds than the clock gains by being read between the plan of a wait and the wait."""
 
 
 class Interest:
-    """The kernel's part of an epoll: its descriptors, and those of them that have rung."""
+    """The kernel's part of an epoll: its descriptors, and which of them have rung."""
 
     def __init__(self) -> None:
         self.levels: dict[int, Any] = {}
@@ -128,7 +128,7 @@ class Epoll:
 
 
 class SimulatedDoorbell(Doorbell):
-    """An eventfd."""
+    """A simulated eventfd."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -150,7 +150,7 @@ class SimulatedDoorbell(Doorbell):
 
 
 class RequestDoorbell(SimulatedDoorbell):
-    """A doorbell that the trainer rings; each ring is a point."""
+    """A doorbell that the trainer rings; each ring is a point of the world."""
 
     def ring(self) -> None:
         self._world.point()
@@ -159,7 +159,7 @@ class RequestDoorbell(SimulatedDoorbell):
 
 
 class SimulatedSlots(Slots):
-    """The shared memory, in the memory of this process."""
+    """The memory that trainer and workers share, here memory of this process."""
 
     def __init__(self, world: World, n_slots: int) -> None:
         self._world = world
@@ -241,8 +241,8 @@ class Process:
 
     Attributes:
         hosted: all instances that it was ever ordered to host.
-        orders: open orders of the trainer: (instance, True to leave it, False to host it).
-        reply_doorbell: rung by them.
+        orders: open orders of the trainer: (instance, True to end it or False to host it).
+        reply_doorbell: rung by the hosted instances.
     """
 
     def __init__(self, world: World, reply_doorbell: SimulatedDoorbell) -> None:
@@ -264,7 +264,7 @@ class Process:
             hosted.die()
 
     def ends_if_empty(self) -> None:
-        """An instance has closed: the process ends with the last one."""
+        """An instance has closed: end the process if it was the last one."""
         if not any(hosted.alive for hosted in self.hosted):
             self.alive = False
 
@@ -314,7 +314,7 @@ class SimulatedWorker(instances.Worker):
         worker = Worker(world, number, instance.slots, self.process)
         channel: Any = Channel(world, worker)
         self._hostings[number] = instances.Hosting(self, directory, channel)
-        world.refuse("memory")  # for the spec
+        world.refuse("memory")  # the memory that holds the spec
         self._waiter.add(channel.fileno(), instance)
         world.point()
         if not self.process.alive:
@@ -361,7 +361,7 @@ class SimulatedInstance(Instance):
 
 
 class Watchdog:
-    """The watching thread: its verdicts are the schedule's."""
+    """The watching thread: its verdicts come from the schedule."""
 
     cpu_s = 0.0
     is_this_thread = False

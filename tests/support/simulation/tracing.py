@@ -1,11 +1,11 @@
-"""Interrupts at any line of the pool's code and after any call, as Ctrl-C in a notebook strikes.
+"""Interrupts at any line of the pool's code and after any call, like Ctrl-C in a notebook.
 
 Rules:
-- No interrupt in the code of the simulated machine. That is code of the pool where a worker uses
-  its end of a queue pair.
-- No interrupt at the line of a `with`. Python checks for signals when functions begin and after
-  calls, so never between the end of such a block and the release of its lock. A trace function,
-  however, is called there.
+- No interrupt comes in the code of the simulated machine, which includes the pool's code while a
+  worker uses its end of a queue pair.
+- No interrupt comes at the line of a `with`. Python checks for signals when functions begin and
+  after calls, so never between the end of such a block and the release of its lock. A trace
+  function, however, is called there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.support.simulation.world import DO, World
 
 _SHIELDED = frozenset({DO, World.advance.__code__, World.apply.__code__})
 INSTANTS = frozenset({"line", "return"})
-"""Interrupts come before each line, and after each call, so that a result may be lost, too."""
+"""Interrupts come before a line, or after a call, whose result may then be lost."""
 POOL = str(Path(sc2pool.pool.__file__).parent)
 
 

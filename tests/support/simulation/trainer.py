@@ -1,7 +1,7 @@
 """The trainer of a simulation: it makes the pool's calls as the schedule says.
 
 `expectations` checks the answers. Only errors of the documented types may reach the trainer, and
-each needs a reason. After an interrupt the next reset succeeds, or raises that the pool is closed.
+each needs a reason. After an interrupt, the next reset succeeds or says that the pool is closed.
 After close nothing is left.
 """
 
@@ -38,7 +38,7 @@ TYPED = (
 HAS_EPISODE = LIVE - {State.NEW, State.STARTING, State.LAUNCHING, State.IDLE, State.OVER}
 ODD_OPTIONS = {("a", "tuple"): "no key of JSON's"}
 CLOSES = 3
-"""Number of calls of `close` if interrupts come during it."""
+"""How often `close` is called if interrupts strike it."""
 
 Envs = tuple[int, ...] | None
 
@@ -99,7 +99,7 @@ class Trainer:
             raise self._world.broken("an instance sits in two seats")
 
     def _call(self, name: str, function: Callable[[], Any], *allowed: type[Exception]) -> Any:
-        """Make one call; None if it raised an error that it may raise."""
+        """Make one call, and return its result; None if it raised an error that it may raise."""
         world = self._world
         interrupts = world.interrupts
         lines, self._lines = self._lines, 0
@@ -142,7 +142,7 @@ class Trainer:
         world = self._world
         if isinstance(
             problem, ClosedError
-        ):  # an interrupt has cut short the call that raised the reason
+        ):  # an interrupt cut short the call that would have told the reason
             return not self._expected.certain and world.harm + world.raised > 0
         if isinstance(problem, CrashLoopError):
             return world.harm > 1
@@ -202,7 +202,7 @@ class Trainer:
         expected = self._expected
         pending = expected.pending
         if min_ready is not None or timeout_s is not None:
-            expected.any_order()  # rows that are ready in time come first
+            expected.any_order()  # the rows come first that are ready first
         allowed = () if pending else (NoAsyncCallError,)
         batch = self._call("recv", lambda: self._pool.recv(min_ready, timeout_s), *allowed)
         if batch is not None:
@@ -250,7 +250,7 @@ class Trainer:
             raise self._world.broken(f"call {token} of envs {envs} is answered {answers}")
 
     def _may_be_ahead(self) -> None:
-        """A call to an env that has died since its last step has begun its next episode."""
+        """The call has begun the next episode of each env that has died since its last step."""
         if any(seat.fault is not None for seat in self._pool._supervisor.env_seats):
             self._expected.any_order()
 

@@ -1,4 +1,4 @@
-"""An instance in a simulated worker: it answers like the pool's own, when the schedule says so.
+"""An instance in a simulated worker: it answers like a real one, when the schedule says so.
 
 Its rows say where they come from, so that the trainer recognises any wrong row: instance, episode,
 step, the action, the episode's options, an attribute, the seed.
@@ -9,7 +9,7 @@ Ways to act (`act`):
 - "info", "over", "truncated", "told" (over, with an info): the kind of the next answer to a step.
 - "late": the part of the answer that is sent beside the slot comes later.
 - "refused": the game does not launch, cannot be stopped, or cannot be held.
-- "game": the reply comes before the messages are read.
+- "game": the game replies before the worker reads its messages.
 - "stale": a step is answered after the next reset has come.
 """
 
@@ -36,7 +36,7 @@ FIELDS = ("instance", "number", "step", "action", "mark", "attribute", "seed", "
 WHOLE = 77
 """The last field of a row that was not torn."""
 OF_A_STEP = frozenset({"info", "late", "over", "truncated", "told"})
-"""Ways to act that change the next answer to a step, also after other things to do."""
+"""Ways to act that change the next answer to a step, even if the worker does other things first."""
 SPACE = spaces.MultiDiscrete([2**31 - 1] * len(FIELDS))
 ACTIONS = spaces.Box(0, 2**31 - 1, (1,), np.int64)
 NO_LAYOUT = spaces.Text(1)
@@ -45,11 +45,11 @@ _TICK = Tick(0.01, 0, 0)
 
 
 class Worker:
-    """One instance's part of a worker.
+    """The part of a worker that belongs to one instance.
 
     Attributes:
-        alive: it has not left, and its process runs.
-        stopped: its game is stopped.
+        alive: whether the instance has not ended, and its process runs.
+        stopped: whether its game is stopped.
         outbox: messages that the trainer has not read yet.
     """
 
@@ -287,7 +287,7 @@ class Worker:
         self.alive = False
 
     def die(self) -> None:
-        """The worker is killed at any instant, so a row may be half written."""
+        """The worker is killed. It may be at any instant, so a row may be half written."""
         if self.alive and self._slot is not None and (self._reset or self._episode):
             asked = self._reset.sequence if self._reset is not None else self._asked()
             if asked:

@@ -1,9 +1,9 @@
 """The simulated machine: a clock, descriptors, the next events, and faults.
 
-Time passes only while the trainer waits, and as far as it must. Whatever the pool asks of the
-operating system is a *point* at which something may happen: a worker dies, an interrupt strikes.
+Time passes only while the trainer waits, and only as far as the wait needs. Each request of the
+pool to the operating system is a *point* at which a worker may die, an interrupt strike, and so on.
 Rules: if nothing can happen any more and the trainer waits without a limit, it waits for ever,
-which is a violation. So is a call that passes more points than any call needs.
+which is a violation. A call that passes more points than any call needs is also a violation.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class World:
         calling: whether the trainer is in a call of the pool.
         harm: number of events so far that may end an instance.
         interrupts: number of interrupts so far.
-        violation: the first one.
-        over: the schedule has been played; nothing goes wrong any more.
+        violation: the first violation; None while there is none.
+        over: whether the schedule has been played, after which nothing goes wrong any more.
         verdicts: verdicts of the watchdog that were not fetched yet.
-        next_wake_s: when the pool has to start an instance, or a deadline of its ends.
+        next_wake_s: when the pool must next start an instance, or one of its deadlines ends.
     """
 
     def __init__(self, schedule: Schedule) -> None:
@@ -102,7 +102,7 @@ class World:
 
     @property
     def left(self) -> list[str]:
-        """The descriptors and processes that are left."""
+        """The descriptors and processes that the pool has not closed or ended."""
         descriptors = [
             f"{type(what).__name__} {number}" for number, what in self.descriptors.items()
         ]
@@ -112,7 +112,7 @@ class World:
     # Faults.
 
     def refuse(self, what: str) -> None:
-        """Raise OSError if the schedule says that this is refused now."""
+        """Raise OSError if the schedule says that the system refuses this now."""
         for refusal in () if self.over else self._refusals:
             if refusal[0] == what:
                 refusal[2] -= 1
@@ -177,7 +177,7 @@ class World:
         return True
 
     def living(self, rank: int) -> Worker | None:
-        """A worker by its rank among those that live, beginning again after the last one."""
+        """The living worker of this rank; ranks beyond the last one begin again with the first."""
         workers = [one for one in self.workers.values() if one.alive]
         return workers[rank % len(workers)] if workers else None
 
@@ -222,7 +222,7 @@ class World:
             worker.process.hung = True
 
     def _on_verdict(self, rank: int, kind: str) -> None:
-        """A verdict on any worker that was ever started: it may be late."""
+        """A verdict on any worker that was ever started; the worker may have ended already."""
         numbers = list(self.workers)
         if numbers:
             self.harm += 1
@@ -237,7 +237,7 @@ class World:
         self._armed.append((points, event))
 
     def _on_line(self, lines: int) -> None:
-        """Applied only before a call; see `tracing`."""
+        """Does nothing, because interrupts at lines are set before a call; see `tracing`."""
 
     def _on_interrupt(self) -> None:
         if not self.calling:
@@ -250,7 +250,7 @@ class World:
 
 
 def uninterruptible() -> bool:
-    """True in the thread that no interrupt reaches, to which the trainer gave the call."""
+    """True in the thread to which the trainer gave a call: no interrupt reaches that thread."""
     frame = sys._getframe()
     while frame is not None and frame.f_code.co_name != "_call":
         if frame.f_code is DO:

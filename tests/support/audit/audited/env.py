@@ -1,4 +1,4 @@
-"""An environment of a user's that shows the same stamps as `AuditTask`, without a game."""
+"""An env as a user may write one, which shows the same stamps as `AuditTask`, without a game."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TAG = 1
 
 
 class AuditEnv(gymnasium.Env[NDArray[np.int64], NDArray[np.int64]]):
-    """Episodes of 60 steps; their numbers mean nothing, because there is no book of episodes."""
+    """Episodes of 60 steps; their numbers mean nothing, because no pool numbers such episodes."""
 
     action_space = AuditTask.action_space
     observation_space = AuditTask.observation_space

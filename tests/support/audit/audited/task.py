@@ -28,7 +28,7 @@ STEP_MUL = 8
 LAST_LOOP = 480
 """The map ends the game at this loop."""
 HARMS = ("none", "hang", "crash", "exit", "block")
-"""Harm that an action may do beside its command, to the game or to all envs of the worker."""
+"""Harm that an action may do, beside its command, to the game or to all envs of the worker."""
 
 BLOCKED_S = 3600.0
 
@@ -43,12 +43,12 @@ class Stamp(NamedTuple):
     instance: int
     """Random number that the game process drew when it started."""
     game_episode: int
-    """Counts the episodes of that process."""
+    """The number of the episode among those of the game process."""
     loop: int
     actions: int
     """Number of actions that the game has executed in this episode."""
     checksum: int
-    """CRC-32 of the newest of them; 0 before the first."""
+    """CRC-32 of the newest action; 0 before the first one."""
     episode: int
     """The number of the episode in the run, as the pool gave it to the worker."""
     tag: int
@@ -92,7 +92,7 @@ class AuditTask(Task):
         return int(marine.tag)
 
     def observe(self) -> NDArray[np.int64]:
-        if self.response.chat:  # if not, the game is over, and its last state is shown again
+        if self.response.chat:  # without chat, the game is over and shows its last state again
             message = self.response.chat[0].message
             self.shown = stamp_of(message, self.episode.number, self.tag())
         return self.shown
@@ -102,7 +102,7 @@ class AuditTask(Task):
 
 
 def harm_request(how: str) -> sc_pb.Request:
-    """Makes the game hang, crash or exit."""
+    """The request that makes the game hang, crash or exit."""
     test = debug_pb2.DebugTestProcess(test=debug_pb2.DebugTestProcess.Test.Value(how))
     command = debug_pb2.DebugCommand(test_process=test)
     return sc_pb.Request(debug=sc_pb.RequestDebug(debug=[command]))

@@ -18,7 +18,7 @@ _CHECKSUM = Stamp._fields.index("checksum")
 class AuditTeam(AuditTask, TeamTask):
     """An `AuditTask` of two agents with one unit.
 
-    The game carries out the first agent's action, and stamps it; the task stamps the other's.
+    The game carries out and stamps the first agent's action; the task stamps the other agent's.
     """
 
     agents: ClassVar[tuple[str, ...]] = ("first", "second")
@@ -35,4 +35,4 @@ class AuditTeam(AuditTask, TeamTask):
 
 
 class AuditTeamMatch(AuditTeam, AuditMatch):
-    """Such a team on either side of a match."""
+    """An `AuditTeam` on each side of a match."""
