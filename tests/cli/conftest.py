@@ -1,4 +1,4 @@
-"""Pools that play in a process of their own, and commands that read them from another process."""
+"""Pools that play in a process of their own, and commands that read a pool from another process."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ SIZES = ("COLUMNS", "LINES")
 
 
 class PlayingPool(Trainer):
-    """A pool of DefeatRoaches that plays at random; it is closed with the block."""
+    """A pool of DefeatRoaches that plays at random, and is closed at the end of the block."""
 
     def __init__(self, game: Path, n: int, spares: int) -> None:
         super().__init__(PROGRAM, game, n, spares)
         self.pid = self.process.pid
 
     def told(self) -> dict[str, Any]:
-        """The pool's live files, as the commands read them."""
+        """What the pool's live files tell, as the commands read it."""
         told = choose(None, self.pid).first_poll()
         assert told is not None
         return told
@@ -60,14 +60,14 @@ def command() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 @pytest.fixture
 def in_process(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Runs `sc2pool` with these arguments in this process; its exit code, stdout and stderr."""
+    """Runs `sc2pool` with these arguments in this process; returns exit code, stdout and stderr."""
 
     return lambda *arguments: (main(list(map(str, arguments))), *capsys.readouterr())
 
 
 @pytest.fixture(scope="session")
 def into_closed_pipe() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs `sc2pool` with these arguments, and with a pipe whose reader has closed it."""
+    """Runs `sc2pool` with these arguments, with its output into a pipe whose reader is gone."""
 
     def run_unread(
         *arguments: str, closed: str = "stdout", buffered: bool = True
@@ -137,7 +137,7 @@ def screen() -> Iterator[Callable[..., Screen]]:
 
 @pytest.fixture
 def start_pool(standin_dir: Path) -> Iterator[Callable[[int], PlayingPool]]:
-    """Starts a pool; `start_pool(2)`, of two envs, returns when it plays."""
+    """Starts a pool; `start_pool(2)` starts one of two envs, and returns when it plays."""
     with ExitStack() as pools:
 
         def start(n: int) -> PlayingPool:
@@ -150,9 +150,9 @@ def start_pool(standin_dir: Path) -> Iterator[Callable[[int], PlayingPool]]:
 
 @pytest.fixture(scope="module")
 def pool(standin_dir: Path, wait_for: Callable[..., None]) -> Iterator[PlayingPool]:
-    """A pool of two envs and a spare, for tests that only look."""
+    """A pool of two envs and a spare, for tests that change nothing."""
     with PlayingPool(standin_dir, 2, 1) as playing:
         playing.wait_for_stage("playing")
-        # The spare's game may start later, during a test that must not be blamed for a new process.
+        # The spare's game may start late, which must not be blamed on a test.
         wait_for(lambda: all(row["pid"] for row in playing.told()["instances"]))
         yield playing

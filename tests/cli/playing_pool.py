@@ -1,4 +1,4 @@
-"""A training program without the training: `playing_pool.py GAME N SPARES`.
+"""Plays a pool as a training program would, without training: `playing_pool.py GAME N SPARES`.
 
 It prints a line once every env plays, and ends when its standard input is closed.
 """

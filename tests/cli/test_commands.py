@@ -1,4 +1,4 @@
-"""The commands `tasks`, `standin` and `bench`; any command without a reader, or after Ctrl-C."""
+"""The commands `tasks`, `standin`, `bench`; any command whose output nobody reads, or at Ctrl-C."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Tasks = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def tasks(in_process: Callable[..., tuple[int, str, str]]) -> Tasks:
-    """Runs `sc2pool tasks` with these arguments; its exit code and output."""
+    """Runs `sc2pool tasks` with these arguments; returns its exit code and output."""
     return partial(in_process, "tasks")
 
 
@@ -240,7 +240,7 @@ def test_both_rungs_with_and_without_spares(benched):
     assert [one["spares"] for one in result["resets"]] == [0, 1]
     for one in result["resets"]:
         assert set(one["cost_percent"]) == {"restart_game", "create_game"}
-        assert "create_game" in one["reset_ms"]  # a spare's restart may end after the measurement
+        assert "create_game" in one["reset_ms"]  # a spare's restart may come too late
         assert all(0 < taken_ms < 10_000 for taken_ms in one["reset_ms"].values())
 
 
@@ -271,7 +271,7 @@ sys.exit(main())
 @pytest.mark.parametrize("buffered", [True, False], ids=["buffered", "unbuffered"])
 def test_a_closed_pipe_ends_quietly(into_closed_pipe, argument, buffered):
     done = into_closed_pipe(argument, buffered=buffered)
-    unseen = not buffered and argument == "--help"  # argparse drops the error
+    unseen = not buffered and argument == "--help"  # argparse ignores the error
     assert done.returncode == (0 if unseen else 141)
     assert not re.search("Error|Traceback|Exception", done.stderr)
 

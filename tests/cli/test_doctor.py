@@ -1,6 +1,6 @@
-"""`sc2pool doctor` as a user runs it, its probes on games that misbehave, and `--full`.
+"""`sc2pool doctor` as a user runs it, on games that misbehave, and with `--full`.
 
-`--full` finds each reported behaviour on a game that has it, and on no other.
+`--full` finds each reported behaviour on a game that has the behaviour, and on no other game.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Examined = Callable[..., dict[str, Finding]]
 
 @pytest.fixture
 def doctor(in_process: InProcess) -> Doctor:
-    """Runs `sc2pool doctor` in this process; its exit code, and its report."""
+    """Runs `sc2pool doctor` in this process; returns its exit code and its report."""
 
     def run(*arguments: object) -> tuple[int, str]:
         code, out, err = in_process("doctor", *arguments)
@@ -76,7 +76,7 @@ def fake_game(game_of: Installed) -> Callable[..., Path]:
 
 @pytest.fixture
 def examined(fake_game: Callable[..., Path]) -> Examined:
-    """Examines the fake game, which behaves as asked, in this process."""
+    """Examines, in this process, the fake game, which behaves as asked."""
 
     def look(plan: Plan = SHORT, **behaviour: Any) -> dict[str, Finding]:
         tasks, findings = tasks_by_map(), Findings()
@@ -204,7 +204,7 @@ def is_listening(process: psutil.Process) -> bool:
 def test_a_signal_leaves_nothing(
     standin_dir: Path, run_temp: Path, wait_for: Any, name: str
 ) -> None:
-    """A closed terminal sends SIGHUP."""
+    """SIGHUP comes when a terminal is closed."""
     number = getattr(signal, name)
     with start(*COMMAND, "doctor", "--game", standin_dir) as doctor:
         process = psutil.Process(doctor.pid)
@@ -252,7 +252,7 @@ def test_a_game_that_breaks_in_between(
                 "restart and seed": "ok",
                 "seed": "ok",
                 "episode end": "ok: ended by itself at game loop 1000, with the result at once",
-                # The game does not advance by itself, and prints no known line.
+                # The game does not advance without requests, and prints no known line.
                 "real time": "differs",
                 "awaited loop": "differs",
                 "stop and go on": "not possible",
@@ -304,7 +304,7 @@ DIFFERS, OK = Grade.DIFFERS, Grade.OK
 
 
 def measure(game: Path, *names: str) -> tuple[dict[str, Finding], Settled]:
-    """Makes measurements on an installation; the findings by check, and the settled facts."""
+    """Measures an installation; returns the findings by check, and the settled facts."""
     findings = Findings()
     installation = probe_installation(str(game), findings)
     assert installation is not None
@@ -342,7 +342,7 @@ SETTLED: dict[str, dict[str, object]] = {
     "silent-end": {"silent_end": True},
     "spent-minerals": {"restart_faithful": False},
 }
-"""The facts that are settled by the measurement that finds the temper."""
+"""For each temper: the facts that the measurement which finds the temper settles."""
 
 
 @pytest.mark.parametrize("found", TEMPERS, ids=lambda found: found[0])
@@ -365,14 +365,14 @@ FACTS: dict[str, dict[str, Any]] = {
 }
 """The facts that the measurements of a game without tempers settle."""
 NOT_MEASURED = {"D12", "D13", "D17", "D24"}
-"""Measurements of times, and long ones."""
+"""Measurements that this test leaves out: of times, and long ones."""
 
 
 @pytest.mark.parametrize("part", sorted({part.name for part in diagnosis.PARTS} - NOT_MEASURED))
 def test_a_kind_game_differs_in_nothing_else(part: str, tempered: Installed) -> None:
     findings, settled = measure(tempered("kind"), part)
     others = {name: f.judgement for name, f in findings.items() if f.judgement.outcome is not OK}
-    # It plays the loops that it has missed.
+    # After a stop, the stand-in plays the loops that it has missed.
     assert list(others) == (["D16 stops", "D16 match stops"] if part == "D16" else []), others
     facts = FACTS.get(part, {})
     assert settled == Settled(**facts, measured=settled.measured)
@@ -390,7 +390,7 @@ def test_a_map_that_ends_the_game_is_named(tempered: Installed, tmp_path: Path) 
     judgement = findings["D21 installed maps"].judgement
     assert judgement.outcome is DIFFERS
     assert "Tomorrow fails: the game ended: signal SIGSEGV" in judgement.figure
-    # A second process loads the remaining maps.
+    # The other maps are loaded, by a second process.
     assert "loaded" in judgement.figure
     assert "newer editor" in judgement.advice
 
@@ -411,7 +411,7 @@ def test_a_game_that_hangs_or_ends_costs_one_measurement(
     assert judgement.outcome is DIFFERS
     assert told in judgement.figure
     assert judgement.advice
-    # The next measurement has another game.
+    # The next measurement starts another game.
     assert findings["D26 ids"].judgement.outcome is OK
 
 
@@ -434,7 +434,7 @@ def test_measurements_without_maps_say_so(standin_dir: Path, tmp_path: Path) -> 
 
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pools of other tests do not use the facts that this test settles."""
+    """Gives the test its own cache: pools of other tests must not use the facts that it settles."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

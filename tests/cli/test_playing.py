@@ -52,7 +52,7 @@ def play(in_process, standin_dir):
 
 
 def test_two_models(play, trained, tmp_path):
-    # Each folder is made.
+    # None of these folders exists: the command makes them.
     replay, gif = tmp_path / "replays" / "a.SC2Replay", tmp_path / "pictures" / "a.gif"
     video = tmp_path / "videos" / "a.mp4"
     code, said, complaints = play(
@@ -95,7 +95,7 @@ def test_the_other_side(play, trained, other, name):
 
 
 def test_watching(play):
-    """A battle is played at watching speed, and ends within seconds."""
+    """`--watch` plays a battle at a speed for viewers; it ends within seconds."""
     code, said, complaints = play("3m", "--episodes=1", "--watch")
     assert code == 0
     assert said.splitlines()[-1].startswith("mean return")
@@ -147,7 +147,7 @@ class Fires:
 
 
 def test_a_model_of_another_algorithm_plays_as_it_does_in_a_program(play, standin_dir, tmp_path):
-    """A model of MaskablePPO, which needs masks; only the file says that it does."""
+    """The model is of MaskablePPO and needs masks, which only its file tells."""
     with closing(SubprocSC2VecEnv("DefeatRoaches", n=1, game=standin_dir, seed=5)) as env:
         model = MaskablePPO("MlpPolicy", env, n_steps=8, batch_size=8, seed=2, device="cpu")
         env.seed(5)
@@ -164,7 +164,7 @@ def test_a_model_of_another_algorithm_plays_as_it_does_in_a_program(play, standi
 
 
 def test_files_that_cannot_be_made_after_the_game(play, tmp_path):
-    """The names are so long that the longer name of an unfinished file is not allowed."""
+    """The names are so long that the still longer name of an unfinished file is not allowed."""
     files = {"replay": ".SC2Replay", "gif": ".gif", "video": ".mp4"}
     named = {
         kind: tmp_path / f"{'a' * (250 - len(suffix))}{suffix}" for kind, suffix in files.items()
@@ -179,7 +179,7 @@ def test_sigterm_leaves_no_file(standin_dir, tmp_path):
     folder = tmp_path / "temporary"
     folder.mkdir()
     command = (*COMMAND, "play", "3m", "--video", folder / "a.mp4", "--game", standin_dir)
-    # torch makes a folder of its own when it is imported.
+    # The folder that torch makes when it is imported must be elsewhere.
     env = os.environ | {"TMPDIR": str(folder), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "torch")}
     process = start(*command, "--episodes", "1000", stderr=None, env=env)
     assert process.stdout is not None
@@ -193,7 +193,7 @@ def test_sigterm_leaves_no_file(standin_dir, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_a_reader_of_replays(standin_dir, wait_for, tmp_path, number):
-    """The game that reads the replay ends, and so does its folder."""
+    """The game that reads the replay is ended, and its folder deleted."""
     replay, temp = tmp_path / "a.SC2Replay", tmp_path / "temp"
     replay.write_bytes(b"MPQ")
     temp.mkdir()
@@ -209,7 +209,7 @@ def test_a_signal_to_a_reader_of_replays(standin_dir, wait_for, tmp_path, number
 
 
 def test_teams_on_several_games(standin_dir):
-    """Each game plays its share of the episodes, and a team's episode counts once."""
+    """Each game plays its share of the episodes, and a team's episode counts as one."""
     env = SubprocSC2VecEnv("3m", n=2, game=standin_dir, max_loops=40, seed=1)
     policy = Fires()
     ended = list(play_episodes(env, policy, 3, deterministic=True, rows=env.pool.rows))
@@ -257,7 +257,7 @@ KINDS = {
 
 
 def task_with(space: spaces.Space, *, masked: bool) -> type:
-    """A task that observes samples of a space, and acts in that space; it keeps its actions."""
+    """A task that observes samples of a space, acts in the same space, and keeps its actions."""
 
     class Sampled(resolve_task("MoveToBeacon")):
         observation_space = action_space = space
@@ -277,8 +277,8 @@ def task_with(space: spaces.Space, *, masked: bool) -> type:
 
     played = Sampled.played = []
     if masked:
-        # Masks allow only the last alternative of each choice; later there is no mask, so all are
-        # allowed.
+        # The first mask allows only the last alternative of each choice; later observations have no
+        # mask, which allows all.
         counts = {spaces.Discrete: [3], spaces.MultiDiscrete: [2, 3, 4, 5]}
         counts = counts.get(type(space), [2] * 4)
         mask = np.concatenate([np.arange(count) == count - 1 for count in counts])
@@ -337,7 +337,7 @@ def test_a_scripted_player_then_more_of_it(record, standin_dir, tmp_path):
     assert all(seen in dataset.observation_space for seen in first.observations)
     assert all(action in dataset.action_space for action in first.actions)
 
-    # The error comes before a game is started: this game could not start.
+    # The error comes before a game is started, because this game cannot start.
     broken = changed(standin_dir, tmp_path / "broken", lambda _: "#!/bin/false\n")
     code, _, complaint = record("scripted", "--steps=300", f"--game={broken}")
     assert code == 2
@@ -353,7 +353,7 @@ def test_a_scripted_player_then_more_of_it(record, standin_dir, tmp_path):
 
 
 def test_random_agents_of_a_team(record):
-    """Each agent has its episodes, of actions that its masks allow, or the task would complain."""
+    """Each agent's episodes are recorded, with actions that its masks allow, as the task checks."""
     code, _, _ = record("random", "--task=3m", "--steps=60", "--n=1", "--dataset=three/random-v1")
     assert code == 0
     dataset = minari.load_dataset("three/random-v1")

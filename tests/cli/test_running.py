@@ -53,7 +53,7 @@ def test_json_tells_what_is_going_on(pool, command, wait_for):
         assert row["memory_bytes"] > 10_000_000
         assert row["listener"] == "proven"
         assert isinstance(row["episode_return"], float)
-    # Every step is counted where it is sent and, later, where its transition is handed out.
+    # A step is counted when it is sent, and again when its transition is returned.
     wait_for(lambda: pool.told()["env_steps"] > before["env_steps"])
     after = pool.told()
     sent = sum(row["steps"] for row in after["instances"])
@@ -70,7 +70,7 @@ def test_rows_are_sorted_as_asked(pool, command):
 
 
 def test_with_nobody_looking_nothing_is_written(pool, wait_for):
-    """The window closes by itself: the files are as old as the last request."""
+    """The pool stops writing soon after the last request, and begins again with the next one."""
     pool.told()
     (run,) = [
         path for path in Path(tempfile.gettempdir()).glob("sc2pool-run-*") if (path / "0").exists()
@@ -80,11 +80,11 @@ def test_with_nobody_looking_nothing_is_written(pool, wait_for):
 
     def nobody_looks_any_more() -> bool:
         newest = file.stat().st_mtime_ns
-        time.sleep(0.5)  # the pool would have written twice in this time
+        time.sleep(0.5)  # time enough to write twice
         return file.stat().st_mtime_ns == newest
 
     wait_for(nobody_looks_any_more)
-    steps = pool.told()["env_steps"]  # and opens again
+    steps = pool.told()["env_steps"]  # a request: it writes again
     assert steps > 0
 
 
@@ -106,7 +106,7 @@ def test_the_screen_is_redrawn_for_each_key(pool, screen, wait_for):
 
 
 def top(pid: int) -> tuple[str, ...]:
-    """`sc2pool top` for a terminal, which shows its exit code and waits."""
+    """The command line of `sc2pool top` in a terminal that then shows its exit code and waits."""
     command = shlex.join([*COMMAND, "top", "--pid", str(pid)])
     return "sh", "-c", f"{command}; echo exit code $?; read -r _"
 
@@ -172,7 +172,7 @@ class Watching:
         return f"http://127.0.0.1:{self.port}/"
 
     def get(self, path: str, host: str | None = None) -> tuple[http.client.HTTPResponse, bytes]:
-        """Ask for a page, under this name."""
+        """Ask for a page, as if the server had this host name."""
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)) as connection:
             connection.request("GET", path, headers={"Host": host or f"127.0.0.1:{self.port}"})
             answer = connection.getresponse()
@@ -182,7 +182,7 @@ class Watching:
         return dict(json.loads(self.get("/state")[1]))
 
     def curves(self) -> dict[str, Any]:
-        self.state()  # this request makes the pool write them
+        self.state()  # this request makes the pool write the curves
         return dict(json.loads(self.get("/curves")[1]))
 
     def end(self) -> None:
@@ -192,7 +192,7 @@ class Watching:
 
 @pytest.fixture(scope="module")
 def watching(pool) -> Iterator[Watching]:
-    """The page of the module's pool."""
+    """`sc2pool watch` for the pool that the module's tests share."""
     running = Watching(pool.pid)
     yield running
     running.end()
@@ -224,7 +224,7 @@ def test_it_tells_every_game_live(watching, wait_for):
     state = watching.state()
     assert not state["ended"]
     assert len(state["pool"]["instances"]) == 3
-    # Own marines and enemy roaches; at the end of an episode one side has no units.
+    # Marines and roaches are awaited, because at an episode's end one side has no units.
     for instance in state["views"]:
         wait_for(lambda i=instance: {0, 2} <= kinds_shown(watching, i))
     playing = state["pool"]["instances"][0]["instance"]
@@ -268,7 +268,7 @@ def test_there_is_nothing_else(watching, path):
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "192.168.0.1:{port}"])
 @pytest.mark.parametrize("path", ["/", "/state"])
 def test_another_name_is_turned_away(watching, host, path):
-    """A page from elsewhere whose name was made to lead here (DNS rebinding) reads nothing."""
+    """A foreign page whose host name was pointed at this machine (DNS rebinding) reads nothing."""
     answer, content = watching.get(path, host.format(port=watching.port))
     assert answer.status == 421
     assert b"instance" not in content
@@ -280,7 +280,7 @@ def test_localhost_is_ours(watching):
 
 def test_it_listens_on_the_loopback_address_only(watching):
     with socket.socket() as elsewhere:
-        # The same port on another address is free, so the server listens on one address alone.
+        # The port is free on another address, so the server listens on one address only.
         elsewhere.bind(("127.0.0.2", watching.port))
     with socket.socket() as all_addresses, pytest.raises(OSError, match="in use"):
         all_addresses.bind(("127.0.0.1", watching.port))
@@ -293,7 +293,7 @@ def test_a_taken_port(pool, watching, command):
 
 
 class Games(HTMLParser):
-    """The games on a rendered page: the text of each part, by its class name."""
+    """The games on a rendered page: of each, the text of every part, by the part's class name."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -311,7 +311,7 @@ class Games(HTMLParser):
         self._in_template |= tag == "template"
         self._class = given.get("class", "") or given.get("id", "")
         if self._in_template:
-            return  # the templates of the games' parts
+            return  # these are templates of the games' parts
         if tag == "figure":
             self.curves.append(given["data-name"])
         if given.get("id") == "games":
@@ -337,12 +337,12 @@ class Games(HTMLParser):
 
 
 def in_browser(address: str, folder: Path) -> Games:
-    """The page as Chromium renders it after some seconds of its own clock."""
+    """The page as Chromium renders it after some seconds of Chromium's own clock."""
     assert CHROMIUM is not None
     done = run(
         CHROMIUM,
         "--headless",
-        "--no-sandbox",  # as root, Chromium needs this option
+        "--no-sandbox",  # root needs it
         "--disable-gpu",
         "--disable-breakpad",
         "--disable-dev-shm-usage",
@@ -372,7 +372,7 @@ def test_a_browser_shows_every_game(watching, tmp_path, wait_for):
         assert game["health"] in ("good", "busy")
         assert game["instance"] in ("instance 0", "instance 1", "instance 2")
         assert int(game["units"]) > 0
-        # At the end of an episode one side has no units.
+        # At the end of an episode, only one side has units to tell of.
         assert re.match(r"DefeatRoaches: \d+ (own|enemy)", game["told"])
         assert re.fullmatch(r"-?\d+(\.\d+)?", game["return"])
         assert "event" not in game
@@ -387,7 +387,7 @@ def test_the_chosen_game_is_shown_larger(watching, tmp_path, wait_for):
 
 
 class Told:
-    """A pool with these statistics."""
+    """Stands for a pool with these statistics."""
 
     def __init__(self, stats: dict[str, Any]) -> None:
         self._stats = stats
@@ -399,7 +399,7 @@ class Told:
         return self._stats, 0.0
 
     def read(self, *_: object) -> None:
-        """No view, no curves."""
+        """Give no view and no curves."""
 
 
 def shown_of(stats: dict[str, Any], folder: Path) -> Games:

@@ -1,7 +1,7 @@
-"""The set-up scripts, run for real in a small checkout with a stand-in for the interpreter.
+"""The set-up scripts themselves, run in a small checkout with a substitute for the interpreter.
 
-That interpreter logs its arguments, "creates" environments by copying itself, and
-"installs" by creating the commands; it passes other calls to the real one. No network is needed.
+The substitute logs its arguments, "creates" environments by copying itself, and "installs" by
+creating the commands; other calls go to the real interpreter. No network is needed.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ INSTALLED_FROM = (
 
 
 class Checkout:
-    """A checkout with a space in its name, nothing set up."""
+    """A checkout with a space in its name, in which nothing is set up."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "a checkout"
@@ -176,7 +176,7 @@ def test_the_other_build_of_torch_makes_the_environment_anew(checkout: Checkout)
     assert (code, out) == (0, "ran train\n")
     assert "torch: the build of the package index" in err
     assert checkout.calls() == ["venv", "pip"]
-    assert checkout.run() == (0, "ran train\n", "")  # a build stays after it was requested once
+    assert checkout.run() == (0, "ran train\n", "")  # the build that was requested once stays
     with (checkout.root / "pyproject.toml").open("a") as file:
         file.write("\n# changed\n")
     checkout.run()

@@ -104,7 +104,7 @@ def test_the_episodes_add_up(finished: Path) -> None:
     episodes = read_episodes(finished / "episodes.csv")
     assert episodes
     assert all(e.episode_return == e.length > 0 for e in episodes)
-    # Two envs step together, so less than one episode of each env remains.
+    # The two envs step together; the steps that remain are less than an episode of each.
     assert sum(e.length for e in episodes) <= episodes[-1].total_steps <= 512
 
 
@@ -135,7 +135,7 @@ def test_a_run_that_another_training_has_ended_meanwhile(finished: Path) -> None
         steps=512,
         hyperparameters=SHORT,
         resume=finished / "model.zip",
-        steps_done=256,  # set after the check of the arguments
+        steps_done=256,  # as it was when the arguments were checked
     )
     with pytest.raises(ConfigError, match=r"model\.zip has 512 steps already: give more as --st"):
         run(options)
@@ -153,7 +153,7 @@ def test_a_run_that_another_training_has_ended_meanwhile(finished: Path) -> None
 def test_a_value_that_the_algorithm_refuses_starts_no_game(
     algo: str, wrong: dict[str, object], told: str, tmp_path: Path, standin_dir: Path
 ) -> None:
-    """These games would fail."""
+    """If a game were started, it would fail."""
     broken = changed(standin_dir, tmp_path / "broken", lambda _: "#!/bin/false\n")
     options = TrainOptions(
         out=tmp_path / "run",
@@ -183,10 +183,10 @@ class InStep200(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 def test_sigterm_saves_and_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`test_train_games.py` ends a whole program, with Ctrl-C."""
+    """Here in one process; `test_train_games.py` ends a whole program with Ctrl-C."""
 
     def terminate() -> None:
-        if stop.signal is None:  # the first of the two envs
+        if stop.signal is None:  # only one of the two envs signals
             signal.raise_signal(signal.SIGTERM)
 
     out, stop = tmp_path / "run", Stop()
@@ -239,7 +239,7 @@ def test_the_progress_is_redrawn_in_place(
 
 
 class Failing(gymnasium.Env[Any, Any]):
-    """Ends every third episode by a fault, and raises after 600 steps."""
+    """An env that ends every third episode by a fault, and raises after 600 steps."""
 
     observation_space = spaces.Box(-1, 1, (2,), np.float32)
     action_space = spaces.Discrete(2)
@@ -301,7 +301,7 @@ def test_it_searches_goes_on_and_writes_the_best(tune, tmp_path):
     assert found.n_timesteps == read_hyperparameters("maskable-ppo", "3m").n_timesteps
     assert re.search(r"--algo maskable-ppo --hyperparameters .*best.yml\n$", said)
 
-    # A search that was killed before it wrote the file of its best trial.
+    # As if the search was killed before it wrote the file of its best trial.
     written = (search / "best.yml").read_text()
     (search / "best.yml").unlink()
     assert tune("--task=3m", "--algo=maskable-ppo", "--steps=256", "--trials=3")[0] == 0
@@ -353,7 +353,7 @@ def test_a_disk_that_becomes_full(tune, monkeypatch):
 
 
 def test_a_folder_whose_search_never_began(tmp_path):
-    """The state of a search whose games could not be launched."""
+    """The folder is left as by a search whose games could not be launched."""
     open_study(tmp_path, {"seed": 0, "n": 100_000})
     study = open_study(tmp_path, {"seed": 0, "n": 1})
     assert study.user_attrs["asked"] == {"seed": 0, "n": 1}

@@ -37,7 +37,7 @@ def said_by(*command: object, **options: Any) -> str:
 
 
 def pool_at(page: str) -> dict[str, Any]:
-    """The pool that a page shows; empty until the pool has answered."""
+    """What a page tells of its pool; empty until the pool has answered."""
     with urllib.request.urlopen(f"{page}state", timeout=300) as answer:
         return json.load(answer)["pool"] or {}
 
@@ -135,7 +135,7 @@ default:
 
 
 def test_a_task_and_hyperparameters_of_the_users_own(standin_dir: Path, tmp_path: Path) -> None:
-    """The script `sc2pool` finds the task in the folder that it is called in."""
+    """The script `sc2pool` finds the task's module in the working directory."""
     (tmp_path / "my_tasks.py").write_text(OWN_TASK)
     (tmp_path / "sac.yml").write_text(OWN_HYPERPARAMETERS)
     command = [Path(sys.executable).with_name("sc2pool"), "train", "--task", "my_tasks:Walk"]
@@ -157,7 +157,7 @@ Train = Callable[..., str]
 
 @pytest.fixture
 def train(standin_dir: Path, tmp_path: Path, in_process: Callable[..., Any]) -> Train:
-    """Trains in this process, into `tmp_path / "run"`; its output on stdout, or its error."""
+    """Trains in this process, into `tmp_path / "run"`; returns its stdout, or its error."""
 
     def run(*arguments: object, task: str = "MarineDuel", code: int = 0) -> str:
         out = () if "--out" in arguments else ("--out", tmp_path / "run")
@@ -208,7 +208,7 @@ def test_one_policy_on_both_sides_then_against_its_snapshots(
 def test_teams_of_agents_with_masks(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The output counts matches, not the rows of their agents."""
+    """The output counts each match once, not once for each agent."""
     monkeypatch.setattr(self_play, "MORE_AT_THE_END", 1)
     out = tmp_path / "run"
     asked = [*SHORT, "--algo", "maskable-ppo", "--self-play", "uniform"]

@@ -18,7 +18,7 @@ from sc2pool.platform import LINUX
 
 HERE = Path(__file__).parent
 NOTHING, KILL, TEAR, FILL = range(4)
-"""The actions at a change, as `ends.c` numbers them."""
+"""What happens at a change, by the numbers of `ends.c`."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Ended:
     said: str
     complaints: str
     changes: list[str]
-    """The changes of the folder in their order: the kind of each, and the file in the folder."""
+    """The changes of the folder, in order; each names its kind and the file."""
 
 
 Run = Callable[..., Ended]
@@ -81,13 +81,13 @@ def run(tmp_path_factory: pytest.TempPathFactory, run_temp: Path) -> Iterator[Ru
             """Run a command to its end.
 
             Args:
-                folder: whose changes count.
-                arguments: of the command.
-                program: sc2pool or sc2standin.
-                environment: more variables.
+                folder: the folder whose changes count.
+                arguments: the command's arguments.
+                program: `sc2pool` or `sc2standin`.
+                environment: further environment variables.
                 change: the number of the change at which the action happens, from 1; 0 for none.
-                action: at that change.
-                clock_s: what the wall clock is ahead of the machine's.
+                action: what happens at that change.
+                clock_s: by how much the command's wall clock is fast.
             """
             request = {
                 "folder": str(folder),

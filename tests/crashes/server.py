@@ -1,7 +1,7 @@
-"""Runs commands of sc2pool, each in a fork of a process that has imported what all of them need.
+"""Runs commands of sc2pool, each in a fork of a process that has imported what commands need.
 
-Reads a request as a line of JSON, and answers with a line: how the command ended, what it printed,
-and how it changed the files of a folder. The libraries of `ends.c` and of
+Reads each request as a line of JSON, and answers with a line that says how the command ended, what
+it printed, and how it changed the files of a folder. The libraries of `ends.c` and of
 `scripts/chaos/attacks/clock.c` are preloaded.
 """
 
@@ -22,7 +22,7 @@ import h5py  # noqa: F401
 import minari  # noqa: F401
 import optuna  # noqa: F401
 import torch
-import torch._dynamo  # an optimizer imports it, which takes seconds
+import torch._dynamo  # otherwise an optimizer imports it, for seconds
 
 import sc2pool.cli.bench.own_game
 import sc2pool.cli.doctor
@@ -38,13 +38,13 @@ from sc2standin.command import main as standin
 
 LIMIT_S = 300.0
 SAVES_AT = (100, 200, 400)
-"""Env steps at which a training saves itself, in place of once a minute."""
+"""Env steps at which a training saves itself, which it otherwise does once a minute."""
 SHARD_STEPS = 300
-"""A shard has two episodes then."""
+"""Few enough that a shard of a dataset has two episodes."""
 
 
 def saving(on_step: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """The step of a training, which also saves the run at some of the steps."""
+    """A training's step, with a save of the run at some of the steps."""
 
     def step(callback: Any) -> bool:
         if callback.num_timesteps in SAVES_AT:

@@ -1,11 +1,11 @@
-"""Commands that end at a change of their files lose, double and tear nothing.
+"""Commands that are ended at a change of their files lose, double and tear nothing.
 
 A command runs once undisturbed, and its changes are logged. Then it runs again for each chosen
-change: there the command is killed, or killed within the write, or the disk is full from there on.
+change: at that change the command is killed, or killed within the write, or the disk becomes full.
 The test checks the files, lets the second part of the command run, and checks the files again.
 
 A check fails with an AssertionError that begins with the kind of the damage: lost or doubled. Any
-other exception of a check means that a file cannot be read: it is torn.
+other exception of a check means that a file is torn, because it cannot be read.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class Command(ABC):
     """A command and its files.
 
     Args:
-        folder: for the files; it exists, and is empty.
+        folder: the folder for the files, which is empty.
         game: the installation that is played.
     """
 
     program: ClassVar = "sc2pool"
     statuses: ClassVar = (0,)
-    """Exit codes of a command that nothing disturbs."""
+    """Exit codes with which an undisturbed command may end."""
 
     def __init__(self, folder: Path, game: Path) -> None:
         self.folder, self.game = folder, game
@@ -75,10 +75,10 @@ class Command(ABC):
 
     @abstractmethod
     def check_resumed(self, *, all_figures: bool) -> None:
-        """Check the files after the second part, which nothing disturbs.
+        """Check the files after the second part, which ran undisturbed.
 
         Args:
-            all_figures: every update has its figures; a full disk may cost some of them.
+            all_figures: whether no update may lack its figures, as one may after a full disk.
         """
 
 
@@ -106,7 +106,7 @@ def require_tidy(folder: Path) -> None:
 
 
 class Training(Command):
-    """`train` with evaluations: 512 steps, then 256 more."""
+    """`train` with evaluations: 512 steps, and 256 more in the second part."""
 
     UPDATE_STEPS: ClassVar = 128
 
@@ -153,7 +153,7 @@ class Training(Command):
         return read_evaluations(self.folder / "evaluations.csv")
 
     def quality(self) -> float | None:
-        """The evaluation of the best model that is saved; None without such a model."""
+        """The score of the saved best model in its evaluation; None without such a model."""
         steps = saved_steps(self.folder / "best_model.zip")
         of_best = [one.mean_return for one in self.evaluations() if one.total_steps == steps]
         return max(of_best, default=None)
@@ -191,7 +191,7 @@ class Training(Command):
 
 
 class SelfPlay(Training):
-    """`train --self-play` against snapshots: 128 steps, then 64 more."""
+    """`train --self-play` against snapshots: 128 steps, and 64 more in the second part."""
 
     UPDATE_STEPS: ClassVar = 64
 
@@ -211,7 +211,7 @@ class SelfPlay(Training):
 
 
 class Recording(Command):
-    """`record`: three episodes, then two more."""
+    """`record`: three episodes, and two more in the second part."""
 
     ID: ClassVar = "crashes/scripted-v0"
 
@@ -251,7 +251,7 @@ class Recording(Command):
 
 
 class Tuning(Command):
-    """`tune`: two trials, then a third one."""
+    """`tune`: two trials, and a third one in the second part."""
 
     def begin(self) -> list[object]:
         options = flags(game=self.game, trials=2, steps=64, n=1, eval_episodes=1, seed=3)
@@ -303,7 +303,7 @@ class Writing(Command):
     """A command that writes files in the place of earlier ones.
 
     Attributes:
-        readers: raise an exception for a torn file, by the name of the file.
+        readers: for each file's name, the function that raises an exception if the file is torn.
     """
 
     OLD: ClassVar = b"an earlier file"
@@ -328,7 +328,7 @@ class Writing(Command):
         return ended.status in self.statuses
 
     def check_resumed(self, *, all_figures: bool) -> None:
-        """All is checked by `check`."""
+        """Check nothing more, because `check` has checked all files."""
 
 
 class Playing(Writing):
@@ -357,7 +357,7 @@ class Measuring(Writing):
 
 
 class Examining(Writing):
-    """`doctor --full`, which has too little time and reports that."""
+    """`doctor --full`, with so little time that it reports a failure."""
 
     statuses: ClassVar = (1,)
     readers: ClassVar = {
@@ -369,7 +369,7 @@ class Examining(Writing):
         return ["doctor", "--full", *flags(timeout=2, game=self.game, out=self.folder)]
 
     def has_written(self, ended: Ended) -> bool:
-        return "the report is in" in ended.complaints  # on a full disk its exit code is 1, too
+        return "the report is in" in ended.complaints  # without a report it exits with 1 as well
 
 
 class Installing(Command):
@@ -378,7 +378,7 @@ class Installing(Command):
     program: ClassVar = "sc2standin"
 
     def begin(self) -> list[object]:
-        tempers = "all" if is_long() else "recorded"  # as `standin_dir` has them
+        tempers = "all" if is_long() else "recorded"  # like those of `standin_dir`
         return ["install", self.folder / "game", "--temper", tempers]
 
     def check(self, ended: Ended) -> None:
@@ -400,7 +400,7 @@ LASTING: list[type[Command]] = [Training, SelfPlay, Recording, Tuning]
 COMMANDS = [*LASTING, Playing, Measuring, Examining, Installing]
 ACTIONS = {"killed": KILL, "killed within": TEAR, "full": FILL}
 MOST_OTHERS = 16
-"""Changes other than renames that a test tries; a seed draws them."""
+"""How many changes other than renames a test tries; a seed decides which."""
 YEAR_S = 365 * 86_400
 pytestmark = pytest.mark.timeout(3600)
 
@@ -431,7 +431,7 @@ def play(
     ended = run_part(run, command, command.begin(), action=action, change=change, clock_s=clock_s)
     if action == FILL:
         assert ended.status >= 0, f"odd: {ended}"
-    else:  # a part may have fewer changes than the undisturbed run
+    else:  # if this run has fewer changes, it ends undisturbed
         killed = [] if action == NOTHING else [-signal.SIGKILL]
         assert ended.status in (*command.statuses, *killed), f"odd: {ended}"
     check(command, lambda: command.check(ended))
@@ -456,7 +456,7 @@ def run_part(run: Run, command: Command, arguments: list[object], **how: int) ->
 
 
 def check(command: Command, checks: Callable[[], None]) -> None:
-    """Call a check; an error of another kind than AssertionError is of a torn file."""
+    """Call a check, and report any error except AssertionError as a torn file."""
     try:
         checks()
     except AssertionError:
@@ -467,9 +467,9 @@ def check(command: Command, checks: Callable[[], None]) -> None:
 
 
 def instants(changes: list[str], action: int) -> list[int]:
-    """The numbers of the changes to try: all renames to kill at, and a drawn sample of the others.
+    """The numbers of the changes to try: for a kill all renames, and a drawn sample of the others.
 
-    Within a change, and on a full disk, only writes differ.
+    To kill within a change, and to fill the disk, only writes are tried.
     """
     numbered = list(enumerate(changes, 1))
     renames = [number for number, change in numbered if change.startswith("rename ")]
@@ -504,7 +504,7 @@ def test_change(run: Run, new: New, kind: type[Command], how: str) -> None:
 @pytest.mark.parametrize("kind", LASTING)
 @pytest.mark.parametrize("clocks", [(0, -YEAR_S), (0, YEAR_S), (YEAR_S, 0)])
 def test_clock(run: Run, new: New, kind: type[Command], clocks: tuple[int, int]) -> None:
-    """The wall clock jumps between the parts."""
+    """The wall clock jumps between the command's two parts."""
     command = new(kind)
     play(run, command, clock_s=clocks[0])
     play_on(run, command, clock_s=clocks[1])

@@ -5,8 +5,8 @@
                      import a library with an environment of its own are another program
     commands(page)   the shell commands, split as a shell would
 
-Rules: a block without a language is an error, so no block is left out; a program prints a line at
-the end of each block.
+Rules: a block without a language is an error, so no block is left out; a program prints a line
+after each block.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pathlib import Path
 PYTHON = "python"
 SHELL = "sh"
 YAML = "yaml"
-"""A file of hyperparameters."""
+"""The language of a file of hyperparameters."""
 TEXT = "text"
-"""Blocks that are not run: a file tree, the output of a program."""
+"""The language of blocks that are not run: a file tree, the output of a program."""
 ENDED = "ran to the end of line"
 
 _FENCE = re.compile(r"(?P<indent> *)(?P<fence>```+|~~~+) *(?P<language>[^`]*)")
@@ -38,11 +38,11 @@ class Block:
     language: str
     code: str
     line: int
-    """Number of its first line of code; the page's first line is 1."""
+    """The page's number of the block's first line of code, counted from 1."""
 
     @property
     def library(self) -> str | None:
-        """The library that it imports, if that has an environment of its own."""
+        """The library that the block imports, if that library has an environment of its own."""
         imported = _LIBRARY.search(self.code) if self.language == PYTHON else None
         return imported[1] if imported else None
 
@@ -80,7 +80,7 @@ def blocks(text: str) -> list[Block]:
 
 
 def program(text: str, library: str | None = None) -> tuple[str, list[str]]:
-    """The page's Python as one program, and the lines it prints when all of it was run.
+    """The page's Python as one program, and the lines that it prints if all of it runs.
 
     Args:
         library: take the blocks that import this library instead of the others.

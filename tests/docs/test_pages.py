@@ -1,6 +1,6 @@
 """The documentation builds, and the files, headings, commands and checks that it names exist.
 
-mkdocs checks the links of `docs/`, these tests check the README's. The built pages load nothing
+mkdocs checks the links in `docs/`, these tests those in the README. The built pages load nothing
 from other servers. The workflow and the hooks run the checks of `scripts/lint` and `scripts/test`.
 """
 
@@ -24,11 +24,11 @@ from .pages import commands
 
 ROOT = Path(__file__).parents[2]
 LOADS = {"script", "link", "img", "iframe", "source", "video", "audio", "object", "embed", "use"}
-"""Elements that make a browser load a file by themselves; `a` does not."""
+"""Elements for which a browser loads a file without a click, as opposed to `a`."""
 REMOTE = re.compile(r"(https?:)?//", re.IGNORECASE)
 HEADING = re.compile("<h3[^>]*>(.*?)</h3>", re.DOTALL)
 FETCHED_BY_THE_THEME = "mermaid"
-"""The class of a drawing for which the theme's script loads a library from elsewhere."""
+"""The CSS class of a drawing for which the theme's script loads a library from another server."""
 
 
 class Loaded(HTMLParser):
@@ -142,7 +142,7 @@ STARTS = (
     ROOT / "sc2pool/pool/instances",
     ROOT / "scripts/chaos/attacks",
 )
-"""Folders that the page's paths are relative to."""
+"""For each page: the folders that its paths are relative to."""
 
 
 def exists(path: str) -> bool:
@@ -201,7 +201,7 @@ LINKS = re.findall(r"\]\((?!https?:)([^)\s]+)\)", (ROOT / "README.md").read_text
 
 
 def anchors(page: str) -> set[str]:
-    """The anchors of a page's headings, as GitHub and mkdocs make them of plain words."""
+    """The anchors of a page's headings, as GitHub and mkdocs derive them from plain words."""
     headings = re.findall(r"^#+ (.+)$", page, re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

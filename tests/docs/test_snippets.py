@@ -1,6 +1,6 @@
 """Every code block of the README and of `docs/` works: Python runs, programs parse the commands.
 
-A page's Python is one program: its blocks in order, with the page's line numbers, so a failure
+A page's Python is one program: the blocks in order, with the page's line numbers, so a failure
 names the page's line. It runs as in a clean shell of a user without StarCraft II: SC2PATH is set
 only if one of the page's commands sets it. pytest runs the two files of `docs/test-a-bot.md`.
 """
@@ -61,7 +61,7 @@ def sets_game(page: Path) -> bool:
 def run_page(
     page: Path, folder: Path, library: str | None = None, python: str = sys.executable
 ) -> subprocess.CompletedProcess[str]:
-    """Run all Python of a page; with a library, the blocks that import it."""
+    """Run all Python of a page; if a library is given, only the blocks that import it."""
     file = folder / f"{page.stem}.md.py"
     clean = {name: value for name, value in os.environ.items() if name != "SC2PATH"}
     game = {"SC2PATH": str(write_stand_in())} if sets_game(page) else {}
@@ -107,7 +107,7 @@ def test_all_python_of_the_page_runs(page: Path, tmp_path: Path):
     ids=lambda block: f"line {block.line}",
 )
 def test_each_python_block_of_the_readme_runs_alone(block: Block, tmp_path: Path):
-    """Run it as a visitor copies it, without our advice about torch's threads."""
+    """Each block is run as a visitor copies it, without the setting of torch's threads."""
     assert ("learn(" in block.code) <= ("torch.set_num_threads(1)" in block.code)
     page = tmp_path / "alone.md"
     page.write_text(f"```python\n{block.code}```\n")
@@ -194,7 +194,7 @@ def problem_with(words: list[str]) -> str | None:
 
 
 def problem_with_arguments(arguments: list[str]) -> str | None:
-    """The same for arguments of the `sc2pool` command."""
+    """The error in arguments of the `sc2pool` command; None if there is none."""
     try:
         make_parser().parse_args(arguments)
     except SystemExit as end:
@@ -203,7 +203,7 @@ def problem_with_arguments(arguments: list[str]) -> str | None:
 
 
 def problem_with_extras(text: str) -> str | None:
-    """The same for arguments of pip."""
+    """The error in the extras that pip is asked for; None if there is none."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for named in re.findall(r"(?:sc2pool|\.)\[([a-z,]+)\]", text):
         for extra in named.split(","):

@@ -1,6 +1,6 @@
 """A training program that waits to be killed: `supertux_trainer.py paused|alone`.
 
-It pauses two games behind a pool, or plays one in its own process. It prints the pids and program
+It pauses two games of a pool, or plays one game without a pool. It prints the pids and program
 names of all processes it has started.
 """
 

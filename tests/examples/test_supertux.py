@@ -1,4 +1,4 @@
-"""The SuperTux env: its parts, then the game alone, with the gate, in a pool, and in a training."""
+"""The SuperTux env: its parts, the game alone, with the pause gate, in a pool, in a training."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def env(shared: SuperTuxEnv) -> SuperTuxEnv:
 
 
 def play(env: SuperTuxEnv, action: int, steps: int) -> tuple[dict[str, Any], float]:
-    """The last info, and the sum of the rewards."""
+    """Repeat an action; returns the last info, and the sum of the rewards."""
     total = 0.0
     for _ in range(steps):
         _, reward, terminated, truncated, info = env.step(np.int64(action))
@@ -135,12 +135,12 @@ def test_jumps(env):
 @needs_supertux
 @pytest.mark.timing
 def test_tux_dies_if_he_stands_still(env):
-    for _ in range(2):  # the next episode is like the first one
+    for _ in range(2):  # a second episode is like the first one
         began_tick = env.reset()[1]["tick"]
         info, total = play(env, STAND, 100)
         assert (info["died"], info["goal"], total) == (True, False, 0.0)
         assert (info["tick"] - began_tick) * 0.015 < DIES_WITHIN_S
-        # The next step is terminated too; the next episode is not.
+        # One more step is terminated as well, but the next episode is not.
         assert env.step(np.int64(RUN))[2]
 
 
@@ -184,14 +184,14 @@ def test_the_picture(env):
 def test_no_tick_passes_in_a_pause_gate(env):
     play(env, STAND, 2)
     with PauseGate(env.game_pid) as gate, gate.pausing():
-        time.sleep(0.3)  # frames drawn before reach the screen
+        time.sleep(0.3)  # until frames drawn earlier are on the screen
         picture, tick = env.render(), env._supertux.state.tick
         time.sleep(PAUSE_S)
         assert env._supertux.state.tick == tick
         assert (env.render() == picture).all()
     misses_before = env._misses
     info, _ = play(env, STAND, 1)
-    # The game neither makes up for the pause nor counts it. A busy machine may add some ticks.
+    # No ticks are made up for the pause; a busy machine may add some.
     assert info["tick"] - tick < PAUSE_S / 0.015 / 2
     assert info["misses"] - misses_before < PAUSE_S / (PERIOD_TICKS * 0.015) / 4
 
@@ -208,7 +208,7 @@ def test_tux_dies_without_a_gate(env):
 @needs_supertux
 def test_gymnasiums_env_checker_passes():
     env = gymnasium.make("examples.supertux:SuperTux-v0").unwrapped
-    check_env(env, skip_render_check=True)  # the check would start a game for each mode
+    check_env(env, skip_render_check=True)  # that check starts a game for each mode
     env.close()
 
 
@@ -245,7 +245,7 @@ def has_socket(display: str) -> bool:
     ("name", "kinds"),
     [
         ("supertux2", {FaultKind.GAME_EXITED}),
-        ("Xvfb", {FaultKind.CONNECTION_LOST, FaultKind.GAME_EXITED}),  # the game ends, too
+        ("Xvfb", {FaultKind.CONNECTION_LOST, FaultKind.GAME_EXITED}),  # without Xvfb, the game ends
     ],
 )
 def test_a_program_that_is_killed_is_a_fault(name, kinds):
@@ -263,7 +263,7 @@ def test_a_program_that_is_killed_is_a_fault(name, kinds):
         assert raised.value.kind in kinds
         with pytest.raises(GameFault):
             env.reset()
-        with suppress(Exception):  # the capture loses its connection before close
+        with suppress(Exception):  # so that it loses its connection before close
             env._window.grey(60, 80)
 
 
@@ -327,7 +327,7 @@ def test_two_behind_the_pool():
 
 
 class Still(VecEnvWrapper):
-    """Replaces every action, so that Tux stands still."""
+    """A wrapper that replaces every action, so that Tux stands still."""
 
     def reset(self) -> VecEnvObs:
         return self.venv.reset()
@@ -343,7 +343,7 @@ class FirstUpdateIsSlow:
     """A learner whose first update takes longer than Tux lives if he stands still."""
 
     def train(self) -> None:
-        if self._n_updates == 0:  # no step follows the second update
+        if self._n_updates == 0:  # steps follow only the first update
             time.sleep(UPDATE_S)
         super().train()
 

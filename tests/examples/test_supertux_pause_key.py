@@ -1,4 +1,4 @@
-"""SuperTux, paused by its own key; its level reports ticks, which show whether the pause worked."""
+"""SuperTux, paused by its own key; the ticks that its level reports show whether a pause worked."""
 
 from __future__ import annotations
 

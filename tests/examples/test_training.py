@@ -42,7 +42,7 @@ def test_behaviour_cloning_learns_from_a_dataset(standin_dir, tmp_path):
 
 
 def test_ppo_make_vec_learns(standin_dir, tmp_path):
-    """PPO in torch, in one file; each episode costs one more step, the reset of NEXT_STEP.
+    """The example is PPO in one file; with NEXT_STEP, the reset takes one more step per episode.
 
     With this seed it learns within these few steps; most seeds need several times as many.
     """

@@ -23,7 +23,7 @@ STAND, LEFT, RIGHT = range(3)
 
 
 def drawn(floor: str) -> np.ndarray:
-    """A picture of a game that has just begun, with this number."""
+    """A picture of a game that has just begun, which shows this number of a floor."""
     seen = np.zeros((SIZE[1], SIZE[0], 3), np.uint8)
     seen[130:500:3, 30:500:2] = (174, 219, 231)
     bits = {str(digit): f"{number:054b}" for number, digit in picture._DIGITS.items()}
@@ -50,7 +50,7 @@ def test_the_end_is_seen():
     assert not is_over(seen)
     seen[202:206, 200:270] = (0, 0, 130)  # the edge of the box
     assert is_over(seen)
-    assert is_over(np.zeros_like(seen))  # the list of the best games
+    assert is_over(np.zeros_like(seen))  # a list of the best scores follows
 
 
 def test_a_missing_game_says_what_to_install(monkeypatch):

@@ -1,6 +1,6 @@
 """`scripts/chaos.py` runs, finds a broken pool, and draws and shrinks attacks.
 
-The short forms end after a number of attacks, not after a time, so a busy machine fails none.
+The short forms end after a number of attacks instead of a time, so they pass on a busy machine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.support.programs import run
 SCRIPT = Path(__file__).parents[2] / "scripts" / "chaos.py"
 Chaos = Callable[..., dict[str, Any]]
 TAKES_S = 1800.0
-"""Much longer than on an idle machine."""
+"""Limit for a run, much longer than one takes on an idle machine."""
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
 
 
 class RaisesOurs(Adapter):
-    """The third step raises an error."""
+    """An adapter whose third step raises an error of the package."""
 
     error: Exception = CrashLoopError("too many")
 
@@ -119,7 +119,7 @@ class RaisesAnAssertion(RaisesOurs):
 
 
 class SwapsRewards(Adapter):
-    """Two envs' rewards change places."""
+    """An adapter that exchanges the rewards of two envs."""
 
     def step(self) -> list[Record]:
         *records, first, second = super().step()

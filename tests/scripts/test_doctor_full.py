@@ -1,4 +1,4 @@
-"""The whole `sc2pool doctor --full`: on a game without reported behaviours, and on one with all."""
+"""The whole `sc2pool doctor --full`, on a game without any reported behaviour, and one with all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sc2pool.game.program.builds import settled_on
 from sc2pool.game.program.installation import find_installation
 
 STOPS = {"stop and go on", "D16 stops", "D16 match stops"}
-"""Checks that differ on both games, which play the loops that they have missed."""
+"""Checks that differ on both games, because both play the loops missed during a stop."""
 TIMES = {"launch", "launch again", "D12 launches at once", "D24 speed"}
 """Checks that a busy machine may fail."""
 OF_ALL = {
@@ -33,11 +33,11 @@ OF_ALL = {
     "D21 waves",
     "D22 odd maps",
 }
-"""The checks that find a reported behaviour at its usual pace."""
+"""The checks that find a reported behaviour on the game that has all."""
 
 
 def run(game: Path, out: Path) -> dict[str, Any]:
-    """Make all measurements; the report."""
+    """Make all measurements; returns the report."""
     assert main(["doctor", "--full", "--game", str(game), "--out", str(out)]) == 0
     (report,) = out.glob("doctor-Base*.json")
     return json.loads(report.read_text())
@@ -49,7 +49,7 @@ def differing(report: dict[str, Any]) -> set[str]:
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pools of other tests do not use the facts that are settled here."""
+    """Gives the test its own cache: pools of other tests must not use the facts settled here."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

@@ -1,7 +1,7 @@
 """The pool's decisions against a simulated machine: some seconds of `scripts/simulate.py`.
 
-If `test_schedules` fails, its message is the shortest schedule that fails. Replay it with
-`scripts/simulate.py --replay`; once the cause is mended, keep it in `FOUND`.
+If `test_schedules` fails, its message is the shortest schedule that fails. Replay that schedule
+with `scripts/simulate.py --replay`; once the cause is mended, add the schedule to `FOUND`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.support.simulation.shrink import failure, shortest
 from tests.tiers import is_long
 
 SCHEDULES = 25_000 if is_long() else 75
-"""For each seed."""
+"""Number of schedules for each seed."""
 SEEDS = range(4)
 FOUND = {
     "an instance that hangs while it closes its env sees its successor's requests": Schedule(
@@ -229,11 +229,11 @@ FOUND = {
         events=(("step",), ("ask", None, 0.5, False), ("die", 0), ("step",)),
     ),
 }
-"""Schedules that a search has found, each the shortest of its kind."""
+"""Schedules that a search has found to fail, each the shortest one of its kind."""
 
 
 def search(seed: int, schedules: int, reports: Path) -> str | None:
-    """The violation of the first of these schedules that fails, and its shortest form."""
+    """The violation of the first schedule that fails, and its shortest form; None if all pass."""
     for index in range(schedules):
         schedule = draw(seed, index)
         if play(schedule, reports) is not None:
@@ -427,7 +427,7 @@ BROKEN: dict[Break, Schedule] = {
         events=(("reset",), ("step",), ("send", (0,)), ("step",))
     ),
 }
-"""Pools that are broken on purpose, each with the shortest schedule that a search has found."""
+"""For each way to break the pool on purpose: the shortest schedule found that shows it."""
 
 
 @pytest.mark.parametrize("break_it", BROKEN, ids=lambda break_it: break_it.__name__)
