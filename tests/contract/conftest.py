@@ -1,4 +1,4 @@
-"""Pools that end with their test."""
+"""Makers of pools, which are closed at the end of a test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from sc2pool import SC2GymEnv, SC2VectorEnv, SubprocSC2VecEnv
 
 without_workers = pytest.mark.parametrize("serial", [True], ids=["serial"])
-"""For tests that need no processes: `test_serial.py` shows that workers play the same."""
+"""For tests that need no worker processes; `test_serial.py` shows that workers play the same."""
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Environments for the contract's tests, made in workers.
 
-They travel to the workers by value, as the classes of a training script do, so that a worker does
-not import this module or the modules that it imports.
+Their classes are sent to the workers by value, like those of a training script, so that a worker
+imports neither this module nor the modules that this one imports.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Counting(gymnasium.Env):
 
 
 class Outer(gymnasium.Wrapper):
-    """A wrapper of the user's, with a method and an attribute of its own."""
+    """A wrapper as a user may write one, with a method and an attribute of its own."""
 
     outer_only = "outer"
 
@@ -66,11 +66,11 @@ class Outer(gymnasium.Wrapper):
 
 
 class Derived(Outer):
-    """Derived from the wrapper that is asked for."""
+    """A subclass of `Outer`, for calls that ask for an `Outer`."""
 
 
 class Sampling(gymnasium.Env):
-    """Observes samples of a space; its rewards are random too, both from the seed of the reset."""
+    """Observes random samples of a space, and has random rewards; the reset's seed decides both."""
 
     def __init__(self, space: spaces.Space, action_space: spaces.Space | None = None) -> None:
         self.observation_space = space
@@ -106,7 +106,7 @@ class Words(spaces.Space):
 
 
 class Gated(Counting):
-    """A step ends once the file exists, or after a limit, so that no failed test hangs."""
+    """Each step ends once a file exists; or after a limit, so that a failed test does not hang."""
 
     def __init__(self, gate: str, **keywords: Any) -> None:
         super().__init__(**keywords)
@@ -163,7 +163,7 @@ class Hanging(Counting):
 
 
 class Drawing(Counting):
-    """Renders a picture of one colour, its own."""
+    """Renders a picture of one colour, which is given."""
 
     metadata: ClassVar = {"render_modes": ["rgb_array"]}
 
@@ -215,7 +215,7 @@ class Answering(Counting):
 
 
 class OldInterface(Counting):
-    """One method returns what it returned before gymnasium."""
+    """One of its methods returns what it returned in gym, before gymnasium."""
 
     def __init__(self, method: str = "", space: Any = Counting.observation_space) -> None:
         super().__init__()
@@ -234,7 +234,7 @@ class OldInterface(Counting):
 
 
 class OfTwo(Exception):
-    """Cannot be unpickled: it wants two arguments, and its pickle has one."""
+    """Cannot be unpickled, because it needs two arguments and its pickle has one."""
 
     def __init__(self, first: str, second: str) -> None:
         super().__init__(first + second)
@@ -251,7 +251,7 @@ def raise_cancelled() -> None:
 
 
 class RaisesWhenUnpickled:
-    """Can be pickled; unpickling works the first time, in a worker, and fails later."""
+    """Can be pickled; unpickling works the first time, in a worker, and fails after that."""
 
     def __init__(self, travelled: bool = False) -> None:
         self.travelled = travelled

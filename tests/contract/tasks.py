@@ -1,7 +1,4 @@
-"""Tasks for the contract's tests and for trainings in them.
-
-They travel to the workers by value, as `envs` do.
-"""
+"""Tasks for the contract's tests and their trainings; the classes are sent to workers by value."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 class Masked(MoveToBeacon):
-    """Allows one action at a time, in turn; its episodes are four steps long."""
+    """Allows one action in each step, one after the other; its episodes are four steps long."""
 
     max_loops = 32
     times_asked = 0
@@ -33,7 +30,7 @@ class Masked(MoveToBeacon):
 
 
 class SometimesMasked(Masked):
-    """Gives no mask in every second step, the first of them included, if `rests` is true."""
+    """If `rests` is true, gives no mask in the first, third, … step."""
 
     rests = False
 
@@ -60,7 +57,7 @@ class Placed(MoveToBeacon):
 
 
 class PlacedBot(MoveToBeaconBot):
-    """The same as a bot."""
+    """The same task as a bot."""
 
     observation_space = Placed.observation_space
     max_loops = 24
@@ -79,7 +76,7 @@ class Painting(Placed):
 
 
 class Paid(MoveToBeacon):
-    """Episode t is paid (5 t) % 7 in all, in its first step; its episodes are three steps long."""
+    """Episode t returns (5 t) % 7, all in its first step; its episodes are three steps long."""
 
     max_loops = 24
 
@@ -88,7 +85,7 @@ class Paid(MoveToBeacon):
 
 
 class PaidBot(MoveToBeaconBot):
-    """The same as a bot."""
+    """The same task as a bot."""
 
     max_loops = 24
 
@@ -97,7 +94,7 @@ class PaidBot(MoveToBeaconBot):
 
 
 class Failing(Paid):
-    """Its reward raises an error."""
+    """Its method `reward` raises an error."""
 
     def reward(self):
         raise LookupError("as asked")

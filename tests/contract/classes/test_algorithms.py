@@ -24,12 +24,12 @@ from tests.contract.tasks import Advised, OneAllowed, Resting, SometimesMasked, 
 
 N = 4
 STEPS = 256
-"""A whole episode of each env, and some updates."""
+"""Enough for a whole episode of each env, and some updates."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def one_thread() -> Iterator[None]:
-    """The games need the cores more than the small networks do."""
+    """Limits torch to one thread, because the games need the cores more than small networks."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -38,7 +38,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """Replaces the check after each test: two pools outlive them."""
+    """A check that does nothing, in place of the usual one, because two pools outlive the tests."""
     yield
     assert psutil.Process().children(recursive=True) == []
 
@@ -89,7 +89,7 @@ def parameters(model: Any) -> list[np.ndarray]:
     ],
 )
 def test_trains(request, games, algorithm, wrapped, settings):
-    """The network changes, and episodes end."""
+    """A training changes the network, and episodes end."""
     env = WRAPPED[wrapped](request.getfixturevalue(games))
     model = algorithm("MlpPolicy", env, device="cpu", seed=1, **settings)
     before = parameters(model)
@@ -98,7 +98,7 @@ def test_trains(request, games, algorithm, wrapped, settings):
     assert model.num_timesteps >= STEPS
     assert all(np.isfinite(value).all() for value in after)
     changed = [not np.array_equal(a, b) for a, b in zip(before, after, strict=True)]
-    assert 2 * sum(changed) >= len(changed)  # a target network may wait
+    assert 2 * sum(changed) >= len(changed)  # a target network may still be unchanged
     assert len(model.ep_info_buffer) >= N
     assert model.get_env().unwrapped.stats().replacements == {}
 
@@ -186,7 +186,7 @@ def test_one_game_has_masks_too_or_returns_none(gym_env, task, others):
 
 
 def test_an_algorithm_learns_where_the_task_returns_no_masks(vec_task):
-    """A mask of None allows every action: here in each second step of one env, then in all envs."""
+    """A mask of None allows all actions: in every second step of one env, then in all envs."""
     made = vec_task(SometimesMasked)
     made.set_attr("rests", True, indices=0)
     model = MaskablePPO("MlpPolicy", made, n_steps=8, batch_size=16, n_epochs=1)
@@ -197,7 +197,7 @@ def test_an_algorithm_learns_where_the_task_returns_no_masks(vec_task):
 
 @pytest.mark.parametrize("spares", [0, 2])
 def test_no_masked_action_is_ever_taken(vec_task, spares):
-    """In training, after a fault and in evaluation. The task raises an error for such an action."""
+    """This holds in training, after a fault and in evaluation, because the task would raise."""
     pool = vec_task(OneAllowed, n=2, spares=spares)
     env = all_of_it(pool)
     evaluation = MaskableEvalCallback(
@@ -211,7 +211,7 @@ def test_no_masked_action_is_ever_taken(vec_task, spares):
 
 
 def test_without_its_masks_the_task_would_have_complained(vec_task):
-    """Without masks the test above would fail, because the task raises."""
+    """Shows that the test above would fail without masks, because the task raises."""
     model = MaskablePPO("MlpPolicy", vec_task(OneAllowed, n=1), device="cpu", **PPO_LIKE)
     with pytest.raises(Exception, match="is masked"):
         model.learn(64, use_masking=False)

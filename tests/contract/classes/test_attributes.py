@@ -1,4 +1,4 @@
-"""Clauses 6 and 10: attributes and methods of the envs, from the trainer."""
+"""Clauses 6 and 10: how a trainer uses attributes and methods of the envs."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_calls_while_a_step_is_pending(vec):
 
 
 class TestTasks:
-    """A task object lives for an episode; an attribute that was set holds for later ones, too."""
+    """A task object lives for one episode; an attribute that was set holds for later episodes."""
 
     def test_set_attr_survives_episodes(self, vec_task):
         made = vec_task()
@@ -205,7 +205,7 @@ def masked(vec_task):
 
 
 class TestActionMasks:
-    """The masks come with the observation; asking for them costs no round trip."""
+    """Masks come with the observation, so asking for them costs no round trip to the worker."""
 
     def test_masks_are_those_of_the_newest_observation(self, masked):
         for allowed in (0, 1, 2, 3, 0, 1):

@@ -1,6 +1,6 @@
 """Clauses 1, 2 and 9: the arguments and spaces of the env classes, and `close`.
 
-`close` takes a bounded time, and may be called at any time and again.
+`close` takes a bounded time, and may be called at any time and repeatedly.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tasks of several learning players, or of python-sc2's bots: each player is a row of the batch.
 
-`tests/matches` tests a match of bots itself; these tests play it in a pool.
+`tests/matches` tests matches of bots without a pool; these tests play them in a pool.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def matches(vec_task: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def actions_at(step: int, n: int) -> np.ndarray:
-    """Another action for each row, in each step: they walk, or stand still."""
+    """Actions that differ between rows and steps: rows walk or stand still."""
     return 4 + (np.arange(n) + step) % 9
 
 
 def played(env: Any, steps: int) -> list[Any]:
-    """The returned values of a `VecEnv`: first observations, then each step."""
+    """Everything that a `VecEnv` returns: the first observations, then the result of each step."""
     first = env.reset()
     return [first, *(env.step(actions_at(step, env.num_envs)) for step in range(steps))]
 

@@ -97,7 +97,7 @@ def test_make_vec_truncates_after_max_episode_steps(task, pools, standin_dir):
         ended.append(bool(truncated[0]))
         if task == "3m":
             assert ("battle_won" in infos) == ended[-1]
-    # The fifth step of each episode is its reset.
+    # Each fifth step is the reset after an episode of four steps.
     assert ended == [False, False, False, True, False] * 2
 
 
@@ -149,7 +149,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("mode", ["vector_entry_point", "async"])
 def test_async_mode_warns_once(mode, tmp_path, standin_dir):
-    """gymnasium's own class then has an `SC2GymEnv` in each of its processes."""
+    """In async mode, gymnasium's own class has an `SC2GymEnv` in each of its processes."""
     program = tmp_path / "program.py"
     program.write_text(ASYNC.format(mode=mode))
     done = run(sys.executable, program, env={**os.environ, "SC2PATH": str(standin_dir)})

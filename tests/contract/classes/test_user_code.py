@@ -1,4 +1,4 @@
-"""User code may raise, return or carry anything: an error names its env, and no pool deadlocks."""
+"""User code may raise, return or pass on anything: errors name their env, and no pool deadlocks."""
 
 from __future__ import annotations
 

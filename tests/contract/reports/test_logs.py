@@ -29,7 +29,7 @@ from tests.support.pools import begun
 
 
 class Brief(MoveToBeacon):
-    """Its episodes have three steps."""
+    """A task whose episodes have three steps."""
 
     max_loops = 24
 

@@ -1,7 +1,7 @@
 """Clause 8: frames of every env class, videos of them by SB3 and gymnasium, and replays.
 
-A frame shows the env's game at its newest observation. Decoded again, a video shows the same. A
-replay is on disk when the transition that names it arrives.
+A frame shows the env's game at its newest observation. A video shows the same frames when it is
+decoded. A replay is on disk when the transition that names it arrives.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from tests.support.pools import begun
 
 OWN = palette.SIDES[1]
 TOLERANCE = 0.3
-"""In cells: the nose has the body's colour, and shifts the common middle."""
+"""In cells: the unit's nose has its body's colour, and so shifts the middle of the pixels."""
 
 
 def place_of_the_marine(frame: Any, game_info: Any) -> Any:
-    """Where on the map the pixels of the own colour are."""
+    """The place on the map at which the pixels of the player's own colour are centred."""
     rows, columns = np.nonzero((frame[:, :MAP_PX] == OWN).all(axis=2))
     assert rows.size > 20, "no marine was drawn"
     low, high = game_info.start_raw.playable_area.p0, game_info.start_raw.playable_area.p1
@@ -56,7 +56,7 @@ def place_of_the_marine(frame: Any, game_info: Any) -> Any:
     ("task", "spares"), [(Placed, 0), (Placed, 2), (PlacedBot, 0)], ids=["task", "spares", "bot"]
 )
 def test_frames_show_the_observed_moment(vec_task, task, spares):
-    """This holds in every step, also in an episode's first after an autoreset or from a spare."""
+    """This holds in every step, even an episode's first one after an autoreset or from a spare."""
     made = vec_task(task, n=2, spares=spares, seed=3, render_mode="rgb_array")
     observations = made.reset()
     ((game_info, _),) = made.env_method("_seen", indices=0)
@@ -87,7 +87,7 @@ def test_the_metadata_tell_the_speed_of_real_time(vec_task):
         assert "rgb_array" in made.metadata["render_modes"]
         assert made.get_attr("metadata") == [told]
         assert made.get_attr("render_mode") == ["rgb_array"]
-        made.reset()  # the state is the same before and after
+        made.reset()  # all this holds before a reset and after it
 
 
 @without_workers
@@ -118,7 +118,7 @@ def test_gymnasium_env(gym_env):
     assert (last != before).any(), "the episode's last state is still to be seen"
     env.reset(seed=1)
     again = env.render()
-    # The same but for the panel, which shows the number of the episode.
+    # Only the panel differs, because it shows the number of the episode.
     np.testing.assert_array_equal(again[:, :MAP_PX], before[:, :MAP_PX])
 
 
@@ -227,7 +227,7 @@ def test_without_pictures_there_is_a_warning_and_none_for_each(vec):
 
 HEIGHT, WIDTH, _ = FRAME_SHAPE
 BLURRED = 3.0
-"""Allowed error of the codec, of 255, on average over a frame."""
+"""The codec's allowed error, averaged over a frame; the largest possible value is 255."""
 
 
 def decoded(path: Path) -> tuple[float, list[Any]]:
@@ -244,7 +244,7 @@ def assert_video_shows(folder: Path, frames: list[Any]) -> None:
     (path,) = folder.glob("*.mp4")
     fps, shown = decoded(path)
     assert fps == pytest.approx(22.4 / 8)
-    # moviepy samples its clips by time, and its rounding may leave one out.
+    # moviepy samples its clips by time, and its rounding may skip a frame.
     assert len(frames) - 1 <= len(shown) <= len(frames)
     for k, frame in enumerate(shown):
         off = [np.abs(frame.astype(int) - given).mean() for given in frames[k : k + 2]]
@@ -261,7 +261,7 @@ def test_sb3_records_all_games_in_one_picture(vec_task, tmp_path):
         frames.append(made.render())
     recorder.close()
     assert frames[0].shape == (2 * HEIGHT, WIDTH, 3)
-    assert_video_shows(tmp_path, frames[:5])  # plus the frame before the first step
+    assert_video_shows(tmp_path, frames[:5])  # four steps' frames, and the one before them
 
 
 @without_workers
@@ -319,7 +319,7 @@ def loops_of(path: str) -> int:
     ("task", "spares"), [(Paid, 0), (Paid, 1), (PaidBot, 0)], ids=["task", "spare", "bot"]
 )
 def test_every_kth_and_the_best(vec_task, tmp_path, task, spares):
-    """Episode t is paid (t * 5) % 7 in all: 0, 5, 3, 1, 6, 4, …; two envs, three steps each."""
+    """Episode t returns (t * 5) % 7: 0, 5, 3, 1, 6, 4, …; two envs play episodes of three steps."""
     folder = tmp_path / "replays"
     made = begun(vec_task(task, n=2, spares=spares, seed=0, config=keeping(folder, every=3)))
     named: list[str] = []

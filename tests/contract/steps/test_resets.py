@@ -35,7 +35,7 @@ def test_seed_and_options_are_passed_once(vec):
 
 
 def test_options_may_hold_objects_of_the_training_script(vec, monkeypatch):
-    """Their class is sent, too, because a worker does not import the script."""
+    """The objects' class is sent with them, because a worker does not import the script."""
     level_class = make_dataclass("Level", ["number"])
     level_class.__module__ = "__main__"
     monkeypatch.setattr(sys.modules["__main__"], "Level", level_class, raising=False)
@@ -144,7 +144,7 @@ def test_the_same_seed_gives_the_same_run(vec):
 
 @without_workers
 class TestTasks:
-    """The seed of a task is the run's: it also decides every later episode."""
+    """A task's seed is that of the whole run: it also decides every later episode."""
 
     def test_neighbouring_seeds_have_no_episode_in_common(self, vec_task, vector_task, gym_env):
         def first_episodes(made, reset) -> list[int]:

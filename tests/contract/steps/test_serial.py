@@ -39,7 +39,7 @@ CALLED: list[str] = []
 
 
 def steps_of(env: Any) -> Iterator[Any]:
-    """All that a seeded run of SB3's env returns."""
+    """Everything that SB3's env returns in a seeded run."""
     env.action_space.seed(3)
     env.seed(5)
     yield env.reset(), env.reset_infos
@@ -48,7 +48,7 @@ def steps_of(env: Any) -> Iterator[Any]:
 
 
 def test_what_is_closed_is_not_waited_for(monkeypatch):
-    """Like `select` on Windows, which refuses a closed descriptor; epoll forgets it."""
+    """As on Windows, `select` waits here, which refuses a closed descriptor; epoll forgets it."""
     monkeypatch.setattr(selectors, "DefaultSelector", selectors.SelectSelector)
     env = begun(SC2VectorEnv([Counting], serial=True))
     env.close(terminate=True)
@@ -110,7 +110,7 @@ def test_games_are_processes_that_the_terminals_ctrl_c_does_not_reach(serial):
     env = begun(serial("MoveToBeacon"))
     for one in env.stats().instances:
         assert psutil.Process(one.pid).ppid() == os.getpid()
-        if not WINDOWS:  # if it has a console of its own
+        if not WINDOWS:  # elsewhere, a child has its own group
             assert os.getpgid(one.pid) != os.getpgrp()
 
 
@@ -129,7 +129,7 @@ def test_exception_of_a_hook_is_raised_unchanged_and_a_reset_begins_anew(
 ):
     monkeypatch.setattr(Raising, "error", error)
     env = begun(serial(Raising, config=PoolConfig(restart=RestartPolicy(per_env=1))))
-    for _ in range(2):  # more often than a pool with workers would replace games
+    for _ in range(2):  # a pool with workers would end at the second
         with pytest.raises(error, match="of the user's own") as raised:
             env.step([0, 7])
         names = [frame.name for frame in traceback.extract_tb(raised.tb)]
@@ -142,7 +142,7 @@ def test_exception_of_a_hook_is_raised_unchanged_and_a_reset_begins_anew(
 
 def test_errors_of_two_envs_in_one_step_are_over_with_the_next_reset(serial):
     env = begun(serial(Raising))
-    for _ in range(3):  # the second error may come before or after the first is raised
+    for _ in range(3):  # a second error may come before or after this one is raised
         with pytest.raises(ValueError, match="of the user's own"):
             env.step([7, 7])
         env.reset()
@@ -159,7 +159,7 @@ def test_ctrl_c_in_a_hook(serial, monkeypatch):
 
 
 class Pondering(MoveToBeacon):
-    """Waits in its first step, as at a breakpoint."""
+    """A task that waits in its first step, as at a breakpoint."""
 
     stood = False
 
@@ -223,7 +223,7 @@ def test_in_a_running_event_loop_as_in_a_notebook(standin_dir):
 
 
 class InItsThread(MoveToBeacon):
-    """Its hooks run in the trainer's own thread."""
+    """A task that checks that its hooks run in the trainer's own thread."""
 
     def act(self, action):
         assert threading.current_thread() is threading.main_thread()
@@ -267,7 +267,7 @@ def test_an_env_whose_close_raises_leaves_no_descriptor(monkeypatch):
         with pytest.raises(ValueError, match="of the user's own"):
             env.close()
         del env
-        gc.collect()  # until then the traceback refers to it
+        gc.collect()  # a traceback refers to the pool until now
         return psutil.Process().num_fds()
 
     assert descriptors_after_one() == descriptors_after_one()
