@@ -1,4 +1,4 @@
-"""Pools to do harm to."""
+"""Pools and games that the tests do harm to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.platform import WINDOWS
 
-sys.path.insert(0, str(Path(__file__).parent))  # workers import the tasks from there, too
+sys.path.insert(0, str(Path(__file__).parent))  # also for workers, which import the tasks
 from fault_pools import SEED, MakeEnv, Recording, record
 from fault_tasks import STRIKE_FILE, Saboteur
 
@@ -37,14 +37,14 @@ def make_env(standin_dir: Path) -> Iterator[MakeEnv]:
 
 @pytest.fixture(scope="session")
 def undisturbed(standin_dir: Path) -> Recording:
-    """Three envs under SEED for ten steps: env i plays episode i, whatever n is."""
+    """Three envs' undisturbed run of ten steps under SEED; env i plays episode i, whatever n is."""
     with closing(SubprocSC2VecEnv(n=3, task=Saboteur, game=standin_dir, seed=SEED)) as env:
         return record(env, steps=10)
 
 
 @pytest.fixture
 def strike_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file in which tasks and start scripts look for a strike."""
+    """The file that tells tasks and start scripts which strike to carry out."""
     path = tmp_path / "strike"
     monkeypatch.setenv(STRIKE_FILE, str(path))
     return path
@@ -52,7 +52,7 @@ def strike_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def arm(strike_file: Path) -> Callable[[str], None]:
-    """`arm("game KILL")`: strikes the first process of the pool that looks for it, and no other."""
+    """`arm("game KILL")`: the first process of the pool that looks for a strike gets this one."""
 
     def write(harm: str) -> None:
         whole = strike_file.with_suffix(".new")
@@ -64,7 +64,7 @@ def arm(strike_file: Path) -> Callable[[str], None]:
 
 @pytest.fixture
 def installation(standin_dir: Path, tmp_path: Path) -> Callable[[str], Path]:
-    """Makes an installation whose game runs a shell script first, and then is the stand-in."""
+    """Makes an installation of the stand-in whose start runs a shell script first."""
 
     if WINDOWS:
         pytest.skip("its start script is no shell's")
@@ -84,7 +84,7 @@ def faulty_games(standin_dir: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def faulty(faulty_games: Faulty) -> Iterator[Faulty]:
-    """The same; an order that was not carried out ends with the test."""
+    """The installation of `faulty_games`; the end of the test cancels an order not carried out."""
     yield faulty_games
     faulty_games.orders.unlink(missing_ok=True)
 

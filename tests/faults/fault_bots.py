@@ -1,4 +1,4 @@
-"""`fault_tasks` for bots: a module of its own, because python-sc2 takes long to import."""
+"""Bots that do harm, like `fault_tasks`; a separate module, because python-sc2 imports slowly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ShortBot(MoveToBeaconBot):
 
 
 class CancelledBot(MoveToBeaconBot):
-    """Awaits something of its own that is cancelled."""
+    """Awaits a future of its own that is cancelled."""
 
     async def on_step(self, iteration: int) -> None:
         await super().on_step(iteration)

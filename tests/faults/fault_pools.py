@@ -27,7 +27,7 @@ LENIENT = RestartPolicy(per_env=1000, per_env_window_s=0.5, per_pool_per_env=100
 
 @dataclass
 class Recording:
-    """A run in which every action is 0: what `reset` and then each step returned."""
+    """What `reset` and then each step returned in a run in which every action is 0."""
 
     observations: list[Any]
     rewards: list[Any]
@@ -60,7 +60,7 @@ def assert_same_bytes(given: Any, expected: Any) -> None:
 
 
 def assert_same_run(given: Any, expected: Any) -> None:
-    """Compare with the beginning of the expected run, as far as the given one was played."""
+    """Compare a run with the beginning of the expected one, which may be longer."""
     for name in ("observations", "rewards", "dones"):
         for one, other in zip(getattr(given, name), getattr(expected, name), strict=False):
             assert_same_bytes(one, other)

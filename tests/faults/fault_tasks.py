@@ -1,7 +1,7 @@
 """Tasks that do harm on command.
 
-An importable module: workers and trainer programs import it as they
-would a user's own. All tasks play MoveToBeacon, and play it as usual while no harm is done.
+Workers and trainer programs import this module like one of a user's. Nearly all tasks play
+MoveToBeacon, as usual while no harm is done.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from tests.support.audit.audited.task import harm_request
 from tests.support.systems import strike
 
 STRIKE_FILE = "SC2POOL_TEST_STRIKE"
-"""Environment variable with the file that arms a strike; a process that takes it strikes."""
+"""Environment variable that names a file; the process that takes the file does its harm."""
 
 
 def taken(armed: Path) -> str | None:
-    """The strike that this file arms; None if it arms none, or another process has taken it.
+    """The harm that the file orders; None if it orders none, or another process has taken it.
 
-    A folder is the claim: only one process can make it. Under Wine two processes that rename the
-    same file can both succeed.
+    A process takes the file by making a folder, which only one process can do. Under Wine, two
+    processes that rename the same file can both succeed.
     """
     if not armed.exists():
         return None
@@ -48,7 +48,7 @@ def taken(armed: Path) -> str | None:
 
 
 N_WALKS = 8
-"""Actions below this walk, as in MoveToBeacon."""
+"""Actions below this number walk, as in MoveToBeacon."""
 HARMS = (
     "game KILL",
     "game STOP",
@@ -66,7 +66,7 @@ def harm_action(harm: str) -> int:
 
 
 class Saboteur(MoveToBeacon):
-    """Brings its own game or worker down, in the middle of a step or of a reset."""
+    """Brings down its own game or worker, in the middle of a step or of a reset."""
 
     action_space = spaces.Discrete(N_WALKS + len(HARMS))
 
@@ -90,7 +90,7 @@ class Saboteur(MoveToBeacon):
 
 
 class CreatedEachTime(MoveToBeacon):
-    """Short episodes, none of which is begun by a restart."""
+    """Has short episodes, each of which needs a created game instead of a restart."""
 
     restart = "never"
     max_loops = 16
@@ -110,18 +110,18 @@ class Mines(Task):
         return np.array([sum(unit.mineral_contents for unit in units)], np.float32)
 
     def act(self, action: int) -> None:
-        """No command: the workers mine by themselves."""
+        """Give no command, because the workers mine by themselves."""
 
 
 class Exhausts(MoveToBeacon):
-    """Takes from its worker what a new game needs; the worker's other envs continue."""
+    """Takes away from its worker what a new game needs; the worker's other envs continue."""
 
     action_space = spaces.Discrete(N_WALKS + 2)
     DESCRIPTORS, THREADS = N_WALKS, N_WALKS + 1
 
     def act(self, action: int) -> Any:  # type: ignore[override]
         if action == self.DESCRIPTORS:
-            import resource  # which Windows lacks
+            import resource  # Windows has no such module
 
             lowest_free = os.dup(0)
             os.close(lowest_free)
@@ -156,7 +156,7 @@ class CrashesEachEpisode(MoveToBeacon):
 
 
 class Short(MoveToBeacon):
-    """Episodes of five steps."""
+    """Has episodes of five steps."""
 
     max_loops = 40
 
@@ -187,13 +187,13 @@ class Blind(Short):
 
 
 class ShortSaboteur(Saboteur):
-    """Episodes of five steps."""
+    """Has episodes of five steps."""
 
     max_loops = 40
 
 
 class DictObservation(MoveToBeacon):
-    """Observes what `observed` says; by default something right."""
+    """Observes what `observed` says, by default a valid observation."""
 
     observation_space = spaces.Dict(  # type: ignore[assignment]
         {
@@ -213,7 +213,7 @@ def right_observation() -> dict[str, Any]:
 
 
 class Rewarding(MoveToBeacon):
-    """The reward is the value of an option."""
+    """Gives the value of an option as its reward."""
 
     paid = 0.0
 
@@ -256,7 +256,7 @@ class Raises(MoveToBeacon):
 
 
 class Cancelled(MoveToBeacon):
-    """Awaits something of its own that is cancelled."""
+    """Awaits a future of its own that is cancelled."""
 
     async def act(self, action: int) -> Any:  # type: ignore[override]
         await await_cancelled()
@@ -293,7 +293,7 @@ async def await_cancelled() -> None:
 
 _AT_ONCE = ("__init__", "on_start")
 HOOKS = (*_AT_ONCE, "act", "observe")
-"""Hooks with call sites of their own; the others follow `observe` in one function."""
+"""Hooks that are called from different places; the others are called next to `observe`."""
 
 
 class MutedError(Exception):
@@ -311,7 +311,7 @@ class InterruptingError(Exception):
 
 
 class TwoPartError(ConfigError):
-    """A user's subclass of one of our errors, with other arguments."""
+    """A user's subclass of one of the package's errors, with other arguments."""
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(f"{what}: {why}")
@@ -329,7 +329,7 @@ class UnreadableError(Exception):
 
 
 class LyingError(Exception):
-    """An error that `isinstance` takes for a fault of the game, whose attributes it lacks."""
+    """An error that `isinstance` takes for a `GameFault`, but without that class's attributes."""
 
     def __getattribute__(self, name: str) -> Any:
         return GameFault if name == "__class__" else super().__getattribute__(name)
@@ -351,7 +351,7 @@ class LeavingError(Exception):
 
 
 class NumberlessError(OSError):
-    """A system error without a number."""
+    """A system error without an error number."""
 
     @property
     def errno(self) -> Any:  # type: ignore[override]
@@ -359,7 +359,7 @@ class NumberlessError(OSError):
 
 
 class BareFault(GameFault):
-    """A user's fault that lacks all that the base class sets."""
+    """A user's `GameFault` that lacks all attributes that the base class sets."""
 
     def __init__(self, message: str) -> None:
         Exception.__init__(self, message)
@@ -394,7 +394,7 @@ class RaisesOddly(MoveToBeacon):
 
 
 class Counter(Short):
-    """Counts its steps in an attribute that exists from its start."""
+    """Counts its steps in an attribute that exists from the task's creation on."""
 
     def on_start(self) -> None:
         super().on_start()
@@ -409,10 +409,10 @@ class Counter(Short):
 
 
 class Hanging(gymnasium.Env[Any, Any]):
-    """An env of the user that hangs if it is drawn, `hang` is called or `hanging` is set.
+    """An env of the user that hangs if it is rendered, `hang` is called or `hanging` is set.
 
     Args:
-        log: where it writes a line before it hangs; None for one that does not hang.
+        log: the file to which it writes a line before it hangs; None if it is not to hang.
     """
 
     observation_space = spaces.Discrete(9)
@@ -445,11 +445,11 @@ class Hanging(gymnasium.Env[Any, Any]):
 
 
 async def ask_to_fail(game: Game, how: str) -> None:
-    """Kill the game by a request of the API: this works on any game."""
+    """Make the game fail by a request of the API, which works on any game."""
     await game.request(harm_request(how))
 
 
 def game_of_this_worker() -> int:
-    # On Windows the consoles are among the children.
+    # On Windows the children include consoles.
     (game,) = (one for one in psutil.Process().children() if "-listen" in one.cmdline())
     return game.pid

@@ -1,6 +1,6 @@
 """Every env class behind one interface, for tests of their common promises.
 
-An importable module: programs of the tests run it in the environments of several libraries.
+The tests' programs import this module in the environments of several libraries.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LIBRARIES = {
     "SC2ParallelEnv": "pettingzoo",
     "SC2TianshouVectorEnv": "tianshou",
 }
-"""The library that each class needs, or "". The class of a cluster has tests of its own."""
+"""The library that each class needs, or "". The class for a cluster is tested in `tests/ray`."""
 
 MODES = dict.fromkeys(LIBRARIES, ("",)) | {
     "SC2VectorEnv": tuple(mode.value for mode in AutoresetMode)
@@ -48,7 +48,7 @@ def short_episodes(name: str, steps: int) -> dict[str, Any]:
 
 
 class Played(NamedTuple):
-    """The result of a step; a learner is an env, a row or an agent, by its index."""
+    """The result of a step. A learner is an env, a row or an agent, and is named by its index."""
 
     observations: dict[int, Any]
     """The newest observation of each learner that was played, or is shown once more."""
@@ -57,18 +57,18 @@ class Played(NamedTuple):
     synthetic: set[int]
     """The learners with a synthetic transition."""
     given: Any
-    """Everything that was returned."""
+    """Everything that the call returned."""
     unchanged: frozenset[int] = frozenset()
     """The learners that were not played, and are shown once more."""
 
 
 class Driver:
-    """Plays an env at random; begins the next episode of each learner that is over.
+    """Plays an env at random, and begins the next episode of each learner whose episode is over.
 
     Args:
-        name: of the class.
-        mode: of its autoreset.
-        keywords: of its constructor.
+        name: the name of the class.
+        mode: the mode of its autoreset.
+        keywords: the keywords of its constructor.
     """
 
     def __init__(self, name: str, mode: str = "", **keywords: Any) -> None:
@@ -96,7 +96,7 @@ class Driver:
         return self._reset()
 
     def step(self) -> Played:
-        """Play a step, after a reset of the learners that are over and that no step resets."""
+        """Play a step, after a reset of each learner that is over and that no step would reset."""
         return self._step()
 
     def close(self) -> None:
@@ -178,7 +178,7 @@ class Driver:
         return self.env.state() if hasattr(self.env, "state_space") else None
 
     def _masks(self) -> Iterable[Any]:
-        """The pool's own spaces: the returned ones may have been changed."""
+        """The masks that the pool itself has, because the returned ones may have been changed."""
         masks = [self.pool.action_mask(row) for row in range(len(self.env.agents))]
         return [None if mask is None else mask.astype(np.int8) for mask in masks]
 

@@ -1,4 +1,4 @@
-"""Leaves the interpreter in every way with an env that is closed there: `leaving.py CLASS`.
+"""Ends the interpreter in every way, and closes an env at that time: `leaving.py CLASS`.
 
 Prints a line for each `close` that returned: how it was called, and the seconds that it took.
 """
@@ -24,7 +24,7 @@ def begun() -> Any:
 
 
 def close(how: str, env: Any) -> None:
-    # Attributes of the function: modules may be gone when this runs at the interpreter's end.
+    # The clock is an attribute of the function, because modules may be gone at this time.
     begin_s = close.clock()  # type: ignore[attr-defined]
     env.close()
     close.write(f"{how}: {close.clock() - begin_s:.3f}\n")  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
 """Plays envs of a class that replace each instance after two episodes: `recycled.py CLASS`.
 
-Prints its counts as JSON, by mode, for tasks and, if the class takes them, for `env_fns`.
+Prints counts as JSON: by mode for tasks and, if the class takes `env_fns`, for those.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def count(name: str, mode: str, envs: str) -> dict[str, Any]:
             assert not played.synthetic
         driver.reset()
         replacements = driver.pool.stats().replacements
-        # A reset ends an episode, too: this is the next instance's second episode.
+        # This reset ends an episode: the second one of the next instance.
         driver.reset()
         driver.reset()
         return {"replacements": replacements, "cut": driver.pool.stats().replacements}
@@ -64,7 +64,7 @@ def count(name: str, mode: str, envs: str) -> dict[str, Any]:
 def main(name: str) -> None:
     counts = {f"tasks {mode}": count(name, mode, "tasks") for mode in MODES[name]}
     if name not in OF_ONE_GAME:
-        # An env of the user is replaced by the same code in every mode.
+        # One mode is enough: a user's env is replaced by the same code in all modes.
         counts["env_fns"] = count(name, MODES[name][0], "env_fns")
     print(json.dumps(counts))
 

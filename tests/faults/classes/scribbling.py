@@ -1,8 +1,8 @@
 """A trainer that writes into every array it is given: `scribbling.py CLASS TRANSITIONS`.
 
-It plays each of the class's modes and kinds of observations, and kills workers and games.
-The program fails if a final observation differs from the observation returned before. It prints how
-many transitions and faults there were.
+It plays every mode of the class, with several kinds of observations, and kills workers and games.
+The program fails if an episode's final observation differs from the one returned before. It prints
+how many transitions and faults there were.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SPACES_OF: dict[str, list[tuple[str, str]]] = {
     "SC2VectorEnv": [("SameStep", "no layout")],
     "SC2TianshouVectorEnv": [("", "dict")],
 }
-"""The spaces of `env_fns` that a class is played with, beside a task; each with a mode."""
+"""For each class: the spaces of `env_fns` that are played besides a task, each with a mode."""
 
 
 class OfTheUser(gymnasium.Env[Any, Any]):
@@ -71,7 +71,7 @@ def keywords_of(name: str, envs: str) -> dict[str, Any]:
 
 
 class Killer(threading.Thread):
-    """Kills a worker or a game of the pool, at any instant."""
+    """Kills workers and games of the pool, at any instants."""
 
     def __init__(self, driver: Driver, every_s: float) -> None:
         super().__init__(daemon=True)
@@ -102,7 +102,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def is_scribbled(observation: Any) -> bool:
-    """True if one of its arrays is as `scribble` leaves it."""
+    """True if one of the observation's arrays is as `scribble` leaves it."""
     copy = deepcopy(observation)
     scribble(copy)
     pairs = zip(arrays_in(observation), arrays_in(copy), strict=True)

@@ -23,13 +23,13 @@ from every_class import LIBRARIES, MODES, OF_ONE_GAME
 
 Programs = Callable[..., subprocess.CompletedProcess[str]]
 _SLOW_TO_IMPORT = "SC2TianshouVectorEnv"
-"""Its library takes 4 s of CPU to import; `tests/libraries` always tests this class."""
+"""A class whose library takes 4 s of CPU to import; `tests/libraries` always tests the class."""
 TESTED = [name for name in LIBRARIES if name != _SLOW_TO_IMPORT or is_long()]
 
 
 @pytest.fixture
 def run_with(python_with: Callable[[str], str]) -> Programs:
-    """`run_with(program, name, …)`: runs it in the environment that has the library of a class."""
+    """`run_with(program, name, …)`: runs a program in the environment with a class's library."""
 
     def run_one(program: str, name: str, *more: object, timeout_s: float = 300.0) -> object:
         library = LIBRARIES.get(name, "")
@@ -53,7 +53,7 @@ def test_each_instance_is_replaced_after_two_episodes(
     assert len(counts) == len(MODES[name]) + (name not in OF_ONE_GAME)
     for envs, found in counts.items():
         n = 2 if envs == "env_fns" else 1
-        # After episode 2. Then the episode that is cut short is the next instance's second.
+        # Replaced after episode 2, and after the episode cut short: the next instance's second.
         assert (envs, found["replacements"]) == (envs, {"soft-episodes": n})
         assert (envs, found["cut"]) == (envs, {"soft-episodes": 2 * n})
     if "env_fns" in counts:
@@ -84,7 +84,7 @@ def test_close_returns_however_the_interpreter_is_left(name, run_with, standin_d
     done = run_with("leaving.py", name, timeout_s=ENDS_WITHIN_S)
     assert (done.returncode, done.stderr) == (0, "")
     said = dict(line.split(": ") for line in done.stdout.splitlines())
-    said.pop("made")  # an error; its type depends on the modules that are left
+    said.pop("made")  # the type of this error varies
     assert set(said) == {
         "here",
         "again",
@@ -111,7 +111,7 @@ SELDOM_INSTALLED = """
     IPython boto3 colorama cv2 google jax orjson pandas pettingzoo psycopg2 pyarrow ray redis scipy
     simplejson sitecustomize tensorboardX tianshou tqdm triton usercustomize uvloop wandb
 """.split()
-"""Modules that libraries import if they are there."""
+"""Names of modules that libraries import if they are installed."""
 SHORT = "default:\n  n_steps: 16\n  batch_size: 16\n  n_epochs: 1\n"
 """Hyperparameters of a training that ends soon."""
 TRAIN = ("train", "--steps", "16", "--n", "1", "--hyperparameters", "short.yml")
@@ -131,7 +131,7 @@ COMMANDS = {
 
 @pytest.fixture
 def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with code under the name of every module; only the stand-in can be played."""
+    """A folder that has code under the name of every module; only the stand-in can be played."""
     folder = tmp_path / "planted"
     code = CODE.format(marker=str(folder / MARKER))
     installed = {module.name for module in pkgutil.iter_modules()}
@@ -158,17 +158,17 @@ def test_no_constructor_imports_it(name, planted, run_with):
 def test_no_command_imports_it(command, planted):
     done = run(SC2POOL, *command)
     assert not (planted / MARKER).exists(), (planted / MARKER).read_text()
-    expected = 2 if command[0] in ("top", "watch") else 0  # no pool is there
+    expected = 2 if command[0] in ("top", "watch") else 0  # no pool runs
     assert done.returncode == expected, done.stderr
 
 
 def test_a_task_that_is_named_may_lie_there(planted):
-    """Modules that the task imports may be there, too, but installed modules come first."""
+    """The folder may hold modules that the task imports, but installed modules come first."""
     (planted / "my_task.py").write_text(
         "from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon\n"
         "class Mine(MoveToBeacon): pass\n"
     )
-    shutil.rmtree(planted / "cv2")  # Stable-Baselines3 uses it if it is there
+    shutil.rmtree(planted / "cv2")  # else Stable-Baselines3 uses it
     asked = ("bench", "--task", "my_task:Mine", "--n", "1", "--seconds", "0.2")
     done = run(SC2POOL, *asked)
     assert done.returncode == 0, done.stderr

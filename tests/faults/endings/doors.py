@@ -1,4 +1,4 @@
-"""Leaves the interpreter by one of many doors, with a pool that plays: `doors.py GAME DOOR`.
+"""Leaves the interpreter in one of many ways, with a pool that plays: `doors.py GAME DOOR`.
 
 Signals and `sys.exit` are in `test_trainer_ends.py`, and calls of `close` at the end in
 `classes/test_every_class.py`.
@@ -48,7 +48,7 @@ def step_for_ever(pool: Pool) -> None:
         step(pool)
 
 
-# By itself, without `close`.
+# The program comes to its end, without `close`.
 
 
 @door
@@ -56,7 +56,7 @@ def the_script_is_over(pool: Pool) -> None:
     kept.append(pool)
 
 
-# At once.
+# The program ends at once.
 
 
 @door
@@ -164,7 +164,7 @@ def a_program_of_its_outlives_it(pool: Pool) -> None:
     subprocess.Popen(["/bin/sleep", "4"], close_fds=False)
 
 
-# Without what it needs.
+# Leave while the system lacks something.
 
 
 @door

@@ -1,9 +1,9 @@
-"""A trainer continues after Ctrl-C, a stop, a full disk, or a fork, and may share its terminal.
+"""A trainer continues after Ctrl-C, a stop, a full disk or a fork, and on a shared terminal.
 
 After Ctrl-C in a session that continues, as in a notebook, the next reset gives a working pool. An
-interrupt is raised where a chosen function of the package begins, so the same instant can be tried
-again. Python handles signals at the beginning of functions, and after calls. `scripts/chaos.py`
-tries thousands of instants by timer.
+interrupt is raised at the beginning of a chosen function of the package, so the same instant can be
+tried again. Python itself handles signals at the beginning of functions, and after calls.
+`scripts/chaos.py` tries thousands of instants by timer.
 
 The folders for temporary files and caches may be read-only, or may not execute programs.
 """
@@ -49,9 +49,9 @@ def interrupt_at(call: int) -> Iterator[list[int]]:
     """Raise KeyboardInterrupt as this call of one of the package's functions begins.
 
     Args:
-        call: counted from here; 0 for none.
+        call: the number of the call, counted from here; 0 for none.
 
-    Yields a list of one number: how many calls there were.
+    Yields a list of one number: how many calls have begun.
     """
     calls = [0]
 
@@ -73,7 +73,7 @@ def interrupt_at(call: int) -> Iterator[list[int]]:
 
 
 def calls_in(work: Callable[[], Any]) -> int:
-    """How many of the package's functions this calls; a wait may change the number."""
+    """How many calls of the package's functions the work makes; a wait may change the number."""
     with interrupt_at(0) as calls:
         work()
     return calls[0]
@@ -104,7 +104,7 @@ def test_at_any_instant_of_a_call(env_class, what):
         env.reset()
         try:
             with interrupt_at(1 + int(part * fewest)):
-                work()  # one wait may be shorter, so that the instant is never reached
+                work()  # a shorter wait makes fewer calls, so perhaps no interrupt
         except KeyboardInterrupt:
             struck += 1
         assert_it_works(env, step)
@@ -165,7 +165,7 @@ def test_at_any_instant_of_the_construction_and_the_end(part):
 
 @pytest.mark.parametrize("envs", [[1], None], ids=["some", "all"])
 def test_an_interrupted_recv_may_be_asked_again(env, monkeypatch, envs):
-    """An interrupt while no record changes costs the call alone."""
+    """An interrupt that comes while no record is changed makes only the call fail."""
     workers = psutil.Process().children()
     pool: Pool = env.pool
     rows = [1] if envs else list(range(N))
@@ -175,7 +175,7 @@ def test_an_interrupted_recv_may_be_asked_again(env, monkeypatch, envs):
         patch.setattr(WAITER, "wait", interrupted)
         patch.setattr(WAITER, "wait_for", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            while True:  # the replies may be there before the wait
+            while True:  # replies may come early, so no wait
                 assert pool.recv().observations.tolist() == [[number % 3]] * len(rows)
                 number += 1
                 pool.send(ACTIONS[rows], envs)
@@ -187,7 +187,7 @@ def test_an_interrupted_recv_may_be_asked_again(env, monkeypatch, envs):
 
 
 def test_an_alarm_of_the_users_in_the_construction_arrives(monkeypatch):
-    """A TimeoutError is an OSError, but does not mean that the system refused a process."""
+    """The alarm's TimeoutError is an OSError, but not one by which the system refuses a process."""
 
     def interrupted(work: Callable[[], Any]) -> Any:
         submit(work).result()
@@ -203,7 +203,7 @@ def test_an_alarm_of_the_users_in_the_construction_arrives(monkeypatch):
 def test_a_handler_that_closes_ends_the_call_with_closed_error(env, monkeypatch, call):
     def closing_before(original: Callable[..., Any]) -> Callable[..., Any]:
         def wait(*arguments: Any) -> Any:
-            env.close()  # as a signal handler that returns does
+            env.close()  # like a signal handler that then returns
             return original(*arguments)
 
         return wait
@@ -211,12 +211,12 @@ def test_a_handler_that_closes_ends_the_call_with_closed_error(env, monkeypatch,
     for name in ("wait", "wait_for"):
         monkeypatch.setattr(WAITER, name, closing_before(getattr(WAITER, name)))
     with pytest.raises(ClosedError, match=r"has closed the pool|the pool is closed"):
-        while True:  # the replies may be there before the wait
+        while True:  # replies may come early, so no wait
             env.step(ACTIONS) if call == "step" else env.reset()
 
 
 STOPPED_FOR_S = 2.5
-"""Longer than any limit of the trainer "is stopped" for a reply."""
+"""Longer than any limit for a reply that the trainer program "is stopped" has."""
 
 
 @pytest.mark.usefixtures("swept")
@@ -226,12 +226,12 @@ def test_ctrl_z_and_fg_is_no_fault(trainer, stage):
     stopped = trainer("is stopped")
     stopped.wait_for_stage(stage)
     stopped.process.send_signal(signal.SIGSTOP)
-    time.sleep(STOPPED_FOR_S)  # the test is about this time
+    time.sleep(STOPPED_FOR_S)  # no event to wait for
     stopped.process.send_signal(signal.SIGCONT)
     if stage == "resetting":
         stopped.wait_for_stage("training")
         stopped.wait_for_stage("playing")
-    time.sleep(0.5)  # two more checks of its watchdog
+    time.sleep(0.5)  # so that its watchdog checks twice more
     stopped.process.send_signal(signal.SIGINT)
     said = stopped.wait_for_stage("interrupted")
     assert said["replacements"] == {}
@@ -240,7 +240,7 @@ def test_ctrl_z_and_fg_is_no_fault(trainer, stage):
 
 @pytest.mark.usefixtures("swept")
 def test_full_disk_stops_no_trainer(trainer, installation):
-    """A limit on the size of files replaces a full disk: no fault report or log can be written."""
+    """A limit on the size of files acts like a full disk: no fault report or log can be written."""
     talkative = installation("seq -f 'line %092.0f' 20")  # two thousand bytes
     unlucky = trainer("finds the disk full", game=talkative)
     said = unlucky.wait_for_stage("played on")
@@ -252,7 +252,7 @@ def test_full_disk_stops_no_trainer(trainer, installation):
 
 @pytest.mark.usefixtures("swept")
 def test_two_trainers_on_one_machine(trainer):
-    """They start at the same time and lease their ports from the same folder."""
+    """The trainers start at the same time, and lease their ports in the same folder."""
     two = [trainer("trains") for _ in range(2)]
     ports = [one.wait_for_stage("training")["ports"] for one in two]
     assert len({*ports[0], *ports[1]}) == 4
@@ -316,7 +316,7 @@ PROGRAM = Path(__file__).with_name("prints_on_terminal.py")
 
 @pytest.fixture
 def terminal() -> Iterator[tuple[int, int]]:
-    """A terminal that stops background groups which print (`stty tostop`): both its ends."""
+    """Both ends of a terminal that stops background groups which print (`stty tostop`)."""
     ours, theirs = pty.openpty()
     attributes = termios.tcgetattr(theirs)
     attributes[3] |= termios.TOSTOP
@@ -336,7 +336,7 @@ def test_an_env_prints(terminal):
     )
     os.close(theirs)
     said = b""
-    with suppress(OSError):  # the end of a terminal
+    with suppress(OSError):  # the terminal was closed
         while part := os.read(ours, 1 << 16):
             said += part
     assert program.wait(30) == 0, said.decode()
@@ -375,7 +375,7 @@ needs_a_network = pytest.mark.skipif(not can_unshare("-n"), reason="needs a netw
 
 
 def play(folder: Path, options: str, variable: str, game: object) -> str:
-    """The output of the program if `variable` names this folder, mounted with these options."""
+    """The program's output when `variable` names a folder that is mounted with these options."""
     folder.mkdir()
     mount = f'mount -t tmpfs -o {options},size=64m none "$0" && exec "$@"'
     environment = os.environ | {variable: str(folder), "PYTHONPATH": str(ROOT)}
@@ -393,7 +393,7 @@ def play(folder: Path, options: str, variable: str, game: object) -> str:
 def test_a_folder_that_a_pool_can_do_without(standin_dir, tmp_path, options, variable):
     """Like Python's own `tempfile`, the pool takes the next temporary folder that is writable.
 
-    Fault reports need no cache.
+    Fault reports do not need the cache folder.
     """
     assert play(tmp_path / "folder", options, variable, standin_dir) == "played"
 

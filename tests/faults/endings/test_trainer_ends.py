@@ -37,7 +37,7 @@ def assert_all_gone(children: list[psutil.Process]) -> None:
     ],
 )
 def test_killed_at_random_instants(trainer, stage, delay_s):
-    """A fixture checks after each test that nothing is left of it."""
+    """After each test, a fixture checks that nothing is left of the trainer."""
     victim = trainer("trains")
     victim.wait_for_stage(stage)
     time.sleep(delay_s)  # a random instant of the stage
@@ -65,13 +65,13 @@ def test_killed_while_workers_import(trainer, wait_for, monkeypatch, tmp_path):
     try:
         assert_gone([min(workers, key=psutil.Process.create_time)])
     finally:
-        for worker in workers:  # the second worker's lifeline may not be armed
+        for worker in workers:  # perhaps the second one is not yet watching its trainer
             with suppress(psutil.NoSuchProcess):
                 worker.kill()
 
 
 def test_killed_while_children_are_stopped(trainer):
-    """A stopped process reads no lifeline."""
+    """A stopped process does not notice that its lifeline, the pipe from its trainer, is closed."""
     victim = trainer("trains")
     victim.wait_for_stage("training")
     for child in victim.children:
@@ -91,7 +91,7 @@ def test_killed_while_children_are_stopped(trainer):
     ],
 )
 def test_killed_with_envs_that_have_started_programs(start_trainer, state):
-    """Only their worker knows of these programs, and it may be in any state."""
+    """Only the worker that runs the envs knows of the programs, and it may be in any state."""
     victim = start_trainer("trainer_of_envs.py", state)
     fork = victim.wait_for_stage("training")["fork"]
     victim.process.kill()
@@ -153,7 +153,7 @@ def test_close_ends_stopped_processes(begun):
     began_s = time.monotonic()
     env.close()
     assert time.monotonic() - began_s < GONE_WITHIN_S
-    # The games' parent, the worker, has ended: the system reaps them.
+    # The system reaps the games, because their parent, the worker, has ended.
     assert_gone(children)
     env.close()
 
@@ -183,7 +183,7 @@ def test_a_second_interrupt_cuts_the_grace_of_closing_short():
 
 
 ENDS_WITHIN_S = 60.0
-"""Time limit for the end of a program; if it lacks a resource, the limit of `close` applies."""
+"""Limit for the end of a program, which takes as long as `close` may if it lacks a resource."""
 
 
 @pytest.mark.timing

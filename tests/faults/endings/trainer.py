@@ -1,6 +1,6 @@
 """A training program that a test ends in some way: `trainer.py GAME ENDING`.
 
-At each stage it prints a line of JSON, with the pids of its workers and games once it trains.
+At each stage it prints a line of JSON; once it trains, with the pids of its workers and games.
 It uses the pool without an env class, because Stable-Baselines3 takes seconds to import.
 """
 
@@ -20,11 +20,11 @@ from sc2pool.envs.shared_keywords import task_spec
 from sc2pool.players.factory import TaskPlayerSpec
 from sc2pool.pool.pool import Pool
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # workers import the task from there, too
+sys.path.insert(0, str(Path(__file__).parents[1]))  # also for workers, which import the task
 from fault_tasks import Saboteur, harm_action
 
 CONFIGS = {
-    # All limits are shorter than the stop of this trainer.
+    # All limits are shorter than the time for which this trainer is stopped.
     "is stopped": PoolConfig(
         limits=Limits(create_join_s=0.5, reset_s=0.5, step_s=0.5, worker_grace_s=0.5),
         watchdog_interval_s=0.2,
@@ -54,7 +54,7 @@ def train(pool: Pool) -> None:
 
 
 def play_on_a_full_disk(pool: Pool) -> None:
-    """Its games fail, one after the other, and no file about the faults can be written."""
+    """Step while games fail one after the other, and no file about the faults can be written."""
     told = []
     for env in range(pool.n):
         pool.send([harm_action("game KILL") if env == other else 0 for other in range(pool.n)])
@@ -95,7 +95,7 @@ def main(game: str, ending: str) -> None:
             pool.close()
         del pool
         close_s = time.monotonic() - began_s
-        # A worker whose start was interrupted is ended right after its start.
+        # A worker whose start was interrupted ends right after it.
         psutil.wait_procs(psutil.Process().children(), timeout=1.0)
         say(stage="interrupted", close_s=close_s, children=children(), **counted)
 

@@ -1,9 +1,9 @@
 """A training program that a test kills: `trainer_of_envs.py STATE`.
 
-Its env has started a program, which has started another. It prints the pids of all of them, and of
-its own fork, once its worker is in the state: "steps", "is paused", "is stopped", "hangs" (in C,
-where no other thread of the worker's gets a turn), or "has forked" (the trainer has, and its child
-has all that it had open).
+Its env has started a program, which has started another. The trainer prints the pids of both, of
+its worker and of its own fork once the state is reached: its worker "steps", "is paused", "is
+stopped" or "hangs" (in C code that lets no other thread of the worker run), or the trainer "has
+forked" (its child inherits all that it has open).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class StartsPrograms(gymnasium.Env[int, int]):
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
         if action == HANG:
             os.kill(os.getppid(), signal.SIGUSR1)
-            ctypes.PyDLL(None).sleep(600)  # unlike CDLL it keeps the interpreter's lock
+            ctypes.PyDLL(None).sleep(600)  # unlike CDLL, PyDLL keeps the interpreter's lock
         return 0, 0.0, False, False, {}
 
 

@@ -1,7 +1,7 @@
 """Games and workers are killed and stopped in every phase, and the batch continues.
 
-Harm in a phase that no test could hit by luck is done from inside: by the task's own code, by
-the game's start script, or through the API itself.
+In phases that are too short to hit from outside, the task's own code does the harm, or the game's
+start script, or a request of the API.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from tests.support.programs import has_ended
 from tests.support.systems import strike
 
 QUIET_STEPS = 3
-"""Steps before the harm is done, in env 0 of two."""
+"""Steps before the harm, which is done to env 0 of two."""
 
-# The fault kind depends on which notices it first: the worker's deadline, or the watchdog.
+# The fault's kind depends on what notices it first: the worker's deadline or the watchdog.
 EXPECTED_KINDS = {
     "game KILL": {"game-exited"},
     "game STOP": {"deadline", "stopped"},
@@ -54,8 +54,8 @@ def play_on_after(
 ) -> None:
     """Plays quiet steps, the step of the harm, and some more, and compares with an undisturbed run.
 
-    Env 1 is not affected. Env 0's episode is cut short; then it plays episode 2, which in
-    the undisturbed run is env 2's first.
+    Env 1 is not affected. Env 0's episode is cut short; then env 0 plays episode 2, which is env
+    2's first one in the undisturbed run.
     """
     expected = undisturbed.observations
     assert_same_bytes(env.reset(), expected[0][:2])
@@ -86,7 +86,7 @@ def play_on_after(
     ("harm", "temper", "kinds"),
     [
         *((harm, "default", kinds) for harm, kinds in EXPECTED_KINDS.items()),
-        # The crashed game stays, as if an error reporter showed a box.
+        # The crashed game's process stays, as if an error reporter showed a box.
         ("game crash", "error-box", EXPECTED_KINDS["game hang"]),
     ],
 )
@@ -97,7 +97,7 @@ def test_in_a_step(make_env, undisturbed, tempered, harm, temper, kinds):  # noq
 
 @pytest.mark.parametrize("harm", SIGNALS)
 def test_between_steps(make_env, undisturbed, wait_for, harm):
-    """A killed process is noticed before the next step, a stopped one in the step."""
+    """A killed process is noticed before the next step, a stopped one during that step."""
     env = make_env(config=IMPATIENT)
 
     def harm_step() -> Any:
@@ -105,13 +105,13 @@ def test_between_steps(make_env, undisturbed, wait_for, harm):
         target, name = harm.split()
         strike(processes[target].pid, name)
         if harm == "game KILL":
-            wait_for(lambda: not processes["game"].is_running())  # the worker reports it first
-        elif name == "KILL" and LINUX:  # elsewhere the next step notices it, and ends the game
+            wait_for(lambda: not processes["game"].is_running())  # its worker has told
+        elif name == "KILL" and LINUX:  # elsewhere the next step ends the game
             for process in processes.values():
                 wait_for(lambda p=process: has_ended(p))
         return step(env, 0, 0)
 
-    # The worker reports its game's end; the step notices the worker's own end.
+    # The worker reports its game's end; that of the worker itself is noticed in the step.
     phase = "idle" if harm == "game KILL" else "stepping"
     play_on_after(env, undisturbed, harm_step, EXPECTED_KINDS[harm], phase)
 
@@ -121,7 +121,7 @@ def test_between_steps(make_env, undisturbed, wait_for, harm):
 def test_before_the_first_observation(  # noqa: PLR0917
     make_env, undisturbed, arm, request, harm, phase
 ):
-    """The fault shows only in `reset_infos` of the env that was struck."""
+    """The fault shows only in `reset_infos`, in the entry of the env that was harmed."""
     game = "striking_installation" if phase == "launching" else "standin_dir"
     arm(harm)
     env = make_env(game=request.getfixturevalue(game), config=IMPATIENT)
@@ -161,7 +161,7 @@ def test_a_gym_env_is_truncated_and_goes_on_after_reset(standin_dir):
 
 
 def take_all_exit_statuses(*_: object) -> None:
-    """A handler of SIGCHLD, as in programs that start processes and never wait for them."""
+    """A handler of SIGCHLD, like that of programs that never wait for the processes they start."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -173,7 +173,7 @@ def take_all_exit_statuses(*_: object) -> None:
     [
         (signal.SIG_IGN, "game", "signal SIGKILL"),
         (signal.SIG_IGN, "worker", "because this process ignores or handles SIGCHLD"),
-        # The handler and the pool both try to take the status.
+        # The handler and the pool both try to take the exit status.
         (take_all_exit_statuses, "worker", "ignores or handles SIGCHLD|was killed by SIGKILL"),
     ],
 )

@@ -1,6 +1,6 @@
 """Launches, repairs and fault reports: taken ports, exhausted resources, and repeated failures.
 
-Neither values nor folder nor disk of a fault report can break the step.
+No value in a fault report breaks the step, and no problem with its folder or disk.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def test_no_more_than_allowed(make_env, installation, wait_for, tmp_path, allowe
     def watch() -> None:
         try:
             wait_for(lambda: count() >= allowed)
-            threading.Event().wait(0.5)  # time for one too many
+            threading.Event().wait(0.5)  # time in which one too many would start
             counts.append(count())
         finally:
             gate.touch()
@@ -85,7 +85,7 @@ def test_no_more_than_allowed(make_env, installation, wait_for, tmp_path, allowe
 
 @pytest.fixture
 def report(tmp_path: Path) -> Iterator[Path]:
-    """The file in which the impostor writes its pid and the bytes that it received."""
+    """The file into which the impostor writes its pid and how many bytes it received."""
     path = tmp_path / "impostor"
     yield path
     pid, _ = path.read_text().splitlines()[0].split()
@@ -96,7 +96,7 @@ def report(tmp_path: Path) -> Iterator[Path]:
 def test_the_game_gets_another_port_and_the_impostor_not_a_byte(
     make_env, faulty, report, undisturbed, harm
 ):
-    """A stolen port is worse: our game is silent, and only the impostor answers."""
+    """If the impostor has stolen the port, the game is silent, and only the impostor answers."""
     faulty.order(harm, "start", report=str(report))
     env = make_env(game=faulty.installation)
     assert_same_bytes(env.reset(), undisturbed.observations[0][:2])
@@ -145,7 +145,7 @@ def test_the_folder_for_temporary_files_is_deleted(begun, tmp_path, monkeypatch,
 
 
 def lowest_free_descriptor() -> int:
-    """The lowest free descriptor; with this limit the process can open no more files."""
+    """The lowest free descriptor; with it as the limit, the process cannot open another file."""
     descriptor = os.dup(0)
     os.close(descriptor)
     return descriptor
@@ -240,7 +240,7 @@ def test_a_game_that_crashes_each_episode(begun, tempered):
 
 @pytest.mark.timing
 def test_an_executable_that_exits_at_once(make_env, installation):
-    """If the game exits early twice in the same way, the installation is broken: no third try."""
+    """A game that exits early twice in the same way shows a broken installation: no third try."""
     root = installation('echo "cannot open shared object file" >&2; exit 1')
     began_s = time.monotonic()
     with pytest.raises(CrashLoopError, match="the game does not start") as caught:
@@ -262,7 +262,7 @@ def test_an_executable_that_never_listens(make_env, installation):
 
 
 def test_games_killed_while_they_launch_are_tried_again(begun, installation, tmp_path):
-    """SIGKILL may mean a lack of memory: even twice, it does not show a broken installation."""
+    """SIGKILL may come from a lack of memory, so two of them do not show a broken installation."""
     (tmp_path / "lives").write_text("..")
     script = f'[ -s "{tmp_path}/lives" ] && truncate -s -1 "{tmp_path}/lives" && kill -KILL $$'
     env = begun(n=1, game=installation(script))
@@ -290,7 +290,7 @@ def test_a_hook_that_blocks_its_worker_counts_once_and_is_named(begun):
 
 KILL = harm_action("game KILL")
 ROOM_BYTES = 1_000_000
-"""Enough for the logs of two games and little else."""
+"""Enough disk space for the logs of two games and little else."""
 
 
 ODD_ERRORS = {
@@ -306,7 +306,7 @@ ODD_ERRORS = {
     "an end in its pickling": (UserCodeError, NoneType, "LeavingError"),
     "no number": (UserCodeError, Exception, "NumberlessError: <no message: it raises UserBugError"),
 }
-"""For each error, the type of the error that the trainer gets, and its cause and message."""
+"""For each error: the type, the cause and the message of the error that the trainer gets."""
 
 
 @pytest.mark.parametrize("kind", ODD_ERRORS)
@@ -343,7 +343,7 @@ def test_the_log_of_a_game_whose_worker_was_killed(begun, tmp_path):
 
 
 def test_a_trainer_that_uses_one_array_for_all_its_actions(begun, tmp_path):
-    """The same result with and without the argument `envs`."""
+    """The result is the same with the argument `envs` and without it."""
     env = begun(task=Saboteur, config=PoolConfig(fault_report_dir=tmp_path))
     actions = np.zeros(2, np.int64)
     for envs in (None, [0, 1]):
@@ -357,7 +357,7 @@ def test_a_trainer_that_uses_one_array_for_all_its_actions(begun, tmp_path):
 
 
 def test_a_game_that_floods_its_log(begun, faulty, run_temp):
-    """The output fills neither the disk nor the worker's memory, and steps continue."""
+    """The game's output fills neither the disk nor the worker's memory, and steps continue."""
     env = begun(task=Short, game=faulty.installation)
     (run,) = run_temp.glob("sc2pool-run-*")
     faulty.order("flood the log", "step", seconds=600.0)

@@ -1,6 +1,6 @@
-"""The pool's reaction to each reported behaviour of the real game, under its temper.
+"""The pool's reaction to each reported behaviour of the real game, which a temper imitates.
 
-The ends in real time are in `tests/realtime/test_matches.py`, units that come late in
+Ends in real time are tested in `tests/realtime/test_matches.py`, and units that come late in
 `tests/tasks/test_smac.py`.
 """
 
@@ -24,7 +24,7 @@ IDLE = np.zeros(1, np.int64)
 
 
 def play(env: SubprocSC2VecEnv, episodes: int) -> list[float]:
-    """Play whole episodes of the first env; the first value of each first observation."""
+    """Play whole episodes of env 0; returns the first value of each episode's first observation."""
     begun = [float(env.reset()[0][0])]
     while len(begun) <= episodes:
         observations, _, dones, _ = env.step(np.zeros(env.num_envs, np.int64))
@@ -61,7 +61,7 @@ def test_a_process_that_can_create_no_more_games_is_replaced(make_env, tempered)
 class TestMapsThatCannotBePlayed:
     @pytest.fixture
     def map_of(self, standin_dir: Path, tmp_path: Path) -> Callable[..., type[CreatedEachTime]]:
-        """A task on a map file of its own."""
+        """Makes a task on a map file of its own."""
 
         def make(content: bytes | None = None, **changes: object) -> type[CreatedEachTime]:
             original = standin_dir / "Maps" / "mini_games" / "MoveToBeacon.SC2Map"
@@ -73,7 +73,7 @@ class TestMapsThatCannotBePlayed:
         return make
 
     def failure(self, **options: object) -> str:
-        """The error that the pool raises after starting two games, and no more."""
+        """The error that the pool raises; checks that it has started two games before, no more."""
         with pytest.raises(ConfigError) as raised:
             SubprocSC2VecEnv(n=1, **options).reset()
         return str(raised.value)
@@ -121,7 +121,7 @@ def test_games_that_start_together_are_started_one_after_the_other(make_env, tem
 
 
 def test_a_game_that_becomes_slow_is_replaced_between_episodes(make_env, tempered):
-    # Late enough that comparisons below the limit are shown first.
+    # So high that comparisons below the limit are shown first.
     config = PoolConfig(recycle=RecyclePolicy(slowdown=3.0))
     env = make_env(n=1, task=Mines, game=tempered("slowing:0.0003"), seed=None, config=config)
     env.reset()

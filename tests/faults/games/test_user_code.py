@@ -1,4 +1,4 @@
-"""User code raises or observes nonsense, and the pool ends with the error; calls of dead envs.
+"""User code raises or observes nonsense, and the pool ends with the error; calls to dead envs.
 
 All kinds of nonsense are in `tests/unit/tasks/test_episode_rules.py` and
 `tests/unit/pool/test_slots.py`.
@@ -40,7 +40,7 @@ CLOSES_WITHIN_S = 5.0
 
 
 def assert_failed_for_good(env: Any) -> None:
-    """No process runs, even before `close`. `close` is quick and may be called again."""
+    """Check that no process runs even before `close`, which is quick and may be called again."""
     assert_gone(psutil.Process().children(recursive=True))
     with pytest.raises(ClosedError, match="the pool has failed"):
         step(env, *[0] * env.num_envs)
@@ -74,7 +74,7 @@ def test_hook_awaits_a_cancelled_task(begun, kind):
     from fault_bots import CancelledBot
 
     env = begun(n=1, task=Cancelled if kind == "task" else CancelledBot)
-    env.reset()  # the worker may cancel an episode without an error
+    env.reset()  # the worker may cancel an episode, which is no error
     with pytest.raises(UserCodeError) as caught:
         step(env, 0)
     message = str(caught.value)
@@ -178,7 +178,7 @@ def test_a_call_that_hangs(two, log, operation):
 
 
 def numbers(env: SubprocSC2VecEnv) -> list[int]:
-    """The numbers of the episodes that are played."""
+    """The numbers of the episodes that the envs now play."""
     return [episode.number for episode in env.get_attr("episode")]
 
 
@@ -214,7 +214,7 @@ def test_an_episode_that_a_call_has_begun_is_dealt_again_by_a_reset(begun):
 
 
 def test_a_caller_with_more_time(two):
-    """The caller's timeout applies if it is longer than the limit."""
+    """A caller's timeout applies if it is longer than the pool's limit."""
     pool = two.pool
     with pytest.raises(multiprocessing.TimeoutError, match="of 2 envs have not answered"):
         pool.call([0, 1], "env_method", "hang", (), {}, timeout_s=0.01)

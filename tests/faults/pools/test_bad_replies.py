@@ -1,7 +1,7 @@
 """A game that answers wrongly, late, or not at all, in every phase.
 
-One pool of two plays the same seeded run again and again, five steps an episode. In each row the
-game of env 0 does one harm, once. The run is compared with an undisturbed run.
+One pool of two envs plays the same seeded run again and again, in episodes of five steps. In each
+row of `ROWS` the game of env 0 does one harm, once. The run is compared with an undisturbed run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ HARM_STEP = 3
 EPISODE = 5
 STEPS = 8
 
-# The fault kind depends on which notices silence first: the worker's deadline, or the watchdog.
+# The fault's kind depends on what notices silence first: the worker's deadline or the watchdog.
 SILENT = {"deadline", "hung"}
 KINDS = {
     "close": {"connection-lost"},
@@ -55,7 +55,7 @@ KINDS = {
     "wrong id": {"bad-reply"},
     "text": {"bad-reply"},
     "slow": SILENT,
-    "not finite": {"bad-reply"},  # a task that uses these values would be blamed
+    "not finite": {"bad-reply"},  # else the task that uses the values is blamed
 }
 POINTS = {
     "launching": "ping",
@@ -64,25 +64,25 @@ POINTS = {
     "stepping": "step",
 }
 OF_EACH_PHASE = ("close", "garbage", "duplicate", "error", "slow")
-"""A lost connection, a wrong reply, one reply too many, a refusal, silence."""
+"""In this order: a lost connection, a wrong reply, one reply too many, a refusal, silence."""
 ROWS = [
     (phase, harm) for phase in POINTS for harm in (KINDS if phase == "stepping" else OF_EACH_PHASE)
 ] + [("resetting", "not finite")]
-"""One place judges all replies, so the phases differ only in the consequences."""
+"""The phases differ only in the consequences, because one function judges all replies."""
 TOO_LONG_S = 30.0
 A_MOMENT_S = 0.3
 
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """Replaces the check after each test: the pool outlives the tests."""
+    """A check that does nothing, in place of the usual one, because the pool outlives the tests."""
     yield
     assert psutil.Process().children(recursive=True) == []
 
 
 @pytest.fixture(scope="module")
 def env(nothing_is_left: None, faulty_games: Faulty) -> Iterator[SubprocSC2VecEnv]:
-    """A pool of two for all rows."""
+    """A pool of two envs, which all rows share."""
     game = faulty_games.installation
     with closing(SubprocSC2VecEnv(n=2, task=Short, game=game, config=CONFIG)) as made:
         yield made
@@ -95,7 +95,7 @@ def quiet_run(env: SubprocSC2VecEnv) -> Recording:
 
 
 class Run:
-    """A run in which an action precedes one step."""
+    """A run, with something that is done before one of its steps."""
 
     def __init__(self, env: SubprocSC2VecEnv) -> None:
         self.env = env
@@ -122,7 +122,7 @@ class Run:
 
 
 def assert_env_0_cut_short(run: Run, quiet: Recording, kinds: set[str]) -> None:
-    """Env 0's episode ends at the harm, so its next episodes begin earlier by the missing steps."""
+    """Env 0's episode ends at the harm, so its later episodes begin earlier than undisturbed."""
     earlier = EPISODE - HARM_STEP
     for number in range(STEPS + 1):
         shift = earlier if number >= HARM_STEP else 0
@@ -143,7 +143,7 @@ def assert_env_0_cut_short(run: Run, quiet: Recording, kinds: set[str]) -> None:
 def play_harmed(
     env: SubprocSC2VecEnv, faulty: Faulty, phase: str, harm: str, seconds: float
 ) -> tuple[Run, InstanceStats]:
-    """A run in which the game of env 0 does this harm; and the env's instance before it."""
+    """A run in which the game of env 0 does this harm, and env 0's instance before the harm."""
     run = Run(env)
     run.play(HARM_STEP - 1)
     instance = env.stats().instances[0]
@@ -166,11 +166,11 @@ def test_harm(env, faulty, quiet_run, phase, harm):
         assert_env_0_cut_short(run, quiet_run, kinds)
         assert_fault(run.infos[HARM_STEP - 1][0], kinds, "stepping", instance.instance)
     elif phase == "launching":
-        # The replacement game does not start either: still one mark, for the first fault.
+        # Even if the replacement game does not start, only the first fault is reported.
         assert_env_0_cut_short(run, quiet_run, {"game-exited"})
         kinds = kinds | {"game-exited"}
         fault = next(e for e in reversed(env.stats().events) if e.event == "fault")
-        # A surplus in the launch's last reply is found with the next reply.
+        # A surplus reply after the launch's last one is found with the next reply.
         assert fault.phase == ("resetting" if harm == "duplicate" else "launching")
     else:
         assert_same_run(run, quiet_run)
@@ -195,7 +195,7 @@ def test_slow_but_in_time_is_no_fault(env, faulty, quiet_run, phase):
 
 
 def test_a_handshake_refused_is_tried_again(env, faulty):
-    """The real game refuses requests while it loads."""
+    """The real game refuses handshakes while it loads."""
     run = Run(env)
     strike(processes_of(env, 0)["game"].pid, "KILL")
     faulty.order("refuse", "handshake")
@@ -206,7 +206,7 @@ def test_a_handshake_refused_is_tried_again(env, faulty):
 
 @pytest.mark.parametrize("harm", ["error", "slow"])
 def test_in_a_restart(env, faulty, harm):
-    """Only episodes without a seed are begun by a restart of the game."""
+    """The run has no seed, because only then does a restart of the game begin an episode."""
     run = Run(env)
     env.seed(None)
     env.reset()

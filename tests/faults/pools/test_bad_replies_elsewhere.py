@@ -1,8 +1,8 @@
-"""Bad replies to a bot, a drawing or a replay, from a game below a script, and in pure Python.
+"""Bad replies to a bot, a drawing or a replay; from a game that a script starts; in pure Python.
 
 `tests/game` plays a game without the compiled step path (`event_loop_kind`), and `tests/unit` tests
-the pool's ends without it (`step_path`). The rest of the suite uses the path if it is built;
-tests/README.md says how to run it without.
+the pool's ends without it (`step_path`). The rest of the suite uses the compiled path if it is
+built; tests/README.md says how to run without it.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ CONFIG = PoolConfig(watchdog_interval_s=0.1)
 
 @pytest.fixture
 def below_a_script(standin_dir: Path, tmp_path: Path) -> Path:
-    """An installation whose executable does not replace itself with the game."""
+    """An installation whose executable, a script, starts the game as a child process."""
     return changed(
         standin_dir,
         tmp_path / "installation",
@@ -126,7 +126,7 @@ def below_a_script(standin_dir: Path, tmp_path: Path) -> Path:
 
 
 def game_of(env: SubprocSC2VecEnv, index: int) -> psutil.Process:
-    """The process that listens, below the script, which is below the worker."""
+    """The process of the game, a child of the script, which is a child of the worker."""
     worker = psutil.Process(env.stats().instances[index].worker_pid)
     (script,) = (child for child in worker.children() if child.children())  # a guard has none
     (game,) = script.children()
@@ -151,7 +151,7 @@ def test_a_game_below_a_script_is_shown_and_watched(begun, below_a_script, wait_
 ROOT = Path(__file__).parents[3]
 FILES = ("tests/tasks/test_episode_rules.py", "tests/faults/pools/test_bad_replies.py")
 TESTS = "in_the_pool or stepping-close or stepping-swapped or stepping-slow"
-"""The selected tests, as pytest's `-k`: the compiled path plays steps only."""
+"""For pytest's `-k`: the tests of steps, because the compiled path plays only steps."""
 TIMEOUT_S = 500.0
 
 

@@ -1,4 +1,4 @@
-"""Matches: the fault of a side ends the pair, with one truncation in each of its rows.
+"""Matches: one side's fault ends the pair of games, with one truncation in each of its rows.
 
 The pool distinguishes a bot's error from the death of its game.
 """
@@ -28,7 +28,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not im
 
 QUIET_STEPS = 3
 PATIENT_IN_LAUNCH = PoolConfig(limits=Limits(step_s=2.0, worker_grace_s=0.5))
-"""Two matches are four games, which start together."""
+"""Launches keep their long limit: two matches are four games, which start together."""
 EXPECTED_KINDS = {
     (signal.SIGKILL, "host"): {"game-exited"},
     (signal.SIGKILL, "guest"): {"game-exited"},
@@ -89,8 +89,8 @@ def test_both_rows_get_one_truncation_and_the_others_none(make_env, undisturbed,
 
 
 def test_a_side_that_dies_before_its_first_observation(make_env, arm, striking_installation):
-    """The batch shows no fault, because the pair was replaced within the reset."""
-    arm("game KILL")  # in the pair that starts first
+    """The batch shows no fault, because the pair of games is replaced within the reset."""
+    arm("game KILL")  # a game of the pair that starts first
     env = make_env(task=MarineDuel, n=1, game=striking_installation)
     assert env.reset().shape == (2, 57)
     assert sum(env.stats().replacements.values()) == 1
@@ -98,7 +98,7 @@ def test_a_side_that_dies_before_its_first_observation(make_env, arm, striking_i
 
 
 def test_recycled_pairs(begun):
-    """A soft recycle replaces both games; no transition shows it."""
+    """A soft recycle replaces both games of a match, which no transition shows."""
     config = PoolConfig(recycle=RecyclePolicy(episodes=1))
     env = begun(task=MarineDuel, n=1, config=config, max_loops=16)
     for _ in range(6):
@@ -153,7 +153,7 @@ def test_exception_of_a_bot_is_user_code_error(make_env, task, opponent, told):
 
 @pytest.mark.parametrize("task", [DuelTask, DuelBot])
 def test_a_killed_game_is_replaced_and_the_bot_plays_on(begun, task):
-    """The bot may be waiting for a query; the game still gets the blame."""
+    """The bot may be waiting for a query at this moment, but the game gets the blame."""
     env = begun(task=task, n=1, opponent=PlainDuelBot, config=PoolConfig(restart=LENIENT))
     for side in ("host", "guest"):
         env.step([WAIT])

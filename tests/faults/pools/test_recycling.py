@@ -1,7 +1,7 @@
 """Recycling and spares: a replacement changes no byte of a seeded run, and leaves nothing behind.
 
-A soft limit replaces an instance at an episode's end, a hard limit within the episode. A game's
-memory is really taken by its process. Episodes are five steps long.
+A soft limit replaces an instance at an episode's end, a hard limit within the episode. The memory
+in question is really taken by a game's process. Episodes are five steps long.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def quiet_run(standin_dir: Path) -> Recording:
 def assert_recycled_unseen(
     env: SubprocSC2VecEnv, quiet: Recording, in_step: Callable[[int], None], replacements: Any
 ) -> None:
-    """All transitions and infos are the same; only `stats` shows the replacement."""
+    """All transitions and infos are as in the quiet run; only `stats` shows the replacement."""
     assert_same_bytes(env.reset(), quiet.observations[0])
     for number in range(STEPS):
         in_step(number)
@@ -109,7 +109,7 @@ def test_over_the_soft_limit_of_memory(  # noqa: PLR0917
             pid = env.stats().instances[0].pid
             faulty.order("allocate", "step", pid=pid, bytes=TAKEN_BYTES)
         elif number == FIRST_OF_SECOND_EPISODE + 1:
-            # A sample may show a part of the growth only.
+            # A sample may show only part of the growth.
             wait_for(lambda: memory_of(env, 0) - before_bytes > 0.95 * TAKEN_BYTES)
 
     assert_recycled_unseen(env, quiet_run, in_step, {"soft-memory": 1})
@@ -163,11 +163,11 @@ def test_over_the_hard_limit_of_memory(begun, faulty, quiet_run, wait_for):
     env = begun(task=Short, game=faulty.installation, config=config(hard_memory_bytes=LIMIT_BYTES))
     pid = env.stats().instances[0].pid
     faulty.order("allocate", "step", pid=pid, bytes=TAKEN_BYTES)
-    # The watchdog may catch it while it grows; else in one of the next steps, because plain steps
-    # check for verdicts 50 times a second only.
+    # The watchdog may catch the game while it grows; else one of the next steps shows the verdict,
+    # because plain steps look for verdicts only 50 times a second.
     played = [step(env, 0, 0)]
     if not played[0][2][0]:
-        # To ask for the memory may be what replaces the game.
+        # The request for the memory may itself show the verdict.
         wait_for(lambda: memory_of(env, 0) > LIMIT_BYTES or env.stats().replacements)
     while "sc2pool.fault" not in played[-1][3][0]:
         time.sleep(0.01)
@@ -183,7 +183,7 @@ def test_over_the_hard_limit_of_memory(begun, faulty, quiet_run, wait_for):
 
 
 def test_a_game_that_needs_a_hard_reset(begun, faulty):
-    """The game plays one more episode, begun by create_game, and is replaced at its end."""
+    """The game plays one more episode, begun by create_game, at whose end it is replaced."""
     env = begun(n=1, task=Short, game=faulty.installation, seed=None, config=config())
     faulty.order("needs a hard reset", "restart_game")
     ended = 0
@@ -214,7 +214,7 @@ N = 3
 
 @pytest.fixture
 def spared(make_env: MakeEnv) -> Callable[..., SubprocSC2VecEnv]:
-    """Makes pools of three with spares; episodes are five steps long."""
+    """Makes pools of three envs with spares; episodes are five steps long."""
     return lambda spares, task=Short: make_env(n=N, task=task, spares=spares)
 
 
@@ -224,13 +224,13 @@ def strike_spares(env: SubprocSC2VecEnv, wait_for: Callable[..., None]) -> int:
     for instance in struck:
         game = psutil.Process(instance.pid)
         strike(instance.pid, "KILL")
-        wait_for(lambda g=game: not g.is_running())  # the worker reports its end, then reaps it
+        wait_for(lambda g=game: not g.is_running())  # by then its worker has reported the end
     return len(struck)
 
 
 @pytest.fixture(scope="module")
 def quiet(standin_dir: Path) -> Recording:
-    """The run without spares."""
+    """The same run by a pool without spares."""
     with closing(SubprocSC2VecEnv(n=N, task=Short, game=standin_dir, seed=SEED)) as env:
         return record(env, STEPS)
 
@@ -239,7 +239,7 @@ def test_two_spares(spared, quiet, wait_for):
     env = spared(2)
     assert len(env.stats().instances) == N + 2
     assert_same_run(record(env, STEPS), quiet)
-    # Again, and the spares are killed, ready or not.
+    # The same run again; now the spares are killed, ready or not.
     env.seed(SEED)
     assert_same_bytes(env.reset(), quiet.observations[0])
     struck = 0
@@ -279,14 +279,14 @@ VOIDS: tuple[Callable[[SubprocSC2VecEnv], Any], ...] = (
     lambda env: env.reset(),
     lambda env: (env.seed(99), env.reset()),
     lambda env: (env.set_options({"unused": 1}), env.reset()),
-    # Env 1's later episodes are two steps long; it plays its episodes itself.
+    # Env 1's later episodes are two steps long, so spares no longer play for it.
     lambda env: env.set_attr("max_loops", 16, indices=[1]),
 )
-"""What makes void the episodes that were dealt, and are not played yet."""
+"""Calls that make void the episodes that are prepared and not yet played."""
 
 
 def test_episodes_not_yet_played_are_void(spared):
-    """Two spares hold two of these episodes by then; no result depends on it."""
+    """By then two spares hold two such episodes, on which no result may depend."""
     without, with_spares = spared(0), spared(2)
     for void in VOIDS:
         runs = []
@@ -305,7 +305,7 @@ def test_episodes_not_yet_played_are_void(spared):
 def test_a_spare_takes_over_without_a_launch(spared, wait_for):
     env = spared(1)
     env.reset()
-    # The spare becomes ready later; the pool notices it in its steps.
+    # The spare becomes ready some time later, which the pool notices in steps.
     wait_for(lambda: step(env, 0, 0, 0) and env.stats().instances[N].state == "ready")
     pids = [instance.pid for instance in env.stats().instances]
     victim = psutil.Process(pids[0])
@@ -319,7 +319,7 @@ def test_a_spare_takes_over_without_a_launch(spared, wait_for):
 
 
 ROUNDS = 2
-"""The games of all envs are killed, then their workers."""
+"""In each round the games of all envs are killed, and then their workers."""
 
 
 def belongings(run_temp: Path) -> dict[str, object]:
@@ -349,5 +349,5 @@ def test_replacements_of_all_envs_at_once(begun, wait_for, run_temp):
         assert all("sc2pool.fault" in info for info in infos)
         assert not step(env, 0, 0)[2].any()
     assert sum(env.stats().replacements.values()) == 2 * ROUNDS
-    # The system reaps the games of killed workers, some time later.
+    # The system takes some time to reap the games of killed workers.
     wait_for(lambda: belongings(run_temp) == before)

@@ -1,4 +1,4 @@
-"""A fault costs its env's episode alone: in `SC2VectorEnv`, and in workers that host several envs.
+"""A fault costs only its env's episode: in `SC2VectorEnv`, and in workers that host several envs.
 
 `SC2VectorEnv` shows one marked truncation in each autoreset mode. The end of a worker ends the
 episodes of all its envs.
@@ -130,7 +130,7 @@ def test_a_game_killed_in_its_reset_shows_in_the_infos_of_the_reset_only(make_ve
 
 
 N = 3
-"""The envs of two workers, if each serves two."""
+"""Number of envs: two workers that serve up to two envs each."""
 TWO_EACH = PoolConfig(
     envs_per_worker=2, restart=LENIENT, limits=Limits(step_s=1.0, worker_grace_s=1.0)
 )
@@ -141,7 +141,7 @@ def workers_of(env: SubprocSC2VecEnv) -> list[int | None]:
 
 
 def step_until_done(env: SubprocSC2VecEnv, actions: Sequence[int]) -> tuple[Any, list[Any]]:
-    """Step until an env is done, at most for a few steps: its dones and infos."""
+    """Step until an env is done, at most a few times; returns the dones and infos of that step."""
     for _ in range(5):
         _, _, dones, infos = step(env, *actions)
         if dones.any():
