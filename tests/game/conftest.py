@@ -21,7 +21,7 @@ FAKE_GAME = Path(__file__).with_name("fake_game.py")
 
 @pytest.fixture
 def fake(tmp_path: Path) -> Callable[..., Installation]:
-    """Makes an installation whose game behaves as asked."""
+    """Makes an installation of the fake game, which behaves as asked."""
 
     def make(**behaviour: object) -> Installation:
         root = tmp_path / "fake installation"
@@ -39,7 +39,7 @@ def fake(tmp_path: Path) -> Callable[..., Installation]:
 
 
 class WorkerLoops(asyncio.DefaultEventLoopPolicy):
-    """Runs everything in event loops in which reads may block, as in a worker's."""
+    """Runs everything in event loops like a worker's, in which reads may block."""
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
         return WorkerLoop(own_tasks=1)
@@ -48,13 +48,13 @@ class WorkerLoops(asyncio.DefaultEventLoopPolicy):
 in_each_loop = pytest.mark.parametrize(
     "event_loop_kind", ["any loop", "a worker's loop", "pure Python"], indirect=True
 )
-"""A game is the same in a loop that watches the socket and in one that blocks in a read, and
-without the compiled step path. For tests that use a connection in special ways."""
+"""For tests that use a connection in special ways: runs them in a loop that watches the socket, in
+one that blocks in a read, and in pure Python, where a game must behave the same."""
 
 
 @pytest.fixture(autouse=True)
 def event_loop_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
-    """The loop that `asyncio.run` makes, a worker's unless `in_each_loop`."""
+    """Makes `asyncio.run` use a worker's loop, or with `in_each_loop` each kind in turn."""
     kind = getattr(request, "param", "a worker's loop")
     if kind == "pure Python":
         monkeypatch.setattr(compiled, "fast", None)
@@ -67,6 +67,6 @@ def event_loop_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture(autouse=True)
 def nothing_runs_on():
-    """Fails a test whose game still runs after its close; `nothing_is_left` finds other remains."""
+    """Fails a test whose game still runs after its close; `nothing_is_left` checks the rest."""
     yield
     assert psutil.Process().children(recursive=True) == []

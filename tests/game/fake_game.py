@@ -1,6 +1,6 @@
 """A game that misbehaves on demand: a small websocket server speaking just enough of the API.
 
-Started like the game. `behaviour.json` in its data directory says what goes wrong:
+It is started like the game. `behaviour.json` in its data directory says what goes wrong:
 
     at_start   "exit" | "silent" | "port-refused" | "not-found-first" | "not-found" | "speaks-SSH"
                | "stopped" | "stopped-in-handshake"
@@ -21,7 +21,7 @@ Started like the game. `behaviour.json` in its data directory says what goes wro
     bursts_differ true         what is asked in one burst is answered otherwise
     no_exit    true            a request to exit is refused
 
-FRAMES is one of the names in `send_wrong`.
+FRAMES is a name of wrong frames, see `send_wrong`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BINARY = picows.WSMsgType.BINARY
 
 
 class FakeGame(picows.WSListener):
-    """A game without rules; it counts loops."""
+    """A game without rules, which only counts loops."""
 
     def __init__(self, behaviour: dict) -> None:
         self.behaviour = behaviour
@@ -61,7 +61,7 @@ class FakeGame(picows.WSListener):
             return
         request = sc_pb.Request.FromString(frame.get_payload_as_bytes())
         kind = request.WhichOneof("request")
-        # In a burst, another message follows each but the last.
+        # In a burst, every message except the last is followed by another.
         self.in_burst |= not frame.last_in_buffer
         if self.behaviour.get("not_in_game") and self.status == sc_pb.ended and kind != "step":
             self.status = sc_pb.launched

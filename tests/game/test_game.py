@@ -1,4 +1,4 @@
-"""A game's life: launch, episodes begun in every way, steps, and a close that leaves nothing."""
+"""A game's life: launch, every way to begin an episode, steps, and a close that leaves nothing."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class TestEpisodes:
             other = GameSetup("MoveToBeacon", disable_fog=True)
             assert await game.start_episode(other, MAP, None) is ResetKind.CREATE
             assert await game.start_episode(other, MAP, 7) is ResetKind.CREATE
-            # After a seeded game a restart might repeat the seed.
+            # A restart after a seeded game might repeat the seed.
             assert await game.start_episode(other, MAP, None) is ResetKind.CREATE
             assert await game.start_episode(other, MAP, None) is ResetKind.RESTART
             assert not game.recycle_due
@@ -119,7 +119,7 @@ class TestEpisodes:
             assert step.observed.observation.game_loop == 20
             assert game.result == sc_pb.Victory
             assert game.status is Status.ENDED
-            # The game refuses a step after the end; the refusal is a normal reply.
+            # The game refuses a step after the end, which is a normal reply.
             assert (await game.step([], 16)).ended
             assert await game.start_episode(SETUP, MAP, None) is ResetKind.RESTART
             assert game.result is None
@@ -166,7 +166,7 @@ class TestEpisodes:
             step = await game.step([sc_pb.Action()], 8)
             assert step.observed.game_loop == 8
             assert step.action_results == [1]
-            # A task, and python-sc2 for its bots, take any text in `error` for a refusal.
+            # No text is left in `error`: a task, or python-sc2, takes any for a refusal.
             assert not (await game.request(sc_pb.Request(step=sc_pb.RequestStep(count=1)))).error
         assert {warning.partition(":")[0] for warning in warnings} == {
             f"the game says beside its reply to {kind}"
@@ -218,7 +218,7 @@ REPLY_FAULTS = [
     ("close", FaultKind.CONNECTION_LOST, ""),
     ("disconnect", FaultKind.CONNECTION_LOST, ""),
     ("not a websocket", FaultKind.CONNECTION_LOST, ""),
-    ("nothing", FaultKind.BAD_REPLY, ""),  # the observation's reply comes in the step's place
+    ("nothing", FaultKind.BAD_REPLY, ""),  # the observation's reply comes first
     ("exit", FaultKind.GAME_EXITED, "exit code 3"),
 ]
 
@@ -233,7 +233,7 @@ class TestFaults:
                 fault = await step_fault(game)
                 assert fault.kind is kind
                 assert said in fault.detail
-                # A broken game stays broken: the next use raises the same error, and sends no byte.
+                # A broken game stays broken: the next use raises at once, and sends nothing.
                 assert (await step_fault(game)).kind in (kind, FaultKind.CONNECTION_LOST)
 
         asyncio.run(play())
@@ -269,7 +269,7 @@ class TestFaults:
             loop.remove_reader(game.process.exited_fd)
             assert (await step_fault(game)).kind is FaultKind.GAME_EXITED
 
-    @not_told_by_wine  # the CPU time distinguishes a stopped game from a slow one
+    @not_told_by_wine  # only CPU time tells a stopped game from a slow one
     @pytest.mark.timing
     async def test_stopped_game_is_hung(self, fake):
         async with playing(fake(on_step={"1": "stop"}), Limits(step_s=0.4)) as game:
@@ -282,7 +282,7 @@ class TestFaults:
     @not_told_by_wine
     @pytest.mark.timing
     async def test_busy_game_is_slow(self, fake):
-        # The answer takes 1 s of CPU, the limit is 0.6 s: more than once, less than thrice.
+        # The answer takes 1 s of CPU: between one and three times the limit of 0.6 s.
         async with playing(fake(on_step={"1": "busy"}), Limits(step_s=0.6)) as game:
             assert (await game.step([], 8)).observed.observation.game_loop == 8
 
@@ -332,14 +332,14 @@ class TestLaunch:
     @not_told_by_wine
     @pytest.mark.parametrize("at_start", ["stopped", "stopped-in-handshake"])
     def test_stopped_by_a_signal(self, fake, at_start):
-        """The launch does not wait for its limit."""
+        """The launch fails without waiting for its limit."""
         fault = asyncio.run(failed_launch(fake(at_start=at_start), timeout_s=60.0))
         assert fault.kind is FaultKind.STOPPED
         assert fault.detail == "the game was stopped by a signal and not continued"
 
     @not_told_by_wine
     async def test_stopped_for_a_moment(self, fake, monkeypatch):
-        """The game continues when the second look has found it stopped."""
+        """The game is found stopped at two looks, and then continues."""
         looks: list[bool] = []
         look = GameProcess.is_stopped
 
@@ -366,12 +366,12 @@ class TestLaunch:
         assert fault.kind is FaultKind.PORT_TAKEN
         assert "SSH-2.0-OpenSSH" in fault.detail
 
-    @not_told_by_wine  # an unproven listener costs a try; see the test above
+    @not_told_by_wine  # an unproven listener costs one try, as above
     @pytest.mark.parametrize(
         ("at_start", "answer"), [("speaks-SSH", "SSH-2.0-OpenSSH"), ("not-found", "404 Not Found")]
     )
     def test_a_program_of_another_protocol(self, fake, monkeypatch, at_start, answer):
-        """The launch does not wait for its limit: such a program never becomes the game."""
+        """The launch fails before its limit, because such a program never becomes the game."""
         monkeypatch.setattr("sc2pool.game.program.launch._REFUSES_FOR_S", 0.1)
         fault = asyncio.run(failed_launch(fake(at_start=at_start), timeout_s=60.0))
         assert fault.kind is FaultKind.LAUNCH_FAILED
@@ -398,7 +398,7 @@ class TestLaunch:
 
     def test_executable_gone_or_forbidden(self, fake):
         installation = fake()
-        if not WINDOWS:  # where files have no modes
+        if not WINDOWS:  # Windows' files have no modes
             installation.executable.chmod(0o644)
             with pytest.raises(ConfigError, match="Permission denied"):
                 asyncio.run(failed_launch(installation, 0.1))
@@ -408,7 +408,7 @@ class TestLaunch:
 
     @pytest.mark.parametrize("moment", ["missing", "forbidden", "being written"])
     def test_executable_that_is_being_replaced(self, fake, moment):
-        """During an update of the game, the first try fails; then the executable is back."""
+        """As during an update of the game: the first try fails, and then the executable is back."""
         installation = fake()
         executable = installation.executable
         aside = executable.with_name("aside")
@@ -439,7 +439,7 @@ class TestLaunch:
 
     @not_told_by_wine
     def test_impostor_gets_no_byte(self, fake):
-        """If another process listens on the port after its check, the launch takes another."""
+        """If another process takes the port after its check, the launch takes another port."""
         received: list[bytes] = []
         impostors: list[socket.socket] = []
 
@@ -454,7 +454,7 @@ class TestLaunch:
             return lease
 
         async def play():
-            # The real game needs the port for itself; this fake game waits in silence.
+            # The real game would fail without the port; the fake one waits in silence.
             api = await launch_module.launch(fake(), Deadline.after(20), lease_port=lease_port)
             api.close()
             assert api.port != impostors[0].getsockname()[1]
@@ -469,7 +469,7 @@ class TestLaunch:
     @not_told_by_wine
     @pytest.mark.parametrize("refuses", [True, False])
     def test_another_program_takes_the_seat(self, standin_dir, tmp_path, monkeypatch, refuses):
-        """The launch replaces it, whether it refuses a second client or never answers it."""
+        """The launch replaces the game, whether it refuses a second client or never answers one."""
         installation = find_installation(standin_dir)
         if not refuses:
             silent = write_program(tmp_path / "SC2_x64", NEVER_ANSWERS)

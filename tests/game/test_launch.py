@@ -36,7 +36,7 @@ sys.stdin.read()
 
 
 class Family:
-    """A game, for the check of its listener: some processes."""
+    """Stands for a game in the check of its listener: some processes."""
 
     def __init__(self, *processes: psutil.Process) -> None:
         self._processes = list(processes)
@@ -98,7 +98,7 @@ def test_a_game_that_is_killed_once_it_has_answered_has_not_lost_its_port(fake, 
 
 @not_told_by_wine
 async def test_games_of_all_programs_start_apart(game_installation, monkeypatch):
-    """The turn is a lock, so that a launch in another process waits, too."""
+    """Launches take turns by a lock on a file, so that launches in other processes wait as well."""
     started_s = []
     spawn = module.GameProcess.spawn
 
@@ -116,7 +116,7 @@ async def test_games_of_all_programs_start_apart(game_installation, monkeypatch)
 
 
 def take_turn() -> Callable[[], None]:
-    """Take the turn, which another launch may have for a moment; returns its release."""
+    """Take the turn, which another launch may have for a moment; returns what gives it back."""
     turn = lease_directory() / "launch-turn"
     deadline = Deadline.after(30)
     while (held := try_lock(turn)) is None:
@@ -127,7 +127,7 @@ def take_turn() -> Callable[[], None]:
 async def test_a_turn_that_another_program_keeps_is_not_waited_for_forever(
     game_installation, monkeypatch
 ):
-    """A worker that was stopped while it started a game must not stop the games of all others."""
+    """A worker that is stopped while it starts a game must not keep others from starting games."""
     monkeypatch.setattr(module, "_TURN_WAIT_S", 0.1)
     give_up = take_turn()
     try:
@@ -140,7 +140,7 @@ async def test_a_turn_that_another_program_keeps_is_not_waited_for_forever(
 async def test_a_game_with_a_pending_reply_is_killed_before_its_socket_closes(
     tempered, monkeypatch
 ):
-    """The end of its socket would be a fatal error for the game."""
+    """A live game would take the end of its socket for a fatal error."""
     api = await launch(find_installation(tempered("fatal-close")), Deadline.after(60))
     asked = asyncio.ensure_future(api.burst([requests.ping()] * 200, Deadline.after(30)))
     await asyncio.sleep(0)  # the requests are sent

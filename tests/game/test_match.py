@@ -1,4 +1,4 @@
-"""A match: two games that play each other; their faults name the side, and close leaves nothing."""
+"""A match is two games that play each other; faults name the side, and close leaves nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SHORT = Limits(launch_s=30, create_join_s=2.0, reset_s=2.0, step_s=1.0)
 async def matching(
     where: Path, limits: Limits = LIMITS, *, setup: GameSetup = SETUP, seed: int | None = None
 ) -> AsyncIterator[Match]:
-    """Launches a match, begins an episode if there is a seed, and closes it."""
+    """Launches a match, begins an episode if a seed is given, and closes the match."""
     installation = find_installation(where)
     launching = Match.launch(
         installation, limits, players=2, deadline=Deadline.after(limits.launch_s)
@@ -59,7 +59,7 @@ def played(standin_dir: Path) -> Path:
 
 @pytest.fixture
 def leases(tmp_path, monkeypatch) -> Iterator[None]:
-    """Fails a test that leaves a port leased; those of other programs do not count."""
+    """Fails a test that leaves a port leased, apart from ports that other programs lease."""
     folder = tmp_path / "leases"
     folder.mkdir()
     monkeypatch.setattr(lease_module, "lease_directory", lambda: folder)
@@ -85,7 +85,7 @@ def seen_by(observed: Observed, owner: int) -> dict[int, tuple[float, float, flo
 
 
 async def test_four_hundred_steps(standin_dir, played):
-    """Loops are equal, and each side's own units are the other side's enemies."""
+    """Both sides are at equal loops, and each side's own units are the other side's enemies."""
     async with matching(standin_dir) as match:
         assert match.host.version == match.guest.version != ""
         assert match.host.port != match.guest.port
@@ -195,7 +195,7 @@ async def test_a_map_for_one_player(standin_dir):
 @pytest.mark.usefixtures("leases")
 @pytest.mark.parametrize("free", [3, 5])
 async def test_too_few_ports(standin_dir, free, monkeypatch):
-    """A match needs four ports, and each of its games one."""
+    """A match needs four ports, and each of its games needs one more."""
     every = lease_module.candidate_ports(lease_module.ephemeral_range())
     spans = (every[start : start + free] for start in range(len(every)))
     span = next(span for span in spans if all(map(lease_module._is_free, span)))
@@ -231,7 +231,7 @@ async def test_a_harmed_side_is_named(standin_dir, side, phase, harm, played):
 
 @pytest.mark.parametrize("side", list(MatchSide))
 async def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side, played):
-    """In join_game both sides wait for each other."""
+    """During join_game, both sides wait for each other."""
     async with matching(standin_dir, SHORT) as match:
         other = game_of(match, MatchSide.GUEST if side is MatchSide.HOST else MatchSide.HOST)
         joins = other.join_match
@@ -249,7 +249,7 @@ async def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side, played)
 
 @pytest.mark.parametrize("side", list(MatchSide))
 async def test_a_side_that_hangs_is_named(standin_dir, side):
-    """The other game waits for the stopped one, and is silent, too."""
+    """The other game is silent as well, because it waits for the stopped one."""
     async with matching(standin_dir, SHORT, seed=1) as match:
         hang = debug_pb2.DebugTestProcess(test=debug_pb2.DebugTestProcess.hang, delay_ms=20)
         order = debug_pb2.DebugCommand(test_process=hang)
@@ -264,7 +264,7 @@ async def test_a_side_that_hangs_is_named(standin_dir, side):
 
 
 async def test_the_cpu_time_of_both_counts(standin_dir):
-    """While one side plays its loops the other side waits, and is not taken for hung."""
+    """A side that waits while the other side plays its loops is not taken for hung."""
     async with matching(standin_dir, seed=1) as match:
         for waiting, working in (match.games, match.games[::-1]):
             before_s = sum(one.cpu_s for one in waiting._activity_of_all())
@@ -276,7 +276,7 @@ async def test_the_cpu_time_of_both_counts(standin_dir):
 
 @pytest.mark.timing
 async def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
-    """This also holds if one side is at a later loop, because only that side overran a period."""
+    """They do so even when one side is at a later loop, because it alone overran a period."""
     setup, loops = replace(SETUP, realtime=True), 8
     async with matching(standin_dir, setup=setup, seed=1) as match:
         for late in (match.host, match.guest):
@@ -292,7 +292,7 @@ async def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
 
 @pytest.mark.parametrize("index", [0, 1])
 async def test_in_real_time_each_side_has_its_own_steps(standin_dir, index):
-    """One side asks for no step, and the other continues; a fault names the stopped side."""
+    """If one side asks for no step, the other continues; a fault names a side that is stopped."""
     setup = replace(SETUP, realtime=True)
     async with matching(standin_dir, SHORT, setup=setup, seed=1) as match:
         loops = [(await match.step_one(index, [], 4)).observed.game_loop for _ in range(3)]

@@ -29,7 +29,7 @@ from tests.support.systems import strike
 SETUP = GameSetup("MoveToBeacon")
 LIMITS = Limits(launch_s=90, create_join_s=60, reset_s=60, step_s=10)
 FAULTY = replace(LIMITS, step_s=0.5)
-"""For games that do not answer; the observation after a reset still has its full limit."""
+"""Limits for games that do not answer; only the first observation keeps its usual limit."""
 Fault = debug_pb2.DebugTestProcess
 
 
@@ -64,7 +64,7 @@ async def test_life_of_a_game(game_installation):
         assert area.left < area.right
         assert len((await game.data()).units) > 0
         (marine,) = own_units(first)
-        # To the middle of the farthest quarter of the map.
+        # Move to the middle of the farthest quarter of the map.
         middle_x, middle_y = area.centre
         move = sc_pb.Action()
         move.action_raw.unit_command.ability_id = 16  # move
@@ -110,7 +110,7 @@ async def test_missing_map(game_installation, tmp_path):
     ("harm", "kinds"),
     [
         (Fault.hang, {FaultKind.DEADLINE}),
-        # An error reporter may keep a crashed game.
+        # An error reporter may keep a crashed game's process.
         (Fault.crash, {FaultKind.GAME_EXITED, FaultKind.DEADLINE}),
         (Fault.exit, {FaultKind.GAME_EXITED}),
         ("KILL", {FaultKind.GAME_EXITED}),
@@ -143,7 +143,7 @@ LATE_LOOPS = 2
 
 @pytest.fixture
 def playing(game_installation) -> Callable[..., AbstractAsyncContextManager[Game]]:
-    """`async with playing(limits) as game:` it is in its first episode, in real time."""
+    """`async with playing(limits) as game:` gives a game in its first episode, in real time."""
 
     @asynccontextmanager
     async def begin(limits: Limits = REALTIME_LIMITS) -> AsyncIterator[Game]:

@@ -1,4 +1,4 @@
-"""python-sc2's bots on the map of `MarineDuel`: with a learner, and without."""
+"""Bots for python-sc2 on the map of `MarineDuel`, with a learner and without one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WAIT, ATTACK = 0, 1
 
 
 class DuelBot(RLBotAI):
-    """Attack the enemy with the lowest tag, or wait."""
+    """A learner's bot: attacks the enemy with the lowest tag, or waits."""
 
     map_name: ClassVar[str] = "MarineDuel"
     players: ClassVar[int] = 2
@@ -48,7 +48,7 @@ class DuelBot(RLBotAI):
 
 
 class DuelTask(Task):
-    """The same as a `Task`."""
+    """`DuelBot` written as a `Task`."""
 
     map_name: ClassVar[str] = "MarineDuel"
     players: ClassVar[int] = 2
@@ -77,18 +77,18 @@ class DuelTask(Task):
 
 
 def order_all(own: Units, enemies: Units) -> None:
-    """Let all attack the enemy with the lowest tag."""
+    """Let all own units attack the enemy with the lowest tag."""
     target = min(enemies, key=lambda unit: unit.tag)
     for unit in sorted(own, key=lambda unit: unit.tag):
         unit.attack(target)
 
 
 class PlainDuelBot(BotAI):
-    """A bot that no learner plays; it keeps its events.
+    """A bot without a learner, which keeps the events that it gets.
 
     Args:
-        attacks: whether it attacks; else it waits.
-        game_step: its pace.
+        attacks: whether the bot attacks instead of waiting.
+        game_step: its pace, in loops per step.
         gives_up_at: the iteration at which it leaves the game; -1 for never.
     """
 

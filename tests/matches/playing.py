@@ -23,10 +23,10 @@ Rows = list[list[Transition]]
 
 
 class RecordedRows(QueuePair):
-    """A queue pair that plays a policy in each row, and keeps every transition.
+    """A queue pair that plays a policy in each row, and keeps all transitions.
 
     Attributes:
-        rows: the transitions of each.
+        rows: the transitions of each row.
     """
 
     def __init__(self, policies: Sequence[Policy]) -> None:
@@ -50,10 +50,10 @@ class RecordedRows(QueuePair):
 
 
 class Against:
-    """An opponent that plays policies, one for each agent of its side, and keeps its transitions.
+    """An opponent that plays a policy for each agent of its side, and keeps the transitions.
 
     Attributes:
-        pairs: one for each episode.
+        pairs: a queue pair for each episode.
     """
 
     def __init__(self, *policies: Policy) -> None:
@@ -66,7 +66,7 @@ class Against:
 
 
 def new_player(game: Path, task: type[TaskDefinition], **spec: Any) -> Any:
-    """A player of a task on an installation; it has no game yet."""
+    """A player of a task on an installation; its games are not launched."""
     installation = find_installation(game)
     made = TaskSpec(task, installation, find_map(installation, task.map_name), Limits(), **spec)
     player = TaskPlayerSpec(made).player()
@@ -76,13 +76,13 @@ def new_player(game: Path, task: type[TaskDefinition], **spec: Any) -> Any:
 
 @contextmanager
 def player_of(game: Path, task: type[TaskDefinition] = MarineDuel, **spec: Any) -> Iterator[Any]:
-    """A player whose games `play` launches; they end with the block."""
+    """A player whose games `play` launches, and which are ended at the end of the block."""
     with closing(new_player(game, task, **spec)) as player:
         yield player
 
 
 def play(player: Any, policies: Sequence[Policy], seeds: Sequence[int]) -> list[Rows]:
-    """Plays an episode for each seed; each row's transitions."""
+    """Plays an episode for each seed; returns each row's transitions."""
     pairs = [RecordedRows(policies) for _ in seeds]
     play_through(player, pairs, seeds)
     return [pair.rows for pair in pairs]

@@ -1,4 +1,4 @@
-"""Matches of python-sc2's bots: an `RLBotAI` on both sides, or an ordinary bot as the opponent."""
+"""Matches of python-sc2 bots: an `RLBotAI` on both sides, or an ordinary bot as the opponent."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_two_bots_play_what_two_tasks_play(standin_dir):
 
 
 class GivesUp(DuelBot):
-    """The second player leaves in the third step."""
+    """A bot that leaves in the third step if it is the second player."""
 
     async def act(self, action: int) -> None:
         if self.player_id == 2 and self.state.game_loop == 2 * STEP_MUL:
@@ -125,7 +125,7 @@ def test_an_ordinary_bot_is_the_opponent(standin_dir, met):
 
 
 class InEachPace:
-    """An opponent whose bot has another pace in each episode."""
+    """An opponent whose bot has a different pace in each episode."""
 
     def begin(self, episode: Episode) -> tuple[str, PlainBot]:
         return "paced", PlainBot(PlainDuelBot(True, PACES[episode.number]))
@@ -133,7 +133,7 @@ class InEachPace:
 
 @pytest.mark.parametrize("task", [DuelTask, DuelBot], ids=["Task", "RLBotAI"])
 def test_a_bot_has_a_pace_of_its_own(standin_dir, task, met):
-    """The learner's steps are as long as its task says; each death is reported once."""
+    """The learner's steps stay as long as its task says, and each death is reported once."""
     with player_of(standin_dir, task, opponent=InEachPace()) as player:
         episodes = play(player, [always(ATTACK)], seeds=[2] * len(PACES))
     for (learner,), bot, pace in zip(episodes, met, PACES, strict=True):
@@ -181,7 +181,7 @@ def test_the_tasks_time_limit_is_a_tie_for_the_bot(standin_dir, met):
 
 
 class NotesItsEnd(DuelBot):
-    """Player 1 ends episode 0 in its fourth observation; the time limit ends the others."""
+    """Player 1 ends episode 0 at its fourth observation; the time limit ends all other episodes."""
 
     max_loops: ClassVar[int | None] = 4 * STEP_MUL
     met: ClassVar[list[NotesItsEnd]] = []

@@ -1,4 +1,4 @@
-"""`PolicyBot`: a policy plays under python-sc2's own `run_game` as it does in the pool."""
+"""`PolicyBot`: under python-sc2's own `run_game`, a policy plays the same as in the pool."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEED = 5
 
 
 class MaskedBeacon(resolve_task("MoveToBeacon")):
-    """MoveToBeacon with masks that change, and a request to the game in each step; 30 steps."""
+    """MoveToBeacon of 30 steps, with masks that change, and a request to the game in each step."""
 
     max_loops = 240
 
@@ -36,14 +36,14 @@ class MaskedBeacon(resolve_task("MoveToBeacon")):
 
 
 class WithoutBotAI(BotAI):
-    """The bot's `__init__` does not call its base class, which `run_game` does not require."""
+    """A bot whose `__init__` does not call its base class, as `run_game` does not require it."""
 
     def __init__(self):
         self.distance_calculation_method = 0
 
 
 class MaskedBeaconBot(resolve_task("MoveToBeaconBot"), WithoutBotAI):
-    """The same as a bot, without the request."""
+    """`MaskedBeacon` as a bot, without the requests."""
 
     max_loops = 240
 
@@ -102,7 +102,7 @@ print("TOLD", json.dumps(told))
 @pytest.mark.standin("its episodes repeat under a seed whatever is asked in between")
 @pytest.mark.parametrize("task", [MaskedBeacon, MaskedBeaconBot])
 def test_two_games_are_played_as_in_the_pool(standin_dir, task):
-    # Names that RUN_GAMES must not find.
+    # Imported here, because RUN_GAMES must not find these names.
     from tests.matches.playing import play_through, player_of
     from tests.support.programs import run
 

@@ -83,7 +83,7 @@ def test_a_state_is_of_each_side(standin_dir):
 
 
 def test_an_opponent_plays_all_agents_of_the_other_side(standin_dir):
-    """The opponent does not see the state that the learner's rows share."""
+    """The opponent's agents do not get the state that the learner's rows share."""
     opponent = Against(*[always(STOP)] * N)
     learner = [lambda seen: MARINES.scripted(seen["observation"])] * N
     with player_of(standin_dir, Shared, opponent=opponent) as player:
@@ -105,7 +105,7 @@ class TooMany(RecordedRows):
 
 
 class OneTooMany:
-    """An opponent that gives an action too many."""
+    """An opponent that returns one action too many."""
 
     def begin(self, _: Episode) -> tuple[str, QueuePair]:
         return "many", TooMany([always(STOP)] * N)

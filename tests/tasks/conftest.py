@@ -23,9 +23,9 @@ from tests.matches.playing import Policy
 def play(
     game_installation: Installation, standin_dir: Path, tempered: Callable[[str], Path]
 ) -> Callable[..., list[list[Transition]]]:
-    """Plays episodes of a task, one for each seed, on one game; the transitions of each.
+    """Plays episodes of a task, one for each seed, on one game; returns each one's transitions.
 
-    The stand-in has no tempers there, as in the games that the published scores are from.
+    The stand-in has no tempers here, like the games in which the published scores were reached.
     """
     root = game_installation.root
     root = tempered("kind") if root == standin_dir else root

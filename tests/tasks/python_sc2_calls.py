@@ -2,7 +2,7 @@
 
     python python_sc2_calls.py INSTALLATION
 
-Prints JSON: for both, the result or error of each call, and the bot's view after it.
+Prints JSON: for pool and `run_game`, each call's result or error, and the bot's view after it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from s2clientprotocol import common_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 if __name__ == "__main__":
-    os.environ |= {"SC2PATH": sys.argv[1], "SC2PF": "Linux"}  # read by python-sc2's import
+    os.environ |= {"SC2PATH": sys.argv[1], "SC2PF": "Linux"}  # for python-sc2's import
 
 from sc2.data import Alert, Race
 from sc2.ids.ability_id import AbilityId
@@ -105,7 +105,7 @@ CLIENT: dict[str, Call] = {
     "quick_load": lambda bot: bot.client.quick_load(),
     "quit": lambda bot: bot.client.quit(),
 }
-"""The calls, by the method's name and the special case. `leave` and `debug_leave` end the game."""
+"""The calls, by the names of method and special case. `leave` and `debug_leave` end the game."""
 BOT: dict[str, Call] = {
     "alert": lambda bot: bot.alert(Alert.NuclearLaunchDetected),
     "get_available_abilities": lambda bot: bot.get_available_abilities([scv(bot)]),
@@ -146,7 +146,7 @@ BOT: dict[str, Call] = {
     "distance_math_hypot": lambda bot: bot.distance_math_hypot((1, 2), (4, 6)),
     "distance_math_hypot_squared": lambda bot: bot.distance_math_hypot_squared((1, 2), (4, 6)),
     "_advance_steps": lambda bot: bot._advance_steps(4),
-    # The places of structures, with the one that `build` has built.
+    # Asked for the places of all structures, among them the one that `build` built.
     "in_pathing_grid": lambda bot: [bot.in_pathing_grid(one) for one in bot.structures],
 }
 PROPERTIES = (
@@ -205,8 +205,8 @@ class Calls(RLBotAI):
             return
         self._name, call = self._left.pop(0)
         if self._name == "client.quit" and not in_pool:
-            return  # this call would end the game and `run_game`
-        random.seed(1)  # python-sc2 chooses among places at random
+            return  # it would end the game, and with it `run_game`
+        random.seed(1)  # for python-sc2's random choice of places
         try:
             value = call(self)
             Calls.outcomes[self._name] = told(await value if inspect.isawaitable(value) else value)
@@ -218,7 +218,7 @@ class Calls(RLBotAI):
         await super().on_end(game_result)
 
     def note(self, what: str) -> None:
-        """The bot's view after the newest call."""
+        """Note the bot's view after the newest call."""
         name = getattr(self, "_name", "first")
         seen = self.state.game_loop, self.minerals, self.vespene, self.supply_used
         units = len(self.all_own_units), len(self.all_enemy_units), len(self.state.chat)

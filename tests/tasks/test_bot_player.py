@@ -1,6 +1,6 @@
 """`RLBotAI` on games of the pool, and under python-sc2's own `run_game`.
 
-Every class here travels to the workers by value, as the classes of a training script do.
+Every class here is sent to the workers by value, like the classes of a training script.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 class Coroutines:
-    """Every hook is a coroutine; episodes are four steps long."""
+    """A mixin whose hooks are all coroutines; episodes are four steps long."""
 
     max_loops = 32
     gain = 1.0
@@ -44,7 +44,7 @@ class Coroutines:
 
 
 class AsyncBot(Coroutines, MoveToBeaconBot):
-    """A bot of such hooks."""
+    """A bot whose hooks are coroutines."""
 
     async def act(self, action):
         await asyncio.sleep(0)
@@ -57,7 +57,7 @@ class AsyncBot(Coroutines, MoveToBeaconBot):
 
 
 class AsyncTask(Coroutines, MoveToBeacon):
-    """The same on the fast path."""
+    """A `Task` whose hooks are coroutines."""
 
     async def on_start(self):
         super().on_start()
@@ -94,7 +94,7 @@ def test_every_hook_may_be_a_coroutine(vec, task):
 
 
 class NotesItsEnds(MoveToBeaconBot):
-    """Episodes of three steps."""
+    """A bot that notes the ends of its episodes, which have three steps."""
 
     max_loops = 24
     ends: ClassVar[list[str]] = []
@@ -147,7 +147,7 @@ def test_a_name_that_python_sc2_cannot_set_is_no_fault_of_the_game(play, task):
 
 
 class Leaves(NotesItsEnds):
-    """Gives up in the second step."""
+    """Leaves the game in the second step."""
 
     max_loops = 80
 
@@ -167,7 +167,7 @@ class LeavesAtTheStart(Leaves):
 
 
 class LooksAfterwards(Leaves):
-    """Requests the result, which the game reports once, before the pool sees it."""
+    """Requests the result, which the game reports only once, before the pool sees it."""
 
     async def give_up(self):
         await super().give_up()
@@ -177,7 +177,7 @@ class LooksAfterwards(Leaves):
 
 
 class IsNotHeeded(Leaves):
-    """Leaves the game, but the game continues."""
+    """Leaves the game, which continues nevertheless."""
 
     async def give_up(self):
         self.client.has_left = True
@@ -244,19 +244,19 @@ def test_a_task_in_real_time_does_not_wait_for_its_game(play):
 
 class PlaysByItself(MoveToBeaconBot):
     async def on_step(self, iteration):
-        """Never waits for an action."""
+        """Never wait for an action."""
 
 
 class EndsForItself(MoveToBeaconBot):
     max_loops = None  # so that the game ends the episode
 
     async def on_end(self, game_result):
-        """Puts no transition."""
+        """Put no transition."""
 
 
 class BegunForItself(MoveToBeaconBot):
     def __init__(self, queue_pair):
-        """Keeps the queue pair from its base class."""
+        """Do not pass the queue pair to the base class."""
 
 
 @pytest.mark.parametrize(

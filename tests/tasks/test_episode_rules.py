@@ -1,4 +1,4 @@
-"""One rule for every way to play: a task and a bot, in the pool and under python-sc2's loop."""
+"""One rule for all ways to play: for tasks and bots, in the pool and under python-sc2's loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
 from tests.support.programs import run
 
 MAP_ENDS_AT = 1920
-ENDS = {  # by what ends the episode: max_loops, ends_from, last loop, (terminated, truncated)
+ENDS = {  # the cause of the end: max_loops, ends_from, last loop, (terminated, truncated)
     "time limit": (640, None, 640, (False, True)),
     "task": (MAP_ENDS_AT, 960, 960, (True, False)),
     "task at the time limit": (640, 640, 640, (True, True)),
@@ -23,13 +23,13 @@ ENDS = {  # by what ends the episode: max_loops, ends_from, last loop, (terminat
     "task at the game's end": (MAP_ENDS_AT, MAP_ENDS_AT, MAP_ENDS_AT, (True, True)),
 }
 UNDER_PYTHON_SC2 = ("task", "game")
-"""The ends with different code under python-sc2; the flags of all others follow the same rule."""
+"""Ends that have code of their own under python-sc2; all other ends share the code for flags."""
 FIRST = ("observe", "info", "action_masks")
 LATER = ("observe", "reward", "terminated", "info", "action_masks")
 
 
 class Recorder:
-    """Ends its episodes in the ways that `ends` names; notes which hook is called on which loop."""
+    """Ends its episodes as `ends` says, and notes which hook is called on which loop."""
 
     step_mul = 320
     ends: ClassVar[list[str]]

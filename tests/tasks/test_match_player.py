@@ -33,7 +33,7 @@ def random_policy(seed: int) -> Policy:
 
 @pytest.fixture(scope="module")
 def episodes(standin_dir: Path) -> list[Rows]:
-    """Two learners play: the first one the script, the second one at random."""
+    """Episodes of two learners: the first one plays the script, the second one at random."""
     with player_of(standin_dir) as player:
         assert isinstance(player, SC2Player)
         assert player.rows == 2
@@ -64,8 +64,8 @@ def test_both_sides_see_the_same_from_their_own_end(episodes):
         for transition in (one[0], two[0]):
             observation = transition.observation
             assert observation[:2].tolist() == [1.0, 1.0]
-            assert observation[3] < -0.2  # the side's own end of the map
-            assert observation[5] > 0.5  # the enemy's end
+            assert observation[3] < -0.2  # on the own side's half of the map
+            assert observation[5] > 0.5  # on the enemy's half
         own, enemies = one[0].observation[7:32], two[0].observation[32:]
         assert sorted(own.reshape(5, 5)[:, 2]) == sorted(enemies.reshape(5, 5)[:, 2])
 
@@ -83,7 +83,7 @@ def test_masks(episodes):
 
 
 def test_a_tie_at_the_maps_time_limit(standin_dir):
-    """The map has the same limit as the task, so the episode is truncated."""
+    """The map's limit is that of the task, so the episode is truncated."""
     with player_of(standin_dir, step_mul=192) as player:
         ((one, two),) = play(player, [always(5 + 4), always(5 + 4)], seeds=[1])
     for row in (one, two):
@@ -122,7 +122,7 @@ class Coloured(MarineDuel):
 
 
 def test_an_opponent_plays_the_other_side(standin_dir):
-    """The attributes of the one row are the learner's, whichever side it plays."""
+    """The only row's attributes are those of the learner's side, whichever that is."""
     opponent = Against(always(FOCUS_NEAREST))
     with player_of(standin_dir, Coloured, opponent=opponent) as player:
         assert player.rows == 1
@@ -154,7 +154,7 @@ def test_a_computer_plays_the_other_side_in_one_process(standin_dir):
 
 
 def test_an_opponents_game_fault_is_user_code(standin_dir):
-    """A new game would not help: the next opponent would raise again."""
+    """It is no fault of the game: with a new game, the next opponent would raise again."""
 
     def fail(_: object) -> int:
         raise GameFault(FaultKind.BAD_REPLY, "not the match's game")

@@ -19,7 +19,7 @@ PROGRAM = Path(__file__).with_name("python_sc2_calls.py")
 PAGE = (Path(__file__).parents[2] / "docs" / "python-sc2.md").read_text()
 ROWS = re.findall(r"^\| (`.*) \| (.*) \|$", PAGE, re.MULTILINE)
 PROMISED = {name: promise for names, promise in ROWS for name in re.findall(r"`(\w+)`", names)}
-"""The page's statement about each method of the client."""
+"""What `docs/python-sc2.md` says about each method of the client."""
 ENDING = {"leave", "debug_leave"}
 
 

@@ -34,12 +34,12 @@ from tests.matches.playing import RecordedRows, new_player
 from tests.support.pools import begun
 
 LONG = {"25m", "27m_vs_30m", "bane_vs_bane", "2c_vs_64zg"}
-"""Scenarios with many units, of which the test plays only a few steps."""
+"""Scenarios with many units; the test plays only a few steps of these."""
 TERRAN = {"marauder": 2, "marine": 7, "medivac": 1}
 
 
 OWN = own_scenario("MMM", 9, allies=TERRAN, enemies=TERRAN)
-"""A user's own map, which the stand-in has here."""
+"""A scenario on a map of the user's own; here it is the stand-in's map of MMM."""
 
 
 def random_actions(masks: Sequence[Sequence[int]], rng: np.random.Generator) -> list[int]:
@@ -48,7 +48,7 @@ def random_actions(masks: Sequence[Sequence[int]], rng: np.random.Generator) -> 
 
 @pytest.fixture(scope="module")
 def one_game(game_installation: Installation) -> Iterator[tuple[asyncio.Runner, Game]]:
-    """A process of the game, with the loop that its connection belongs to."""
+    """A process of the game, with the event loop that its connection belongs to."""
     with asyncio.Runner() as runner:
         launching = Game.launch(game_installation, Limits(), deadline=Deadline.after(90))
         game = runner.run(launching)
@@ -85,7 +85,7 @@ def test_the_parts_of_what_an_agent_sees(name, smac):
 
 
 def test_smacs_random_agents_loop(smac):
-    # The loop of SMAC's smac/examples/random_agents.py, for two battles.
+    # The loop is that of SMAC's smac/examples/random_agents.py, for two battles.
     env = smac("3m", seed=1)
     n_agents = env.get_env_info()["n_agents"]
     rng = np.random.default_rng(1)
@@ -314,7 +314,7 @@ def test_a_map_without_the_units_is_an_error(play):
 
 
 EXAMPLE_ARGUMENTS: dict[str, Any] = {
-    # What `env_args` of SMACv2's examples have beside the map and the capability config.
+    # What SMACv2's examples have in `env_args` besides the map and the capability config.
     **{"continuing_episode": False, "difficulty": "7", "game_version": None, "move_amount": 2},
     **{"obs_all_health": True, "obs_instead_of_state": False, "obs_last_action": False},
     **{"obs_own_health": True, "obs_pathing_grid": False, "obs_terrain_height": False},
@@ -367,7 +367,7 @@ def test_the_same_seed_is_the_same_battle(smac):
 
 def test_rewards_are_scaled_by_the_first_battle(smac, vec):
     env = smac("zerg_5_vs_5", seed=4, heuristic_ai=True)
-    # The same battles, each with a scale of its own.
+    # In these battles, each one has its own scale of rewards.
     task = smacv2_task("zerg_5_vs_5", rules=replace(EXAMPLE_RULES, heuristic_ai=True))
     rows = begun(vec(task, seed=4))
     ratios = []

@@ -32,16 +32,16 @@ from sc2pool.units import Kind, select, unit_id
 from tests.support.programs import run
 
 ALWAYS_THE_SAME = {"CollectMineralsAndGas", "BuildMarines"}
-"""Tasks that are played with one seed: little on their maps is random, and they take long."""
+"""Tasks that are played with only one seed: they take long, and little on the maps is random."""
 GOOD_STEPS = {"CollectMineralsAndGas", "BuildMarines"}
-"""Tasks whose random player is good, as each action is a whole step of a growing town."""
+"""Tasks whose random player is good, because each action is a whole step of a growing town."""
 LONG = {"BuildMarines", "BuildMarinesImage", "MeleeImage"}
 """Tasks that are played for many steps."""
 IMAGES = [name for name in BUILT_IN if name.endswith("Image")]
 TOO_GOOD = {
     "DefeatZerglingsAndBanelings": "survivors join the next wave, so good targets pay more and more"
 }
-"""Tasks whose scripted player beats the grandmaster by more than a fifth, each with the reason."""
+"""For each task whose scripted player beats the grandmaster by more than a fifth: the reason."""
 
 
 @pytest.mark.standin("its rules are fitted to the published scores")
@@ -57,7 +57,7 @@ def test_scripted_player_scores_like_a_good_human(task_name, play):
 
 @pytest.fixture(scope="module")
 def at_random(play) -> Callable[[str], list[list[Transition]]]:
-    """Episodes of a task that random actions play."""
+    """Gives the episodes of a task, played with random actions."""
 
     @cache
     def episodes(task_name: str) -> list[list[Transition]]:
@@ -86,14 +86,14 @@ def test_episodes(task_name, at_random):
         assert ends.index(True) == len(ends) - 1
         assert len(rest) <= task.max_loops // task.step_mul
         if not {"Roaches", "Zerglings"} & set(re.findall("[A-Z][a-z]+", task_name)):
-            # If the marines never fight, some of them live until the end.
+            # Some marines live until the end, if they never fight.
             assert len(rest) == task.max_loops // task.step_mul
 
 
 class RandomPossible(BuildMarines):
     """A town whose every action is a random one of those that the mask allows.
 
-    In short steps it never waits for the price of a barracks by chance.
+    With short steps, such actions would never save enough money for a barracks.
     """
 
     step_mul = 8
@@ -114,7 +114,7 @@ def test_random_possible_actions_train_marines(play):
 
 
 def outcome(result: str) -> dict[str, str]:
-    """The info of an episode that ended so."""
+    """The info of an episode that ended with this result."""
     return {"sc2pool.result": result, "sc2pool.opponent": "computer-VeryEasy"}
 
 
@@ -198,7 +198,7 @@ LIMIT_LOOPS = 40
 
 
 class Crowd(Task):
-    """Observes its marines, to which it adds three."""
+    """Observes its marines, after `on_start` has added three."""
 
     map_name = "MoveToBeacon"
     step_mul = 8
@@ -228,7 +228,7 @@ class Crowd(Task):
 
 
 class Still:
-    """A policy that prints its observations."""
+    """A policy that stands still, and prints its observations."""
 
     def predict(self, observation, state=None, episode_start=None, deterministic=False):
         print("SEES", int(observation[0]), flush=True)

@@ -1,4 +1,4 @@
-"""Only a Windows Python collects the tests of this folder."""
+"""Makes only a Windows Python collect the tests of this folder, and starts their programs."""
 
 from __future__ import annotations
 

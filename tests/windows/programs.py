@@ -1,4 +1,4 @@
-"""Programs for the tests to end; they play, and print their stage.
+"""Programs that tests end; each prints which stage it has reached.
 
 python programs.py trains               a pool of two games, stepped for ever
 python programs.py owns_a_family        a job with a child and its child, until it is killed
@@ -30,7 +30,7 @@ def trains() -> None:
 
 
 CTRL_BREAK, CLOSED = 1, 2
-"""Events of a console."""
+"""Numbers of Windows' console events."""
 WAITS = "import sys; sys.stdin.read()"
 STARTS_ANOTHER = f"""
 import subprocess, sys
@@ -51,7 +51,7 @@ def owns_a_family() -> None:
     )
     job = Job(child)
     assert child.stdin is not None and child.stdout is not None
-    child.stdin.write(b"\n")  # only now: its children must be in the job
+    child.stdin.write(b"\n")  # not before: its children must be in the job
     child.stdin.flush()
     print(child.pid, int(child.stdout.readline()), flush=True)
     sys.stdin.read()
@@ -71,7 +71,7 @@ def starts_children() -> None:
 
 
 def tell(event: int) -> None:
-    """Do what Windows does in a program whose console has an event: begin a thread there."""
+    """Do what Windows does for a console event: start a thread in the program."""
     kernel32 = ctypes.WinDLL("kernel32")
     kernel32.CreateThread.argtypes = (
         ctypes.c_void_p,

@@ -1,4 +1,4 @@
-"""`GameWindow` on Windows' desktop: a window's keys and its picture."""
+"""`GameWindow` on Windows' desktop: keys to a window, and the window's picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""However a program ends, its workers and games end with it, and a training is saved if it can be.
+"""However a program ends, its workers and games end with it, and a training is saved if possible.
 
 A Job Object ends the processes.
 """
@@ -46,7 +46,7 @@ def test_a_killed_trainer_leaves_no_process(
     trainer.kill()
     assert psutil.wait_procs(family, GONE_WITHIN_S)[1] == []
     trainer.wait()
-    sweep(run_temp)  # the folder of its run, as the next pool does it
+    sweep(run_temp)  # deletes the run's folder, like the next pool
     assert list(run_temp.glob("sc2pool-run-*")) == []
 
 
@@ -57,7 +57,7 @@ def test_a_child_that_is_being_started_ends_with_its_parent(
     for number in range(10):
         parent = program("starts_children")
         wait_for_stage(parent, "starting")
-        time.sleep(number / 20)  # an instant in the start of a child
+        time.sleep(number / 20)  # while a child starts
         parent.kill()
         parent.wait()
     wait_for(lambda: set(psutil.pids()) <= before, GONE_WITHIN_S)
@@ -100,7 +100,7 @@ def test_a_closed_console_saves_the_model(program: Program, tmp_path: Path) -> N
 
 
 def test_what_a_child_has_printed_is_left_after_its_worker(tmp_path: Path) -> None:
-    """A killed worker leaves the file, which has the bytes as they were printed."""
+    """A killed worker leaves the file of the output, with the bytes as they were printed."""
     lines = f"import sys; sys.stdout.buffer.write(b'a line\\n' * {RING_BYTES // 5})"
     output = Output(tmp_path / "log")
     child = subprocess.Popen([sys.executable, "-c", lines], stdout=output.writing_end)

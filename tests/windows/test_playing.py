@@ -66,7 +66,7 @@ def test_a_paused_process_stands_still(tmp_path: Path, wait_for: Callable[..., N
                 wait_for(lambda before=paused: counted.stat().st_size > before)
                 gate.pause()
                 paused = counted.stat().st_size
-                time.sleep(PAUSED_S)  # the pause must have no effect
+                time.sleep(PAUSED_S)  # the paused game must not go on
                 assert counted.stat().st_size == paused
                 gate.resume()
             wait_for(lambda: counted.stat().st_size > paused)
@@ -76,7 +76,7 @@ def test_a_paused_process_stands_still(tmp_path: Path, wait_for: Callable[..., N
 
 
 def test_the_page_of_a_pool() -> None:
-    """Its process gets a copy of the socket that listens already."""
+    """The page's server process gets a copy of a socket that already listens."""
     run = RunDir()
     window = WatchPage(run.path)
     with urlopen(window.address, timeout=60) as page:

@@ -1,4 +1,4 @@
-"""The game's folder and the program's start: it plays, or one line gives the error."""
+"""Whatever the game's folder and the program's start are, it plays or gives a one-line error."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_an_installation_with_spaces_and_umlauts(tmp_path: Path) -> None:
 def test_an_installation_whose_file_is_being_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process that installs holds the file: Windows does not replace open files."""
+    """Another installing process has the file open, and Windows does not replace open files."""
     install.install(tmp_path)
     marker = tmp_path / install.MARKER
     marker.write_text("of an earlier release")
@@ -67,7 +67,7 @@ def test_an_installation_whose_file_is_being_read(
     ids=["a folder", "a file"],
 )
 def test_a_folder_that_may_not_be_written_to(make: Callable[[Path], object]) -> None:
-    """Windows reports it as writable, so `tempfile` would try one name after the other."""
+    """Windows reports the folder as writable, so `tempfile` would try one name after the other."""
     assert os.access(REFUSES, os.W_OK)
     with pytest.raises(PermissionError):
         make(REFUSES)
@@ -85,12 +85,12 @@ def test_no_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_start_without_a_console(
     standin_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Like pythonw, a service or a scheduled task, the program has no output."""
+    """The program has no output streams, as under pythonw, as a service or as a scheduled task."""
     monkeypatch.setenv("SC2PATH", str(standin_dir))
     said = tmp_path / "said"
     script = tmp_path / "script.py"
     script.write_text(WITHOUT_A_CONSOLE)
-    # The interpreter closes its output, because pythonw has none, and starts the script.
+    # Like pythonw, the interpreter has no output streams when it starts the script.
     none = "sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = None"
     run = f"import runpy, sys; {none}; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
     done = subprocess.run(
