@@ -1,7 +1,7 @@
-"""Other libraries on games: the lines of docs/libraries.md, and the env classes for libraries.
+"""Other libraries play games: by the lines in docs/libraries.md, and with the classes for them.
 
-For each library a program beside this file plays 500 steps with the page's line, in the
-environment that has the library. One game is killed, and the program reports the library's counts.
+For each library, a file in `programs` plays 500 steps with the page's line, in the environment that
+has the library. One game is killed, and the program reports the library's counts.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ PROGRAMS = {
     "tianshou": "tianshou",
     "torchrl": "torchrl",
 }
-"""Each program's library, if it has an environment of its own."""
+"""For each program: its library, if that has an environment of its own."""
 LEARNERS = set(PROGRAMS) - {"gymnasium", "rllib"}
-"""Programs that also train. RLlib's algorithms train in tests/realtime."""
+"""Programs that also train; RLlib's algorithms train in tests/realtime instead."""
 FOLDER = Path(__file__).parent / "programs"
 ROOT = FOLDER.parents[2]
 PAGE = (ROOT / "docs" / "libraries.md").read_text()

@@ -16,7 +16,7 @@ from tests.tiers import is_long
 PROGRAM = Path(__file__).parent / "programs" / "run_notebook.py"
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "first_steps.ipynb"
 SHORT = "256"
-"""Steps of its trainings in the short form."""
+"""Steps of the notebook's trainings in the short form."""
 
 
 @pytest.mark.standin("its scores are the stand-in's")
@@ -26,7 +26,7 @@ def test_it_trains_watches_kills_and_plays(
 ) -> None:
     done = run(
         *(python_with("nbclient"), PROGRAM, NOTEBOOK, *([] if is_long() else [SHORT])),
-        # A folder of the test's own, because Jupyter keeps files there.
+        # HOME is the test's own folder, because Jupyter keeps files there.
         env={**os.environ, "SC2PATH": str(standin_dir), "HOME": str(tmp_path)},
         cwd=tmp_path,
         timeout_s=800,

@@ -1,6 +1,6 @@
-"""Other libraries that play StarCraft II: an environment of their own, and a run on the stand-in.
+"""Runs other libraries that play StarCraft II on the stand-in, each in an environment of its own.
 
-Rules: no library is changed, and all processes of a run end with it.
+Rules: no library is changed, and the end of a run ends all of its processes.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Ran:
     """A run of a program.
 
     Attributes:
-        output: its stdout and stderr.
-        problem: "" if it ended with exit code 0, else the error.
+        output: the program's stdout and stderr.
+        problem: the error; "" if the program ended with exit code 0.
     """
 
     output: str
@@ -42,7 +42,7 @@ class Ran:
 
 
 def default_python() -> str:
-    """Python 3.10 if there is one that can make environments, else this Python."""
+    """Python 3.10 if the machine has one that can make environments, else this Python."""
     asked = ["python3.10", "-c", "import ensurepip, venv"]
     with contextlib.suppress(OSError):
         if subprocess.run(asked, capture_output=True, check=False).returncode == 0:
@@ -53,17 +53,17 @@ def default_python() -> str:
 def prepare(
     environment: Path, base: str, requirements: Path, *more: str, customize: str = ""
 ) -> Path:
-    """The Python of a library's environment, which is made if it is not there.
+    """The Python of a library's environment; makes the environment if it does not exist.
 
     Args:
         environment: the environment's folder.
         base: the Python that makes the environment.
-        requirements: the file with the packages; their own needs are not installed.
-        more: packages beside these, as pip names them.
-        customize: a `sitecustomize.py` that a Python newer than 3.10 gets.
+        requirements: the file that lists the packages; their dependencies are not installed.
+        more: further packages, as pip names them.
+        customize: a `sitecustomize.py` for the environment of a Python newer than 3.10.
 
     Raises:
-        NotPrepared: the environment cannot be made; the message names the attempt.
+        NotPrepared: the environment cannot be made; the message names the step that failed.
     """
     python = environment / "bin" / "python"
     done = environment / "prepared"
@@ -72,7 +72,7 @@ def prepare(
     shutil.rmtree(environment, ignore_errors=True)
     _made([base, "-m", "venv", environment], f"{base} made no environment in {environment}")
     pip = [python, "-m", "pip", "install", "--quiet", "--no-deps"]
-    for source in more:  # first, because a package from outside the index fails most often
+    for source in more:  # first: a package from outside the index fails most often
         _made([*pip, source], f"pip could not install {source}; --source takes a folder, too")
     _made([*pip, "-r", requirements], f"pip could not install the packages of {requirements}")
     if customize:
@@ -85,7 +85,7 @@ def prepare(
 
 
 def _made(words: Sequence[str | Path], otherwise: str) -> None:
-    """Run a step of the preparation, which prints its own errors; the message if it fails."""
+    """Run a step of the preparation; it prints its errors, and if it fails, raise `otherwise`."""
     try:
         subprocess.run(words, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
@@ -93,12 +93,12 @@ def _made(words: Sequence[str | Path], otherwise: str) -> None:
 
 
 def run_to_end(words: Sequence[str | Path], game: Path, limit_s: float) -> Ran:
-    """Run a program of a library's environment; the games that it started end with it.
+    """Run a program in a library's environment to its end; games that it started are ended.
 
     Args:
         words: the command line.
-        game: the installation that it plays.
-        limit_s: how long it may take.
+        game: the installation that the program plays.
+        limit_s: how long the program may take.
     """
     process = subprocess.Popen(
         words,

@@ -3,9 +3,9 @@
     python tests/peers/compare_smac.py [SCENARIO ...] [--steps 200] [--options]
 
 SMAC plays battles with random actions until `--steps` are played; our task plays each battle again.
-The observations, states, available actions, rewards and ends must be the same, but for 1e-5.
-Without a scenario, five are played; with `--options`, also under other options than the defaults.
-SMAC is installed as run_smac.py says, with the same `--environment`, `--python` and `--source`.
+The observations, states, available actions, rewards and ends must differ by at most 1e-5. If you
+name no scenario, five are played; with `--options`, also under other options. SMAC is installed
+as run_smac.py says, with the same `--environment`, `--python` and `--source`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ RECORD = Path(__file__).parent / "programs" / "record_smac.py"
 USUAL = ("3m", "8m", "2s3z", "MMM", "corridor")
 TOLERANCE = 1e-5
 BATTLE_S = 120.0
-"""Limit for a battle of SMAC's, with the launch of its game."""
+"""Limit for a battle that SMAC plays, with the launch of its game."""
 LAUNCH_S = 60.0
 OPTIONS: tuple[Mapping[str, Any], ...] = (
     {
@@ -55,8 +55,8 @@ OPTIONS: tuple[Mapping[str, Any], ...] = (
     {"heuristic_ai": True},
     {"heuristic_ai": True, "heuristic_rest": True},
 )
-"""Other options than the defaults. Not `obs_timestep_number`: SMAC's vector does not have the size
-that SMAC gives for it."""
+"""Options other than the defaults. `obs_timestep_number` is missing, because with it SMAC's vector
+does not have the size that SMAC states."""
 
 Record = Mapping[str, np.ndarray[Any, np.dtype[Any]]]
 
@@ -70,12 +70,12 @@ class Compared:
     over: int = 0
     """Battles that were played to their end."""
     largest: float = 0.0
-    """The largest difference of two numbers."""
+    """The largest difference between SMAC's number and ours."""
     different: list[str] = field(default_factory=list)
 
 
 class ReplayingPair(RecordedRows):
-    """Plays recorded actions and keeps the task's transitions."""
+    """A queue pair that plays recorded actions, and keeps the task's transitions."""
 
     def __init__(self, actions: Any) -> None:
         super().__init__([])
@@ -85,7 +85,7 @@ class ReplayingPair(RecordedRows):
     async def get_actions(self) -> Any:
         actions = next(self._actions, None)
         if actions is None:
-            raise asyncio.CancelledError  # as the pool does if the trainer resets
+            raise asyncio.CancelledError  # like the pool when a trainer resets
         return actions.tolist()
 
     def put_rows(self, transitions: Any) -> None:
@@ -93,7 +93,7 @@ class ReplayingPair(RecordedRows):
 
 
 Compare = Callable[..., Compared]
-"""`compare`, or the same of SMACv2."""
+"""The type of `compare`, and of the function in `compare_smacv2` with that name."""
 
 
 def main() -> int:
@@ -108,17 +108,17 @@ def print_table(
     compare: Compare,
     own: str,
 ) -> int:
-    """Compare all that the arguments ask for, a line each.
+    """Make the comparisons that the arguments ask for, and print a line for each.
 
     Args:
         options: the arguments.
-        usual: the scenarios if none is named.
-        others: more sets of options.
-        compare: compares one scenario under one set.
-        own: the name of the empty set.
+        usual: the scenarios to play if none is named.
+        others: sets of options that `--options` adds.
+        compare: compares one scenario under one set of options.
+        own: the name for the empty set of options.
 
     Returns:
-        How many lines found a difference.
+        The number of comparisons that found a difference.
     """
     python = prepare(options.environment, options.python, PACKAGES, options.source)
     print("| scenario | options | battles | steps | played to the end | largest difference |")
@@ -158,7 +158,7 @@ def parse_arguments(
 def compare(
     python: Path, game: Path, scenario: str, chosen: Mapping[str, Any], *, steps: int, seed: int
 ) -> Compared:
-    """Play battles of one scenario until these steps are played, on both sides."""
+    """Play battles of one scenario, by SMAC and by our task, until these steps are played."""
     members = {"scenario": SCENARIOS[scenario], "rules": Rules(**chosen), "__module__": __name__}
     task = type(scenario, (smac_task(scenario),), members)
     battle = partial(recorded, python, game, scenario, chosen)
@@ -176,7 +176,7 @@ def compared(
     """Compare battles until these steps are played.
 
     Args:
-        battle: records a battle of a seed, of at most some steps.
+        battle: records the battle of a seed, with at most a given number of steps.
         task_of: returns our task of a recorded battle.
     """
     found = Compared()
@@ -194,7 +194,7 @@ def compared(
 def recorded(
     python: Path, game: Path, map_name: str, options: Mapping[str, Any], *, seed: int, steps: int
 ) -> Record:
-    """A battle of SMAC or SMACv2."""
+    """Let SMAC or SMACv2 play a battle, and return its record."""
     with tempfile.TemporaryDirectory(prefix="sc2pool-smac-") as folder:
         file = Path(folder) / "battle.npz"
         words = [python, RECORD, map_name, str(seed), str(steps), json.dumps(options), file]
@@ -206,7 +206,7 @@ def recorded(
 async def played(
     task: type[BattleTask], game: Path, seed: int, actions: Any
 ) -> list[tuple[list[Transition], Any]]:
-    """The same battle of our task: what each row got, and the state."""
+    """Play the recorded battle with our task; returns what each row got, and the state."""
     shared = type(task.__name__, (task,), {"shares_state": True, "__module__": __name__})
     pair = ReplayingPair(actions)
     with player_of(game, shared) as player:

@@ -2,10 +2,10 @@
 
     python tests/peers/python_sc2_examples.py REPOSITORY [--bots NAME ...] [--seeds 3]
 
-REPOSITORY is a clone of python-sc2 (github.com/BurnySc2/python-sc2): its package has no examples.
-The `sc2` that plays is the installed one. Each bot plays each seed in a process of its own, and
-one line of a table says how its games ended. The exit status is 1 if a bot raised an error, or did
-not do its job.
+REPOSITORY is a clone of python-sc2 (github.com/BurnySc2/python-sc2), because its package has no
+examples. The `sc2` that plays is the installed one. Each bot plays each seed in a process of its
+own, and one line of a table says how its games ended. The exit status is 1 if a bot raised an
+error, or did not do its job.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from typing import Any
 
 Figures = dict[str, Any]
 TIMEOUT_S = 1800
-"""Longest time of a game: ramp_wall draws the whole map at each of its steps."""
+"""Limit for a game; long, because ramp_wall draws the whole map at each of its steps."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """A bot of the repository's examples, and the figures that it must reach."""
+    """A bot of the repository's examples, and the figures that the bot must reach."""
 
     module: str
     bot: str
     minutes: float
-    """Longest game; a longer one is a tie, as in the repository's own tests."""
+    """The length at which a game is ended as a tie, as in the repository's own tests."""
     did_its_job: Callable[[Figures], bool]
     race: str = "Terran"
     difficulty: str = "VeryEasy"
@@ -56,7 +56,7 @@ EXAMPLES = {
         "distributed_workers",
         "TerranBot",
         8,
-        # It trains SCVs without end: no town hall may lack some while another has too many.
+        # It trains SCVs without end, so no town hall may lack SCVs while another has too many.
         lambda it: it["town_halls"] >= 2 and (it["most_surplus"] <= 4 or it["least_surplus"] >= -4),
     ),
     "proxy_rax": Example(
@@ -72,8 +72,8 @@ EXAMPLES = {
         "terran.cyclone_push",
         "CyclonePush",
         10,
-        # It builds no tech lab, without which no factory of this patch makes cyclones; the example
-        # asks for patch 4.7.
+        # It builds no tech lab, which a factory of this patch needs for cyclones, because the
+        # example asks for patch 4.7.
         lambda it: it["made"].get("FACTORY", 0) >= 3 and it["made"].get("REFINERY", 0) >= 2,
     ),
     "mass_reaper": Example(
@@ -143,8 +143,8 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def play_apart(repository: Path, name: str, seed: int) -> tuple[Figures | None, str]:
-    """Play one game in another process; its figures, or None and the error."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # not where the bots play
+    """Play one game in another process; returns its figures, or None and the error."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # only this process needs it
     from sc2standin.install import install
     from tests.peers.clients import run_to_end
 
@@ -168,12 +168,12 @@ def play(example: Example, seed: int) -> Figures:
     from sc2.player import Bot, Computer
     from sc2.protocol import ProtocolError
 
-    sys.path.append(str(parse_arguments().repository))  # at the end: the installed sc2 comes first
+    sys.path.append(str(parse_arguments().repository))  # last, so that the installed sc2 is used
     bot_class = getattr(import_module(f"examples.{example.module}"), example.bot)
     figures: Figures = {}
 
     class Watched(bot_class):  # type: ignore[misc]
-        """The bot, with one more event: it notes its last state before each step."""
+        """The bot, which in addition notes its state before each step."""
 
         wall_places: tuple[Any, ...] = ()
         had: frozenset[tuple[str, int]] = frozenset()
@@ -200,7 +200,7 @@ def play(example: Example, seed: int) -> Figures:
 
 
 def figures_of(bot: Any) -> Figures:
-    """A bot's figures at a step; `made` counts all units that it ever had, by type."""
+    """A bot's figures at a step; `made` counts all units that the bot ever had, by type."""
     score = bot.state.score
     surplus = [hall.surplus_harvesters for hall in bot.townhalls.ready]
     return {

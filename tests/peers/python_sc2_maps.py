@@ -3,11 +3,11 @@
     python tests/peers/python_sc2_maps.py REPOSITORY FOLDER
     SC2POOL_RECORDED=FOLDER pytest tests/unit tests/standin
 
-REPOSITORY is a clone of python-sc2 (github.com/BurnySc2/python-sc2): its tests have the first
-messages of a real game on each of 96 ladder maps, of several patches. They are pickled, and
-unpickling can run any code: use a clone that you trust. FOLDER gets `MAP.KIND.pb.xz` for each map's
-`game_info` and `observation`, and the tables of `data` of the one patch that the stand-in has.
-`scripts/data_tables.py` says what differs in a table of another patch.
+REPOSITORY is a clone of python-sc2 (github.com/BurnySc2/python-sc2), whose tests have the first
+messages of a real game on each of 96 ladder maps, of several patches. The messages are pickled, and
+unpickling can run any code, so use a clone that you trust. FOLDER gets `MAP.KIND.pb.xz` for each
+map's `game_info` and `observation`, and the tables of `data` of the one patch that the stand-in
+has. `scripts/data_tables.py` says what differs in a table of another patch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from google.protobuf.message import Message
 
 PICKLES = Path("test", "pickle_data")
 OF_OUR_PATCH = "BerlingradAIE"
-"""A map that was recorded with base build 81433, which the stand-in's tables are of."""
+"""A map that was recorded with base build 81433, the one that the stand-in's tables describe."""
 
 
 def main() -> int:

@@ -3,10 +3,10 @@
     python tests/peers/run_pysc2.py tests [MODULE ...]       its game tests: ping, obs, …, or all
     python tests/peers/run_pysc2.py scores [--episodes 20]   its scripted agents on layers
 
-Both take `--environment DIR`, the virtual environment of pysc2 (default: .venv/pysc2). It is made
-if it is not there, with `--python`, by default Python 3.10 if the machine has one. pysc2 calls
-`random.shuffle` with two arguments, which Python 3.11 no longer allows: with a newer Python the
-environment's `sitecustomize.py` takes the second one. pysc2's code is not changed.
+Both take `--environment DIR`, the virtual environment of pysc2 (default: .venv/pysc2). If it does
+not exist, it is made with `--python`, by default Python 3.10 if the machine has one. pysc2 calls
+`random.shuffle` with two arguments, which Python 3.11 and later refuse; there the environment's
+`sitecustomize.py` accepts the second one. pysc2's code is not changed.
 
 The exit code of `tests` is the number of tests that failed.
 """
@@ -50,7 +50,7 @@ MODULES = (
 )
 """The modules of `pysc2.tests` that start a game; they have 41 tests."""
 TIMEOUT_S = 300
-"""Time limit of one module, and of an agent's episodes."""
+"""Limit for the tests of one module, and for the episodes of one agent."""
 SITECUSTOMIZE = '''\
 """pysc2 4.0.0 calls random.shuffle as it was before Python 3.11."""
 
@@ -95,7 +95,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def tests(python: Path, game: Path, folder: Path, modules: Sequence[str]) -> int:
-    """Run the modules; prints a line for each test, and the reason of each that failed."""
+    """Run the modules; prints a line for each test, with the reason if it failed."""
     passed = failed = 0
     for module in modules:
         report = folder / f"{module}.xml"
@@ -113,7 +113,7 @@ def tests(python: Path, game: Path, folder: Path, modules: Sequence[str]) -> int
 
 
 def outcomes(report: Path) -> dict[str, str]:
-    """Each test in a report, with the last line of its error, or nothing if it passed."""
+    """For each test in a report: the last line of its error, or "" if it passed."""
     if not report.exists():
         return {}
     found = {}
@@ -125,7 +125,7 @@ def outcomes(report: Path) -> dict[str, str]:
 
 
 def scores(python: Path, game: Path, episodes: int) -> int:
-    """Play each agent; prints mean and range of its scores."""
+    """Let each agent play; prints the mean and the range of its scores."""
     for name in AGENTS:
         ran = run_to_end([python, PLAY, name, str(episodes)], game, TIMEOUT_S)
         if ran.problem:

@@ -4,11 +4,11 @@
     python tests/peers/run_smac.py play --maps FOLDER      the same on the real maps in a folder
     python tests/peers/run_smac.py maps FOLDER             compares our files with the real maps
 
-Without a scenario, seven of them are played. `play` takes `--environment DIR`, the virtual
-environment of SMAC (default: .venv/smac). It is made if it is not there, with `--python`, by
-default Python 3.10 if the machine has one: SMAC needs packages that sc2pool does not work with.
-SMAC is not in the package index; `--source` names where it comes from, by default its repository,
-which also has the real maps (smac/env/starcraft2/maps/SMAC_Maps). SMAC's code is not changed.
+If no scenario is named, seven are played. `play` takes `--environment DIR`, the virtual environment
+of SMAC (default: .venv/smac), because SMAC needs packages that sc2pool does not work with. If it
+does not exist, it is made with `--python`, by default Python 3.10 if the machine has one. SMAC is
+not in the package index; `--source` names where it comes from, by default its repository, which
+also has the real maps (smac/env/starcraft2/maps/SMAC_Maps). SMAC's code is not changed.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ PACKAGES = Path(__file__).with_name("smac-requirements.txt")
 PLAY = Path(__file__).parent / "programs" / "play_smac.py"
 SOURCE = "git+https://github.com/oxwhirl/smac.git@d6aab33f76abc3849c50463a8592a84f59a5ef84"
 MAPS = ROOT / "sc2standin" / "maps" / "smac"
-"""The maps of SMAC's scenarios."""
+"""The folder of the stand-in's maps for SMAC's scenarios."""
 OF_SMACV2 = MAPS.with_name("smacv2")
 SCENARIOS = ("3m", "8m", "5m_vs_6m", "2s3z", "3s_vs_3z", "corridor", "MMM")
 PLAYERS = ("random", "heuristic")
 LAUNCH_S = 60
 EPISODE_S = 60
-"""Limits for the launch of a game, and for each episode."""
+"""Limit for the launch of a game, and for each episode."""
 HEAD = (
     "| scenario | player | episodes | return | win rate | forced restarts | ms/step |\n"
     "|---|---|---|---|---|---|---|"
@@ -53,12 +53,12 @@ HEAD = (
 
 
 class SmacError(Exception):
-    """SMAC failed, or did not end in time; the message has the end of its output."""
+    """SMAC failed, or did not end in time; the message has the last lines of its output."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """SMAC's figures of the episodes of one player on one scenario."""
+    """The figures that SMAC reports of one player's episodes on one scenario."""
 
     returns: list[float]
     wins: int
@@ -116,7 +116,7 @@ def parse_arguments() -> argparse.Namespace:
 
 @contextlib.contextmanager
 def installation(maps: Path | None = None) -> Iterator[Path]:
-    """A folder that looks like StarCraft II to SMAC, with the maps of a folder if one is given."""
+    """A folder that SMAC takes for StarCraft II, with the maps of `maps` if that is given."""
     with tempfile.TemporaryDirectory(prefix="sc2pool-smac-") as folder:
         game = Path(folder) / "game"
         install(game)
@@ -130,12 +130,12 @@ def smac_output(words: Sequence[str | Path], game: Path, limit_s: float, what: s
 
     Args:
         words: the command line.
-        game: what SMAC plays.
-        limit_s: how long it may take.
-        what: it is, for the message.
+        game: the installation that SMAC plays.
+        limit_s: how long the program may take.
+        what: what the program does, for the message.
 
     Raises:
-        SmacError: it failed, or did not end in time.
+        SmacError: the program failed, or did not end in time.
     """
     ran = run_to_end(words, game, limit_s)
     if ran.problem:
@@ -146,7 +146,7 @@ def smac_output(words: Sequence[str | Path], game: Path, limit_s: float, what: s
 def play(
     python: Path, game: Path, scenario: str, player: str, *, episodes: int, seed: int
 ) -> Played:
-    """Let one of SMAC's players play; all of its games end with it."""
+    """Let one of SMAC's players play; when it ends, all of its games are ended."""
     words = [python, PLAY, scenario, player, str(episodes), str(seed)]
     limit_s = LAUNCH_S + EPISODE_S * episodes
     output = smac_output(words, game, limit_s, f"{scenario}, {player}")
@@ -154,7 +154,7 @@ def play(
 
 
 def compare(folder: Path) -> int:
-    """Print how our files differ from the real maps; returns how many do."""
+    """Print how our files differ from the real maps; returns the number of files that do."""
     different = 0
     for path in sorted([*MAPS.iterdir(), *OF_SMACV2.iterdir()]):
         real = folder / path.name

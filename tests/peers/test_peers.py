@@ -1,4 +1,4 @@
-"""pysc2, SMAC and SMACv2, as published, play the stand-in; errors without their environment.
+"""pysc2, SMAC and SMACv2, as published, play the stand-in; errors if an environment is missing.
 
 `run_pysc2.py`, `run_smac.py` and `compare_smacv2.py` make the environments, and run more.
 """
@@ -72,7 +72,7 @@ SMAC = Path(os.environ.get("SC2POOL_SMAC", SMAC_ENVIRONMENT))
 )
 @pytest.mark.parametrize("player", ["random", "heuristic"])
 def test_smac_plays_as_it_is_published(player):
-    """The long form is `tests/peers/run_smac.py play`."""
+    """`tests/peers/run_smac.py play` is a longer form of this test."""
     with installation() as game:
         played = play(SMAC / "bin" / "python", game, "3m", player, episodes=3, seed=1)
     assert played.forced_restarts == 0
@@ -89,7 +89,7 @@ SMACV2 = Path(os.environ.get("SC2POOL_SMACV2", SMACV2_ENVIRONMENT))
 )
 @pytest.mark.parametrize("scenario", ["terran_5_vs_5", "protoss_5_vs_5", "zerg_5_vs_5"])
 def test_smacv2_says_the_same_numbers(scenario):
-    """The long form is `tests/peers/compare_smacv2.py --options`."""
+    """`tests/peers/compare_smacv2.py --options` is a longer form of this test."""
     with installation() as game:
         found = compare(SMACV2 / "bin" / "python", game, scenario, {}, steps=20, seed=1)
     assert not found.different

@@ -1,4 +1,4 @@
-"""Clusters of raylets on this machine, in a process with Ray; and installations of two versions."""
+"""Programs that play a cluster on this machine, and installations of two versions."""
 
 from __future__ import annotations
 

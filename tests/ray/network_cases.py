@@ -1,7 +1,7 @@
 """The network between two Ray nodes is cut and mended: `network_cases.py TEMP REPORT GAME`.
 
-The second node is a network namespace of its own, joined to this one by a pair of virtual devices.
-Needs root and Debian's iproute2.
+The second node is in a network namespace of its own, which a pair of virtual devices joins to this
+one. The program needs root and Debian's iproute2.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def two_hosts() -> Iterator[None]:
 
 @contextmanager
 def two_nodes() -> Iterator[None]:
-    """A head here, and a second node there, each with room for all games."""
+    """A head in this namespace and a node in the other one, each with room for all games."""
     cluster = Cluster(
         initialize_head=True,
         head_node_args={

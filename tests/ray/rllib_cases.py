@@ -1,7 +1,7 @@
 """RLlib's algorithms on two nodes: `rllib_cases.py TEMP REPORT GAME OTHER_GAME`.
 
 All cases share one cluster, because its start takes longer than any of them. The report is a JSON
-object with the result of each.
+object with the result of each case.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tests.support.ray_nodes import Nodes, error_of, games_of, run_cases, wait
 
 TEMP, REPORT, GAME, OTHER = sys.argv[1:]
 N = 2
-"""Games of each runner; a node has room for no more."""
+"""Number of games of each env runner; a node has room for no more."""
 FRAGMENT = 8
 KILL_EVERY_S, KILL_FOR_S = 7.0, 120.0
 LENIENT = PoolConfig(restart=RestartPolicy(per_env=100, per_pool_per_env=100))
@@ -45,7 +45,7 @@ LENIENT = PoolConfig(restart=RestartPolicy(per_env=100, per_pool_per_env=100))
 
 
 class Record(RLlibCallback):
-    """Keeps the transitions of each env runner's envs."""
+    """A callback that keeps the transitions of each env runner's envs."""
 
     def on_environment_created(self, *, env_runner: Any, **keywords: Any) -> None:
         env_runner.firsts, env_runner.digest = [], hashlib.sha256()
@@ -66,7 +66,7 @@ class Record(RLlibCallback):
 
 
 class Picture(MoveToBeaconImage):
-    """An observation in the form that DreamerV3 takes."""
+    """A task whose observation has the form that DreamerV3 takes."""
 
     observation_space = spaces.Box(0.0, 1.0, (64, 64, 3), np.float32)
 
@@ -76,7 +76,7 @@ class Picture(MoveToBeaconImage):
 
 
 class RaisesLater(MoveToBeacon):
-    """An error of the user's."""
+    """A task with a mistake: it raises an error after some steps."""
 
     steps = 0
 
@@ -126,7 +126,7 @@ def of_runners(algorithm: Algorithm, what: Callable[[Any], Any]) -> list[Any]:
 
 
 def results(algorithm: Algorithm) -> Iterator[dict[str, Any]]:
-    """The result of each iteration that brought samples, without end."""
+    """The results of the iterations that brought samples; the iterator does not end."""
     for _ in range(5000):
         result = algorithm.train()
         if result.get("env_runners", {}).get("num_env_steps_sampled_lifetime"):
@@ -187,7 +187,7 @@ def dreamerv3() -> dict[str, Any]:
 
 
 def ppo_and_faults() -> dict[str, Any]:
-    """A game is killed, then an env runner, then a node, which comes back."""
+    """PPO trains while a game is killed, then an env runner, then a node, which comes back."""
     with training(ppo(), seed=5) as algorithm:
         counts = updates(algorithm)
         return {
@@ -223,7 +223,7 @@ def appo_and_many_faults() -> dict[str, Any]:
 
 
 def many_games_killed(algorithm: Algorithm) -> dict[str, Any]:
-    """One game after the other, the oldest first, while the training continues."""
+    """Kill one game after the other, the oldest first, while the training continues."""
     updates(algorithm, 1)
     began_s, kills = time.monotonic(), 0
     for result in results(algorithm):
@@ -323,7 +323,7 @@ def errors() -> dict[str, Any]:
 
 
 def one_config_twice() -> dict[str, Any]:
-    """How many iterations each algorithm of a configuration plays before the task's error."""
+    """How many iterations each of two algorithms with one config plays before the error."""
     config = ppo().training(train_batch_size_per_learner=FRAGMENT * N)
     config.env_runners(num_env_runners=1, rollout_fragment_length=FRAGMENT)
     configure(config, task=RaisesLater, n=N)

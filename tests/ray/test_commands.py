@@ -1,6 +1,6 @@
 """`sc2pool train`, `top` and `watch` with `--ray`, on two nodes of one machine.
 
-A program runs all commands on one cluster, started by the first test that needs its report. The
+One program runs all commands on one cluster; the first test that needs its report starts it. The
 driver has no game; the nodes have one.
 """
 
@@ -24,7 +24,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def case(run_on_ray, standin_dir):
-    """`case(name)`: the result of a case."""
+    """`case(name)`: the result of a case of the program."""
     return cases_of(run_on_ray(PROGRAM, standin_dir))
 
 

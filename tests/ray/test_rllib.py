@@ -1,6 +1,6 @@
 """RLlib's algorithms on two nodes: counts, seeds, faults, and the limits of a cluster.
 
-A program runs all cases once, started by the first test that needs its report.
+One program runs all cases; the first test that needs its report starts it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ pytestmark = pytest.mark.timeout(TIMEOUT_S + 30)
 
 CASES = Path(__file__).with_name("rllib_cases.py")
 SHORT = "one_config_twice,errors"
-"""The cases of the short form. tests/realtime and tests/libraries train with RLlib, too."""
+"""The cases of the short form; few, because tests/realtime and tests/libraries train with RLlib."""
 GONE_S = 30.0
 FULL_AGAIN_S = 120.0
-"""Time limit for all runners to play again, which takes 14 s on a calm machine."""
+"""Limit for the time until all env runners play again, which is 14 s on a calm machine."""
 
 
 @pytest.fixture(scope="module")
 def case(run_on_ray, standin_dir, other_version):
-    """`case(name)`: the result of a case."""
+    """`case(name)`: the result of a case of the program."""
     chosen = "" if is_long() else SHORT
     return cases_of(run_on_ray(CASES, standin_dir, other_version, cases=chosen))
 

@@ -1,6 +1,6 @@
-"""`RaySC2VecEnv` on two nodes: its steps, its errors, deaths, and a network that is cut.
+"""`RaySC2VecEnv` on two nodes: steps, errors, processes that die, and a network that is cut.
 
-A program plays all cases on one cluster, started by the first test that needs its report.
+One program plays all cases on one cluster; the first test that needs its report starts it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def case(run_on_ray, standin_dir, other_version):
-    """`case(name)`: the result of a case."""
+    """`case(name)`: the result of a case of the program."""
     return cases_of(run_on_ray(PROGRAM, standin_dir, other_version))
 
 

@@ -1,4 +1,4 @@
-"""Errors before a cluster is asked: Ray is missing, or an option is for this machine only."""
+"""Errors that need no cluster: Ray is missing, or an option is for pools of one machine only."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`RaySC2VecEnv` on two nodes: `vec_env_cases.py TEMP REPORT GAME OTHER_GAME`.
 
 All cases share one cluster, because its start takes longer than any of them. The report is a JSON
-object with the result of each.
+object with the result of each case.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def actor_killed() -> dict[str, Any]:
 
 
 def actor_killed_at_rest() -> dict[str, Any]:
-    """The actor that takes over answers calls, and the next step reports the fault."""
+    """A killed actor's successor answers calls, and the next step reports the fault."""
     with closing(make()) as env:
         env.reset()
         actor_of(env, 3).kill()
@@ -168,7 +168,7 @@ def crash_loop_of_the_only_actor() -> dict[str, Any]:
 
 
 def node_lost_for_good() -> dict[str, Any]:
-    """No other node has room; then the node comes back."""
+    """A node is lost while no other node has room; later the node comes back."""
     env = make(node_timeout_s=4.0)
     try:
         env.reset()
@@ -217,7 +217,7 @@ def node_returns() -> dict[str, Any]:
 
 
 def driver_killed() -> dict[str, Any]:
-    """The driver's working directory has files with names of packages, perhaps another user's."""
+    """A driver is killed; its working directory has files that are named like packages."""
     folder = Path(TEMP, "planted")
     for name in ("sc2pool", "numpy", "psutil", "picows"):
         (folder / name).mkdir(parents=True)
@@ -242,7 +242,7 @@ def driver_killed() -> dict[str, Any]:
 
 
 def scribbled() -> dict[str, Any]:
-    """Write into all returned arrays, with and without a fixed layout; then an actor dies."""
+    """Write into all returned arrays, with a fixed layout and without one; then an actor dies."""
     found = {}
     for space, last in (("array", [3.0]), ("no layout", ([3.0],))):
         with closing(RaySC2VecEnv([lambda space=space: Counted(space)] * N, NODES.address)) as env:
@@ -315,7 +315,7 @@ def actor_stopped() -> dict[str, Any]:
 
 
 def head_stopped() -> dict[str, Any]:
-    """Steps do not need the stopped head; calls that ask it raise an error."""
+    """The head is stopped: steps do not need it, and calls that ask it raise an error."""
     env = make(n=2)
     head = psutil.Process(NODES.cluster.head_node.all_processes["gcs_server"][0].process.pid)
     before_s, cluster._HEAD_S = cluster._HEAD_S, 2.0
@@ -333,7 +333,7 @@ def head_stopped() -> dict[str, Any]:
 
 
 def interpreter_ends() -> dict[str, Any]:
-    """The interpreter exits in every way, in the program that tests the other env classes."""
+    """The interpreter exits in every way, in the program that tests this for the other classes."""
     program = Path(__file__).parents[1] / "faults" / "classes" / "leaving.py"
     done = run(
         *(sys.executable, program, "RaySC2VecEnv"), env=os.environ | {"RAY_ADDRESS": NODES.address}
@@ -342,7 +342,7 @@ def interpreter_ends() -> dict[str, Any]:
 
 
 def forked() -> dict[str, Any]:
-    """A forked child, such as a data loader's, has a copy of the env."""
+    """A forked child has a copy of the env, such as the child of a data loader."""
 
     def child() -> None:
         warnings.simplefilter("error")
@@ -382,7 +382,7 @@ def ray_shut_down() -> dict[str, Any]:
 
 
 def spreads() -> dict[str, Any]:
-    """How many envs each node gets; a node is its CPUs, games and free games."""
+    """How many envs each node gets; a node is given by its CPUs, games and free games."""
 
     def of(n: int, *rooms: tuple[float, float, float], spares: int = 0) -> Any:
         alive = [Node(str(k), f"node {k}", *room) for k, room in enumerate(rooms)]

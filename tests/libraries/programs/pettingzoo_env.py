@@ -1,6 +1,6 @@
 """`SC2ParallelEnv` passes PettingZoo's own tests, and works in SuperSuit's wrappers.
 
-`test_libraries.py` runs this file, in the environment that has both.
+`test_libraries.py` runs this file in the environment that has PettingZoo and SuperSuit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 Make = Callable[..., SC2ParallelEnv]
 EACH = pytest.mark.parametrize("task", ["3m", "MarineDuel", "3m_duel", "terran_5_vs_5"])
-"""A team in one game, two players in two, two teams in two, and a team that is drawn."""
+"""A team in one game, two players in two games, two teams in two games, and a random team."""
 OFTEN = PoolConfig(restart=RestartPolicy(per_env=100, per_pool_per_env=100))
 
 
@@ -47,7 +47,7 @@ def make() -> Iterator[Make]:
 
 
 class Killed(SC2ParallelEnv):
-    """Kills a game in every twentieth step."""
+    """An env that kills a game in every twentieth step."""
 
     steps = kills = 0
 
@@ -60,7 +60,7 @@ class Killed(SC2ParallelEnv):
 
 
 def choose(env: SC2ParallelEnv, seen: dict[str, Any]) -> dict[str, Any]:
-    """An action of each agent that is possible."""
+    """A possible action of each agent."""
     return {
         name: env.action_space(name).sample(mask=seen[name]["action_mask"]) for name in env.agents
     }
@@ -234,7 +234,7 @@ class Directions(Task):
 
 
 class Grid(Directions):
-    """The same choices as rows of one array."""
+    """A task whose same two choices are rows of one array."""
 
     action_space = spaces.MultiDiscrete([[2], [3]])
 

@@ -19,7 +19,7 @@ AGENTS = {"marine_0", "marine_1", "marine_2"}
 
 
 def plays_on_after_the_end() -> None:
-    """Steps go through the wrapper, and all agents end together."""
+    """Step through RLlib's wrapper: all agents end together, and the next episode plays."""
     with closing(ParallelPettingZooEnv(SC2ParallelEnv("3m", max_loops=80))) as env:
         for _ in range(2):
             seen, _ = env.reset(seed=1)

@@ -30,9 +30,9 @@ DICT = spaces.Dict({"a": spaces.Box(0, 1, (2,)), "b": spaces.Discrete(3)})
 
 @pytest.fixture
 def make() -> Iterator[Make]:
-    """Makes a vector env of functions, or with the constructor's arguments.
+    """Makes a vector env from functions that make envs, or from the constructor's arguments.
 
-    By default a serial one: `tests/contract` shows that workers play the same.
+    By default it is a serial one; `tests/contract` shows that workers play the same.
     """
     with ExitStack() as stack:
 
@@ -55,7 +55,7 @@ def gate(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def gated(make: Make, gate: Path) -> SC2TianshouVectorEnv:
-    """Env 1's step ends when the gate is there; a step returns the first that is ready."""
+    """Envs of which env 1 ends its step when the file exists; a step returns when one is ready."""
     envs = make(Counting, partial(Gated, str(gate)), Counting, wait_num=1, serial=False)
     envs.reset()
     return envs
@@ -109,7 +109,7 @@ def test_ready_envs_go_on_while_one_is_waited_for(gated, gate):
         envs = [info["env_id"] for info in infos]
         seen += zip(envs, observations[:, 0].tolist(), strict=True)
         if terminated.any():
-            gated.reset(np.array(envs)[terminated])  # their first observations have come
+            gated.reset(np.array(envs)[terminated])  # autoreset did it already
     assert {env for env, _ in seen} == {0, 2}
     for env in (0, 2):
         counts = [count for other, count in seen if other == env]
@@ -230,7 +230,7 @@ def test_closing_twice(make):
 
 
 class Waiting(Policy):
-    """Has a state and entries of its own, without which tianshou's `AsyncCollector` fails."""
+    """A policy with a state and entries of its own, which tianshou's `AsyncCollector` needs."""
 
     def forward(self, batch: Any, state: Any = None, **_: Any) -> Batch:
         zeros = np.zeros(len(batch.obs), int)

@@ -30,14 +30,14 @@ def refusal_of_next_step() -> str:
 
 
 def next_observations_wrong(data: Any) -> int:
-    """Number of steps that do not continue the previous step although no episode has ended."""
+    """Number of steps that do not begin where the previous step ended, though no episode ended."""
     after, following = data["next", "observation"][:, :-1], data["observation"][:, 1:]
     ended = data["next", "done"][:, :-1, 0]
     return int(((after != following).any(-1) != ended).sum())
 
 
 def check_same_step() -> int:
-    """The other mode that TorchRL takes; its specs are checked, and 250 steps."""
+    """Check TorchRL's env specs in SAME_STEP, the other mode that it takes, and play 250 steps."""
     envs = SC2VectorEnv(n=2, task="MoveToBeacon", autoreset_mode="SameStep")
     env = GymWrapper(envs)
     check_env_specs(env)

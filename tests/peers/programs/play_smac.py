@@ -2,7 +2,7 @@
 
     play_smac.py SCENARIO random|heuristic EPISODES SEED
 
-Only SMAC, numpy and the standard library of Python 3.10 are there.
+Only SMAC, numpy and the standard library of Python 3.10 may be imported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main() -> None:
         while not terminated:
             env.get_obs()
             env.get_state()
-            # The heuristic replaces these.
+            # SMAC's heuristic replaces these actions.
             actions = [int(rng.choice(np.flatnonzero(able))) for able in env.get_avail_actions()]
             reward, terminated, _ = env.step(actions)
             total += float(reward)

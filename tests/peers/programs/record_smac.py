@@ -2,16 +2,16 @@
 
     record_smac.py MAP SEED STEPS OPTIONS FILE
 
-OPTIONS is a JSON object of keywords for the environment: with a `capability_config` SMACv2's, else
-SMAC's. The file, a numpy archive, has the results before each action and after the last one
-(observations, states, masks), the actions, the reward of each step, and whether the step ended the
-battle. For SMACv2 it also has the teams and places that were drawn. Only SMAC or SMACv2, numpy and
-the standard library of Python 3.10 are there.
+OPTIONS is a JSON object of keywords for the environment; one with a `capability_config` makes it
+SMACv2's, else it is SMAC's. The file, a numpy archive, has the results before each action and after
+the last one (observations, states, masks), the actions, the reward of each step, and whether the
+step ended the battle. For SMACv2 it also has the teams and places that were drawn. Only SMAC or
+SMACv2, numpy and the standard library of Python 3.10 may be imported.
 
 SMACv2 remembers which enemies any agent has seen. If an enemy is dead or was not seen yet, SMACv2
-blanks all enemies before it in an agent's observation. The result depends on the random order in
-which SMACv2 asks its agents, and on the number of calls. `observations` are the observations if all
-enemies are known. SMACv2's code is not changed.
+blanks all enemies before it in an agent's observation. The blanks depend on the random order in
+which SMACv2 asks its agents, and on the number of calls. So `observations` are recorded as if all
+enemies had been seen. SMACv2's code is not changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 
 
 def seen_if_all_are_known(env: Any) -> list[Any]:
-    """The agents' observations as if each enemy was seen before; the memory is not changed."""
+    """The agents' observations as if each enemy had been seen; SMACv2's memory stays the same."""
     memory = env.obs_enemies.copy(), list(env.enemy_tags)
     env.obs_enemies[:] = 1
     env.enemy_tags = [0] * env.n_enemies
@@ -63,7 +63,7 @@ def main() -> None:
         masks.append(env.get_avail_actions())
         if len(taken) == int(steps) or (ends and ends[-1]):
             break
-        # Attacks twice as often as anything else, so that units die.
+        # Attacks are twice as likely as other actions, so that units die.
         weights = [np.array(able) * np.where(np.arange(len(able)) >= 6, 2, 1) for able in masks[-1]]
         actions = [int(rng.choice(len(one), p=one / one.sum())) for one in weights]
         # A copy: SMAC's scripted player writes its own actions into the list.
