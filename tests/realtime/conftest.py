@@ -1,4 +1,4 @@
-"""Pools in real time with games that continue where they were stopped, and queries of them."""
+"""Pools in real time, whose games continue where they were stopped, and queries of these games."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sc2pool.processes.spawn import uninterrupted
 from sc2standin.install import install
 from tests.support.pools import maker
 
-sys.path.insert(0, str(Path(__file__).parent / "programs"))  # workers import from there, too
+sys.path.insert(0, str(Path(__file__).parent / "programs"))  # also for workers
 from realtime_tasks import TellsLoop
 
 MakeEnv = Callable[..., SubprocSC2VecEnv]
@@ -60,7 +60,7 @@ def states(env: Any) -> list[str]:
 
 
 def play_until_spares_are_held(env: SubprocSC2VecEnv) -> None:
-    """Play until all spares are held at their first observation."""
+    """Play until all spares are stopped at their first observation."""
     while states(env)[-1] != "held":
         step(env)
 

@@ -1,4 +1,4 @@
-"""`AsyncSAC`, `AsyncTD3` and `AsyncDQN` do what SB3's classes do, and lose no step."""
+"""`AsyncSAC`, `AsyncTD3` and `AsyncDQN` behave like SB3's classes, and lose no step."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def model_of(kind: Any, env: VecEnv | None = None, **options: Any) -> Any:
     policy = "MultiInputPolicy" if isinstance(env.observation_space, spaces.Dict) else "MlpPolicy"
     defaults = {"train_freq": 4, "learning_starts": 2 * ROLLOUT, "batch_size": 8}
     defaults |= {"buffer_size": 1_000, "device": "cpu"}
-    defaults["policy_kwargs"] = dict(SMALL)  # SB3 adds to this dict
+    defaults["policy_kwargs"] = dict(SMALL)  # a copy: SB3 changes the dict
     return kind(policy, env, **(defaults | options))
 
 
@@ -126,7 +126,7 @@ def test_every_step_is_stored_once_and_in_order(kind, make, options, game_waits)
 
 
 def check_buffer(model: Any, size: int) -> None:
-    """The transitions of `Counting`'s steps from 0 to `size` are in the buffer."""
+    """Check that the buffer has the transitions of `Counting`'s steps from 0 to `size`."""
     buffer = model.replay_buffer
     counts = np.arange(size, dtype=np.float32)
     ends = (counts + 1) % 5 == 0
@@ -153,7 +153,7 @@ def test_the_buffer_has_values_from_before_vec_normalize(kind, tmp_path):
     size = model.replay_buffer.pos
     counts = np.arange(size, dtype=np.float32)
     np.testing.assert_array_equal(model.replay_buffer.observations[:size, 0, 0], counts)
-    # The last observation of an episode was normalised, and then the opposite.
+    # An episode's last observation was normalised, and normalising was undone.
     following = model.replay_buffer.next_observations[:size, 0, 0]
     np.testing.assert_allclose(following, counts + 1, rtol=1e-4)
     np.testing.assert_array_equal(model.replay_buffer.rewards[:size], 1.0)
@@ -235,7 +235,7 @@ def test_another_env_can_be_set():
 
 
 class Behind(AsyncDQN):
-    """In each update the actor makes ten steps."""
+    """An algorithm whose actor makes ten steps during each update."""
 
     has_begun = threading.Event()
     """Set in the first update."""
@@ -274,7 +274,7 @@ def test_a_learner_that_is_too_slow_loses_updates_not_steps(tmp_path):
     assert log[-1]["async/updates_per_step_wanted"] == 1 / N
     assert log[-1]["async/updates_per_step"] <= 1 / 10 / N + 1 / 100
     assert log[-1]["async/full_queue_steps"] == log[-1]["async/late_steps"] == 0
-    # Both envs end an episode in the same step; the first of both lines has the step's figures.
+    # Both envs end episodes in the same step; the first of their two lines has the figures.
     assert max(line["async/lag_max"] for line in log[::2]) >= 1
     assert any(line.get("async/gap_s_max", 0) >= line.get("async/gap_s_p50", 1) for line in log)
     assert any("async/update_gap_s_max" in line for line in log)

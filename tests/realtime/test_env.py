@@ -1,4 +1,4 @@
-"""`RealTimeEnv` on a small live game: time, pauses, faults, and the programs that play it."""
+"""`RealTimeEnv` on a small live game: time, pauses, faults, and what plays such envs."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def env(request: pytest.FixtureRequest) -> Iterator[Seconds]:
 
 
 def step(env: gymnasium.Env[Any, Any], action: int = STAY) -> dict[str, Any]:
-    """The info of one step."""
+    """Play one step; returns its info."""
     return env.step(np.int64(action))[4]
 
 
 def miss_four_periods(env: Seconds) -> None:
-    """Return after 23 ticks of the game, which take 0.23 s or longer."""
+    """Let the game play 23 ticks, which take 0.23 s or longer."""
     until = env.state()[0] + 23
     env.wait_until(lambda: env.state()[0] >= until, 60, "the 23rd tick")
 
@@ -184,7 +184,7 @@ def test_an_observation_that_stays_the_same_is_a_fault(env):
     env.frozen_after_s = 0.3
     for _ in range(10):
         step(env, RIGHT)
-    fault = step_until_fault(env)  # at rest, the position stays the same
+    fault = step_until_fault(env)  # without a move, the position stays the same
     assert fault.kind is FaultKind.HUNG
     assert "has not changed for 0.3 s; if that may be, set frozen_after_s" in fault.detail
 
@@ -350,7 +350,7 @@ def test_two_behind_a_pool(kind):
         }
 
         pool.pause()
-        psutil.Process(games[0]).kill()  # a game that dies in a pause
+        psutil.Process(games[0]).kill()  # one game dies in the pause
         _, _, dones, infos = pool.step(np.array([STAY, STAY]))
         assert infos[0]["sc2pool.fault"]["kind"] == "game-exited"
         assert "signal SIGKILL" in infos[0]["sc2pool.fault"]["detail"]
@@ -361,7 +361,7 @@ def test_two_behind_a_pool(kind):
 
 
 class Attached(RealTimeEnv):
-    """A game that another program has started."""
+    """An env whose game another program has started."""
 
     observation_space = spaces.Box(0, 1e6, (1,), np.float32)
     action_space = spaces.Discrete(2)

@@ -1,4 +1,4 @@
-"""Nothing slow lies between an observation and its action: not at the start, and no collection."""
+"""Nothing slow delays an action after its observation: no first call, no garbage collection."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_weights_that_a_callback_has_set_are_played_from_the_first_step(kind, op
 
 
 class SeesCollector(Recording):
-    """Notes how many objects are exempt from collections, and how many are not."""
+    """Notes how many objects are exempt from garbage collections, and how many are not."""
 
     def _on_step(self) -> bool:
         self.exempt, self.others = gc.get_freeze_count(), len(gc.get_objects())
@@ -81,7 +81,7 @@ class SeesCollector(Recording):
 
 @pytest.fixture
 def nothing_frozen() -> Iterator[None]:
-    """The tests' own configuration has frozen objects."""
+    """Unfreezes objects for the test, because the tests' configuration has frozen some."""
     gc.unfreeze()
     yield
     gc.freeze()

@@ -1,4 +1,4 @@
-"""`PauseGate` on a game that pauses itself, and `PausableEnv`; a pause is never assumed to work.
+"""`PauseGate` on a game with a pause key, and `PausableEnv`; every pause is checked to work.
 
 The gate that stops processes is tested in `test_pause.py`.
 """
@@ -28,11 +28,11 @@ from sc2pool.realtime import gate as gate_module
 from tests.support.programs import Trainer, has_ended
 
 STILL_S = 0.5
-"""50 ticks, so that a busy machine does not look like a pause."""
+"""50 ticks, so that a delay on a busy machine does not look like a pause."""
 
 
 def nothing() -> None:
-    """A key that does nothing."""
+    """Stands for a key that does nothing."""
 
 
 MakeGame = Callable[..., LiveGame]
@@ -54,7 +54,7 @@ def start() -> Iterator[MakeGame]:
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The gate waits for a shorter time, because this game does not react."""
+    """Makes the gate wait for a shorter time, because the test's game never reacts."""
     monkeypatch.setattr(gate_module, "_REACTS_WITHIN_S", 1.0)
 
 
@@ -274,7 +274,7 @@ def test_a_game_that_is_paused_by_key_outlives_its_trainer():
         ({"pid": "supertux2"}, r"pid='supertux2', expected the pid of a process"),
         ({"pid": -1}, r"pid=-1, expected the pid of a process"),
         ({"pid": os.getpid()}, r"is this program or a parent of it"),
-        # Wine starts its first process without a parent.
+        # The first process under Wine has no parent.
         ({"pid": os.getppid() or os.getpid()}, r"is this program or a parent of it"),
     ],
 )
@@ -292,7 +292,7 @@ N_STEPS = 8
 
 
 class SlowLearner(PPO):
-    """PPO with slow updates; records how many ticks passed in each, and whether the game paused."""
+    """PPO with slow updates; records each one's ticks, and whether the game was paused."""
 
     game: LiveGame | None = None
 
@@ -346,7 +346,7 @@ def make_pausable() -> PausableEnv[Any, Any]:
 
 
 class LiveRealTimeEnv(RealTimeEnv[Any, Any]):
-    """The same game on the clock of `RealTimeEnv`, which counts ticks or seconds."""
+    """The live game as a `RealTimeEnv`, whose clock counts ticks or seconds."""
 
     observation_space = spaces.Box(0.0, np.inf, (1,), np.float32)
     action_space = spaces.Discrete(2)
@@ -357,10 +357,10 @@ class LiveRealTimeEnv(RealTimeEnv[Any, Any]):
         self.game_pid = self.game.pid
 
     def begin(self, options: dict[str, Any]) -> None:
-        """The game has no episodes."""
+        """Do nothing, because the game has no episodes."""
 
     def act(self, action: int) -> None:
-        """The game has no actions."""
+        """Do nothing, because the game has no actions."""
 
     def observe(self) -> Any:
         return np.array([self.game.tick], np.float32)

@@ -1,6 +1,6 @@
-"""Late actions: each step gets an action, and the stored data belongs to that step.
+"""Late actions: each step gets an action, and the data stored for a step belongs to it.
 
-The policies here are late on purpose: each choice after the first waits until the envs have made
+The policies here are late on purpose: every choice except the first waits until the envs have made
 three more steps.
 """
 
@@ -31,13 +31,13 @@ EPISODE = 5
 
 
 class Clock:
-    """Counts the steps of the envs; the policies wait for it."""
+    """Counts the steps of the envs, for which the policies wait."""
 
     steps = 0
     model: Any = None
-    """The model whose actor acts; a policy that waits must end with this actor."""
+    """The model whose actor acts; a policy that waits must stop when the actor ends."""
     seen: list[int]
-    """The counts that the policies chose for, in order."""
+    """The counts of the observations for which the policies chose, in order."""
 
     @classmethod
     def be_late(cls, observations: Any) -> None:
@@ -64,7 +64,7 @@ class DictTicks(Ticks, CountingDict):
 
 
 class Late:
-    """Makes the choices of an off-policy algorithm late."""
+    """A mixin that makes the choices of an off-policy algorithm late."""
 
     def _sample_action(self, *args: Any) -> Any:
         Clock.be_late(self._last_obs)  # type: ignore[attr-defined]
@@ -80,7 +80,7 @@ class LateSAC(Late, AsyncSAC):
 
 
 class LateForward:
-    """Makes the choices of a policy late."""
+    """A mixin that makes the choices of a policy late."""
 
     def forward(self, obs: Any, deterministic: bool = False) -> Any:
         Clock.be_late(obs)
@@ -107,14 +107,14 @@ OFF_POLICY = {"learning_starts": 10, "batch_size": 8, "train_freq": 4}
 
 
 def played_by(recording: Recording) -> Any:
-    """The actions of each step and env, after a check that no step is missing."""
+    """The action of each step and env, after a check that no step is missing."""
     steps = recording.steps
     assert [step["infos"][0]["at"] for step in steps] == list(range(1, len(steps) + 1))
     return np.array([[info["played"] for info in step["infos"]] for step in steps]).reshape(-1, N)
 
 
 def test_off_policy_stores_each_period_with_its_own_observation():
-    options = OFF_POLICY | {"learning_starts": 10**6}  # random actions: no two are equal
+    options = OFF_POLICY | {"learning_starts": 10**6}  # actions stay random: no two are equal
     model, recording = model_of(LateSAC, "MlpPolicy", ContinuousTicks, **options), Recording()
     model.learn(60 * N, callback=recording)
     played, buffer = played_by(recording), model.replay_buffer
@@ -150,7 +150,7 @@ def test_a_function_chooses_late_actions():
 
 
 class KeepsRollouts(Recording):
-    """Keeps each rollout buffer, with the learner's values, and the mean weights of updates."""
+    """Keeps each rollout buffer with the learner's values, and the mean weight of each update."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -203,7 +203,7 @@ def test_ppo_learns_probabilities_only_of_actions_that_the_policy_has_chosen(pol
     chosen = np.isfinite(log_probs)
     assert np.all(log_probs[~chosen] == np.inf)
     assert np.all(np.broadcast_to(counts == index, chosen.shape)[~chosen])
-    # The policy's actions keep the observation that it saw, of the same episode.
+    # An action that the policy chose late is stored with what it saw, of the same episode.
     is_delayed = chosen & (index > 0)
     assert np.all((index - counts)[is_delayed] >= LATE)
     assert np.all((index // EPISODE == counts // EPISODE)[is_delayed])

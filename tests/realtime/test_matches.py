@@ -1,7 +1,7 @@
 """Matches in real time, and the ends of games in every form that was reported of the real game.
 
-Both sides of a match follow their games, and are paused together. Each end is a terminated episode
-with its last real observation: no fault, no truncation, no wait.
+Both sides of a match keep up with their games, and are paused together. Each end of a game gives a
+terminated episode with its last real observation, without a fault, a truncation or a wait.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.support.installations import changed
 
 PERIOD_S = TellsLoops.step_mul / LOOPS_PER_S
 ALIGNED_WITHIN_STEPS = 20
-"""On a busy machine one game of a match may be late, and the next periods begin apart."""
+"""Steps within which the periods of a match's games, apart after a delay, are together again."""
 IMPATIENT = PoolConfig(limits=Limits(step_s=1.5))
 TASKS = pytest.mark.parametrize("task", [TellsLoops, TellsLoopsBot])
 
@@ -108,7 +108,7 @@ def test_both_games_are_paused_and_go_on_together(begun, opponent):
     for _ in range(2):
         _, infos = step(env)
     before = infos[0]["loop"]
-    time.sleep(1.5 * PERIOD_S)  # ends within a period of the opponent
+    time.sleep(1.5 * PERIOD_S)  # until within a period of the opponent
     env.pause()
     assert [psutil.Process(pid).status() for pid in pids(env)] == [psutil.STATUS_STOPPED] * 2
     time.sleep(3.5)  # longer than the limits for a stopped game and for a reply
@@ -148,16 +148,16 @@ def test_games_that_catch_up_do_so_together(begun, standin_dir, opponent):
 @pytest.mark.timing
 @pytest.mark.parametrize("opponent", [None, decide, CountingBot])
 def test_spares_are_held_at_their_first_observation(begun, opponent):
-    """Neither game of the spare continues before the learner plays it."""
+    """Neither game of a spare match continues before the learner plays the spare."""
     env = begun(n=1, task=TellsLoops, opponent=opponent, spares=1, max_loops=24)
     for _ in range(2):
         dones = np.zeros(1, bool)
         while not dones.any():
-            time.sleep(1.0)  # more than an episode's loops
-            before_s = time.monotonic()  # the spare continues within this step
+            time.sleep(1.0)  # longer than an episode
+            before_s = time.monotonic()  # the spare goes on in this step
             first, _, dones, infos = env.step(np.zeros(env.num_envs, int))
         _, infos = step(env)
-        # A busy machine takes its time, here and before the spare is held.
+        # A busy machine may be slow, both here and before the spare is stopped.
         late_loops = (time.monotonic() - before_s) * LOOPS_PER_S + TellsLoops.step_mul
         for info, (loop,) in zip(infos, first, strict=True):
             assert "sc2pool.fault" not in info
@@ -170,7 +170,7 @@ def test_a_match_ends_for_both(make_env, opponent):
     env = make_env(n=1, task=TellsLoops, opponent=opponent)
     for _ in range(2):
         env.reset()
-        # Only one side dies: with two deaths in real time, one may come a loop earlier, and win.
+        # Only one side dies, because two deaths may come a loop apart, and then one side wins.
         dones, infos = step(env, [TellsLoops.DIE, 0][: env.num_envs])
         while not dones.any():
             dones, infos = step(env)
@@ -217,7 +217,7 @@ MUTE_GAME = Path(__file__).parent / "programs" / "mute_game.py"
 
 @pytest.fixture(scope="session")
 def mute(tempered: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An installation whose games fall silent at their end in real time."""
+    """An installation whose games in real time stop answering when they end."""
     return changed(
         tempered("kind"),
         tmp_path_factory.mktemp("mute") / "StarCraftII",
@@ -226,7 +226,7 @@ def mute(tempered: Callable[[str], Path], tmp_path_factory: pytest.TempPathFacto
 
 
 def play_to_the_end(env: Any) -> tuple[np.ndarray, list[dict[str, Any]], float]:
-    """Play to the end of the first env's game; rewards, infos and the seconds of the last step."""
+    """Play until env 0's game ends; returns rewards, infos and duration of the last step."""
     env.reset()
     idle = np.zeros(env.num_envs, np.int64)
     for _ in range(3):

@@ -1,6 +1,6 @@
-"""Pauses in real time: of a pool, by `PauseCallback` in an update, of a program by `PauseGate`.
+"""Pauses in real time: of pools, by `PauseCallback` during updates, and of programs (`PauseGate`).
 
-Paused games are stopped and miss nothing, and their faults are still found.
+Paused games are stopped and miss nothing, and faults of paused games are still found.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PAUSE_S = 1.0
 """22 loops of real time."""
 PERIOD_S = TellsLoop.step_mul / LOOPS_PER_S
 VIGILANT = PoolConfig(watchdog_interval_s=0.1)
-"""The watchdog would end a stopped game after this, if it were not paused."""
+"""A watchdog that would soon end a stopped game if the pool had not paused the game."""
 
 
 @pytest.fixture
@@ -56,10 +56,10 @@ def with_spare(begun):
 
 
 def fall_in_step(env: SubprocSC2VecEnv) -> None:
-    """Put the envs' periods in phase, as far as a loop allows, and pause for the first time."""
+    """Make the envs' periods begin together, within a loop, and pause for the first time."""
     env.pause()
     env.resume()
-    # An env that is late by more than a period begins the next at the loop it sees: all do now.
+    # An env that is over a period late begins the next one at the loop it sees: now all are.
     time.sleep(2.5 * PERIOD_S)
     step(env)
 
@@ -186,7 +186,7 @@ def test_a_spare_that_is_launched_meanwhile_begins_no_episode(with_spare):
     env.pause()
     games(env)[1].kill()
     while states(env)[1] != "idle":
-        assert env.get_attr("level") == [0]  # the pool acts during a call
+        assert env.get_attr("level") == [0]  # the pool runs games during a call
     assert states(env)[0] == "paused"
     play_until_spares_are_held(env)
     env.pause()
@@ -291,7 +291,7 @@ def stopped(env: SubprocSC2VecEnv) -> list[bool]:
 
 
 class SlowLearner(PPO):
-    """PPO with slow updates; records before and after each whether the games are stopped."""
+    """PPO with slow updates; before and after each, records whether the games are stopped."""
 
     seen: list[list[bool]]
     fails = False
@@ -344,7 +344,7 @@ def test_a_rollout_that_ends_early(make_env, first):
     assert model.num_timesteps == (N_STEPS + 2) * 2
     assert model.seen == [[True, True]] * 2
     assert stopped(env) == [True, True]
-    # The same callback works in the next training, which resumes the paused games.
+    # The same callback works in a second training, which resumes the paused games.
     model.learn(N_STEPS * 2, callback=callbacks[0 if first == "the pause" else 1])
     assert model.seen == [[True, True]] * 4
     env.resume()

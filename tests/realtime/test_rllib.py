@@ -1,6 +1,6 @@
 """RLlib's PPO pauses games in real time while it updates; late samples are reported.
 
-A program runs all trainings once, started by the first test that needs its report.
+One program runs all trainings; the first test that needs its report starts it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ UPDATE_S = 0.5
 
 @pytest.fixture(scope="module")
 def report(python_with_ray: str, freezing: Path) -> Report:
-    """Returns the report of the trainings, and runs them at the first call."""
+    """Returns the report of the trainings, which the first call runs."""
     return report_of(python_with_ray, TRAININGS, freezing)
 
 
@@ -28,7 +28,7 @@ def report(python_with_ray: str, freezing: Path) -> Report:
 @pytest.mark.parametrize(
     ("envs", "games", "counted"),
     [
-        ("in this process", 1, 1),  # the last pause has not ended and does not count
+        ("in this process", 1, 1),  # the last pause does not count: it has not ended
         ("in another process", 2, 2),
     ],
 )
@@ -107,7 +107,7 @@ def test_the_example(report):
 
 
 SAMPLE_TIMEOUT_S = 60.0
-"""RLlib's default: 1,344 game loops."""
+"""RLlib's default, in which a game plays 1,344 loops."""
 
 
 @pytest.mark.parametrize(("longest", "step_mul"), [(167, 8), (1343, 1), (9, 140)])

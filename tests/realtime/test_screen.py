@@ -76,7 +76,7 @@ def opened(display: VirtualDisplay) -> Iterator[Callable[[str], subprocess.Popen
 def test_a_small_frame():
     screen = np.zeros((240, 320, 3), np.uint8)
     screen[:4, 4:8] = 255
-    screen[4:8, :4] = (0, 0, 255)  # red, of blue, green and red
+    screen[4:8, :4] = (0, 0, 255)  # red; the order is blue, green, red
     small = shrunk(screen, 60, 80)
     assert small.shape == (1, 60, 80)
     assert small.dtype == np.uint8
@@ -269,7 +269,7 @@ def test_a_wrong_key_is_an_error(display, opened):
     with closing(GameWindow.attach(title="My game", display=display.name)) as window:
         with pytest.raises(ConfigError, match="there is no key 'jump'; expected a name of X11"):
             window.hold(["jump"])
-        window.hold("a")  # one name is a key, not a list of letters
+        window.hold("a")  # a string is one key's name
 
 
 def test_there_must_be_a_display(monkeypatch):

@@ -1,4 +1,4 @@
-"""Steps in real time: late actions, games in step with each other, `SC2VectorEnv`, an `RLBotAI`."""
+"""Steps in real time: late actions, games whose steps coincide, `SC2VectorEnv`, an `RLBotAI`."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ ACTIONS = np.zeros(2, np.int64)
 
 
 def apart_s(env, batches: int = 3) -> float:
-    """The least lead of one of two games in some steps, in seconds."""
+    """By how many seconds one of two games is ahead of the other, at least, in some steps."""
     gaps_s = []
     for _ in range(batches):
         infos = env.step(ACTIONS)[3]
@@ -122,7 +122,7 @@ def apart_s(env, batches: int = 3) -> float:
 def test_a_game_that_fell_behind_is_waited_for_once_and_not_in_every_step(begun):
     env = begun()
     env.step(ACTIONS)
-    env.pause([1])  # half a period, so this game is late from now on
+    env.pause([1])  # for half a period, which makes this game late
     time.sleep(PERIOD_LOOPS / LOOPS_PER_S / 2)
     env.resume([1])
     env.step(ACTIONS)
@@ -134,7 +134,7 @@ def test_a_game_that_fell_behind_is_waited_for_once_and_not_in_every_step(begun)
 
 
 class InTurn(Short):
-    """The first env's episodes have two steps, the second's four."""
+    """Has episodes of two steps in the first env, and of four steps in the second."""
 
     def on_start(self) -> None:
         super().on_start()
@@ -253,7 +253,7 @@ def test_deaths_reach_its_handlers_once_and_the_game_ends_with_the_last(begun):
     env = begun(n=1, task=RealtimeBot)
     step_bot(env)
     dones, info = step_bot(env, RealtimeBot.DIE)
-    while not dones.any():  # in real time the end may be seen one step later
+    while not dones.any():  # in real time, the end may show one step later
         dones, info = step_bot(env)
     assert info["destroyed"] == [info["marine"]]
     assert info["over"] == "Result.Defeat"

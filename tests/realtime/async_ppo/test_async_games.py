@@ -22,7 +22,7 @@ N_STEPS = 6
 UPDATES = 3
 PERIOD = TellsLoop.step_mul
 LOST_WITHOUT = (UPDATES - 1) * (int(VerySlowUpdates.update_s * 22.4) // PERIOD - 1)
-"""Minimum number of periods without an action, if nothing acts during the updates."""
+"""The least number of periods without an action if nothing acts during the updates."""
 
 
 class Loops(VecEnvWrapper):
@@ -65,7 +65,7 @@ def periods_lost(make_env: Any, kind: Any, steps: int = UPDATES * N_STEPS, **opt
 
 @pytest.mark.parametrize("actor", ["thread", "process"])
 def test_the_actor_keeps_acting_during_an_update(make_env, actor):
-    # A busy machine still loses some.
+    # A busy machine still loses some periods.
     assert max(periods_lost(make_env, VerySlowUpdates, actor=actor)) < LOST_WITHOUT
 
 
@@ -87,7 +87,7 @@ def test_dqn_keeps_acting_during_an_update(make_env):
 
 
 class SlowPolicy(AsyncDQN):
-    """Needs almost three periods for a choice."""
+    """Needs almost three periods to choose an action."""
 
     def _sample_action(self, *args: Any) -> Any:
         time.sleep(0.5)

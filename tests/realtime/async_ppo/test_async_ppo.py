@@ -1,4 +1,4 @@
-"""`AsyncPPO` behaves like PPO to env, callbacks and files, and leaves no thread or process."""
+"""To env, callbacks and files, `AsyncPPO` behaves like PPO; it leaves no thread or process."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def test_an_update_process_that_does_not_read_is_a_learner_error(monkeypatch):
     monkeypatch.setattr(child_process, "_READS_WITHIN_S", 0.5)
     monkeypatch.setattr(child_process, "_EXITS_WITHIN_S", 0.1)
     model = model_of()
-    # More than a socket holds; in a copy, because all models of these tests share the dict.
+    # More than a socket holds. The dict is copied, because all models of these tests share it.
     model.policy_kwargs = {**model.policy_kwargs, "cargo": bytes(10_000_000)}
     with pytest.raises(LearnerError, match="does not answer"), started_stopped(monkeypatch):
         UpdateProcess(model)
@@ -272,7 +272,7 @@ def test_an_update_process_that_does_not_read_is_a_learner_error(monkeypatch):
 
 @contextmanager
 def started_stopped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """In the block, update processes are stopped as soon as they are started."""
+    """During the test, update processes are stopped as soon as they are started."""
     start = child_process._start
 
     def started(*arguments: Any) -> Any:
@@ -328,7 +328,7 @@ def test_changes_by_a_callback_reach_the_update_process():
 def test_continuous_actions_are_clipped_to_their_bounds(options):
     model = model_of(env=make_vec_env("Pendulum-v1", n_envs=N), **options)
     with th.no_grad():
-        model.policy.log_std.fill_(1.0)  # many actions are beyond the bounds of 2
+        model.policy.log_std.fill_(1.0)  # so that many actions are beyond the bound, 2
     recording = Recording()
     model.learn(2 * ROLLOUT, callback=recording)
     chosen = np.array([step["actions"] for step in recording.steps])
@@ -356,7 +356,7 @@ def test_normalised_observations(tmp_path):
 
 
 def logged(model: AsyncPPO, folder: Path) -> list[dict[str, Any]]:
-    """Learn from three rollouts; the line of the log after each."""
+    """Learn from three rollouts; returns the log's line after each."""
     model.set_logger(configure(str(folder), ["json"]))
     model.learn(3 * ROLLOUT)
     return [json.loads(line) for line in (folder / "progress.json").read_text().splitlines()]

@@ -1,6 +1,6 @@
 """`AsyncPPO`'s parts: exchange of rollouts, decoupled loss, running statistics, and model state.
 
-The update process and the actor work with any model of the user's.
+The update process and the actor must work with any model that a user writes.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def test_before_the_first_epoch_its_gradient_is_that_of_importance_sampling():
 
 
 def test_it_clips_around_the_proximal_policy_not_the_behaviour_policy():
-    # The policy has moved far since the rollout, but that is no reason to clip it.
+    # The policy moved far between rollout and proximal policy, which must not be clipped.
     behaviour, proximal = th.tensor([-2.0]), th.tensor([-0.5])
     current = proximal.clone().requires_grad_()
     weights = importance_weights(proximal, behaviour, cap=2.0)
@@ -192,7 +192,7 @@ def test_on_current_data_an_update_is_ppos(env_id, options):
     theirs.collect_rollouts(env, callback, theirs.rollout_buffer, 64)
     ours.rollout_buffer = copy.deepcopy(theirs.rollout_buffer)
     np.random.seed(5)
-    np.random.permutation(128)  # ours draws one permutation when it flattens the buffer
+    np.random.permutation(128)  # AsyncPPO draws one when it flattens the buffer
     theirs.train()
     np.random.seed(5)
     ours.train()
@@ -213,7 +213,7 @@ def test_actions_that_the_policy_has_not_chosen_do_not_disturb_an_update():
     _, callback = model._setup_learn(32)
     PPO.collect_rollouts(model, env, callback, model.rollout_buffer, 16)
     model.rollout_buffer.log_probs[:8] = np.inf
-    # So far away that the ratio of their probabilities overflows, on one of the sides.
+    # Actions so far away that the ratio of probabilities overflows upwards or downwards.
     model.rollout_buffer.actions[:8] = np.array([[1e4], [-1e4]])
     model.rollout_buffer.advantages[:8] = -1e3
     before = copy.deepcopy(model.policy.state_dict())
@@ -312,7 +312,7 @@ CHANGES = [
 
 
 def fill_buffer(model: AsyncPPO) -> None:
-    """Gather a rollout as PPO does."""
+    """Gather a rollout the way PPO does."""
     _, callback = model._setup_learn(STEPS_OF_A_ROLLOUT)
     assert model.env is not None
     PPO.collect_rollouts(model, model.env, callback, model.rollout_buffer, STEPS_OF_A_ROLLOUT)

@@ -56,11 +56,11 @@ class Raises(BaseCallback):
 class Interrupts:
     """A tracer that interrupts `learn` at the given line of its end, counted from a first Ctrl-C.
 
-    Not at the end of a `with` block: there the interpreter calls `__exit__` without looking for
-    signals, which a tracer could do.
+    It does not interrupt at the end of a `with` block, where the interpreter calls tracers, but
+    calls `__exit__` without looking for signals.
 
     Attributes:
-        reached: whether there was such a line.
+        reached: whether `learn` has reached the line.
     """
 
     def __init__(self, line: int) -> None:
@@ -95,12 +95,12 @@ class RaisesInterrupt(BaseCallback):
 def interrupt_at_every_line(
     model: Any, env: VecNormalize, steps: int, wait_for: Callable[[Callable[[], object]], None]
 ) -> None:
-    """Interrupt `learn` a second time, at each line of its end; nothing may act afterwards.
+    """Interrupt `learn` a second time, at each line of its end, after which nothing may act.
 
     Args:
-        model: an acting learner.
+        model: a model that acts while it learns.
         env: the model's env, whose observations count its steps.
-        steps: length of the `learn` after each interrupt, which must work.
+        steps: length of the training after each interrupt, which must work.
         wait_for: waits until a condition is true.
     """
     for line in itertools.count(1):

@@ -1,4 +1,4 @@
-"""Envs and models for the tests of `AsyncPPO` and the others; the child process imports them."""
+"""Envs and models for tests of `AsyncPPO` and similar classes; child processes import them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Counting(gymnasium.Env[Any, int]):
 
 
 class Continuous(Counting):
-    """The same with a continuous action."""
+    """`Counting` with a continuous action."""
 
     action_space = spaces.Box(-2.0, 2.0, (1,), np.float32)  # type: ignore[assignment]
 
@@ -61,7 +61,7 @@ class Continuous(Counting):
 
 
 class CountingDict(Counting):
-    """The same with two observations."""
+    """`Counting` with a dict of two observations."""
 
     observation_space = spaces.Dict(
         count=spaces.Box(0, np.inf, (1,), np.float32), odd=spaces.Discrete(2)
@@ -99,7 +99,7 @@ class VerySlowUpdates(SlowUpdates):
 
 
 class SlowPPO(PPO):
-    """SB3's PPO with the same sleep."""
+    """SB3's PPO, which sleeps before each update as well."""
 
     def train(self) -> None:
         time.sleep(VerySlowUpdates.update_s)
@@ -107,7 +107,7 @@ class SlowPPO(PPO):
 
 
 class Obstinate(ActorCriticPolicy):
-    """Takes the action `always` if it has one."""
+    """A policy that takes the action `always` if that is set."""
 
     always: int | None = None
 
@@ -119,7 +119,7 @@ class Obstinate(ActorCriticPolicy):
 
 
 class Linear(nn.Module):
-    """Replaces a policy's `mlp_extractor` by another network, with a factor."""
+    """A network, with a factor, in place of a policy's `mlp_extractor`."""
 
     factor = 1.0
 
@@ -142,7 +142,7 @@ class Linear(nn.Module):
 
 
 class Counted(AsyncPPO):
-    """Counts its updates, and has another optimizer and fewer frozen layers after the second."""
+    """Counts its updates; after the second, changes its optimizer and freezes fewer layers."""
 
     def train(self) -> None:
         self.updates = getattr(self, "updates", 0) + 1
@@ -163,7 +163,7 @@ class Hiding(AsyncPPO):
 
 
 class Locking(AsyncPPO):
-    """Needs an object that cannot be pickled."""
+    """Has an attribute that it needs and that cannot be pickled."""
 
     def train(self) -> None:
         with self.lock:

@@ -1,6 +1,6 @@
 """Endless training with an update process; prints the pids of its child processes.
 
-With the argument "stopped" its update process is stopped as soon as it is started.
+With the argument "stopped", it stops the update process as soon as that is started.
 """
 
 from __future__ import annotations

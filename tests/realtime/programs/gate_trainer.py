@@ -1,6 +1,6 @@
 """Starts a program, pauses it, prints its pids, and waits to be killed: `gate_trainer.py HOW`.
 
-The program is a live game that is paused "by key", or has a child process and is stopped.
+HOW says how: "by key" pauses a live game; otherwise a program with a child is stopped.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ STAY, RIGHT = 0, 1
 
 
 class Seconds(RealTimeEnv):
-    """Move to the right: the reward is the distance, and 200 end the episode."""
+    """The player moves to the right; the reward is the distance, and 200 in all end the episode."""
 
     observation_space = spaces.Box(0, 1e6, (1,), np.float32)
     action_space = spaces.Discrete(2)

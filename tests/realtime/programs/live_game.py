@@ -1,8 +1,8 @@
 """A small live program without an interface, and an env that plays it.
 
-Every 10 ms the program writes its state into a file that is its first argument: twice its tick,
-plus one while it is paused. It says when it has begun. A line `p` on its standard input is its
-pause key. It has these options:
+Every 10 ms the program writes its state into the file that its first argument names: twice its
+tick, plus one while it is paused. It prints a line when it has begun. A line `p` on its standard
+input acts as its pause key. It has these options:
 
     paused   it starts paused
     no-key   its pause key does nothing
@@ -31,9 +31,9 @@ STATE_BYTES = 8
 
 
 class LiveGame:
-    """The running program. Its state is read from memory that both share.
+    """The running program.
 
-    So nothing that it did before a pause is seen only in the pause.
+    Its state is read from shared memory, so no state from before a pause first shows in the pause.
     """
 
     def __init__(self, *options: str) -> None:
@@ -96,14 +96,14 @@ class LiveGame:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdout.close()
-        with suppress(OSError):  # a key was pressed after the end
+        with suppress(OSError):  # after the end, a pressed key cannot be sent
             self._process.stdin.close()
         self._memory.close()
         self._file.unlink(missing_ok=True)
 
 
 class LiveEnv(gymnasium.Env[NDArray[np.float32], int]):
-    """A step takes two ticks of the game; an episode has twenty steps. Info: `tick`."""
+    """A step takes two ticks of the game; an episode has twenty steps. The info has the `tick`."""
 
     observation_space = spaces.Box(0.0, 1.0, (1,), np.float32)
     action_space = spaces.Discrete(2)

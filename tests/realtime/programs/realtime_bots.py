@@ -1,6 +1,6 @@
-"""Bots and a task of two players that report what happens in their worker, and their opponents.
+"""Bots and a task of two players that report what happens in their worker, and opponents for them.
 
-The module is apart from `realtime_tasks`, whose workers need no python-sc2.
+They are not in `realtime_tasks`, because that module's workers need no python-sc2.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sc2pool.units import Kind, select
 
 
 class RealtimeBot(MoveToBeaconBot):
-    """A bot whose info has python-sc2's events; with the last action its marine dies."""
+    """A bot whose info has python-sc2's events; its last action kills its own marine."""
 
     DIE = 7
     step_mul = 8
@@ -57,11 +57,11 @@ class RealtimeBot(MoveToBeaconBot):
 OWN_MARINES = Kind("Marine")
 
 turns: list[int] = []
-"""The game loops of the opponent's turns, in this process."""
+"""The game loops at which the opponent acted, in this process."""
 
 
 class TellsLoops(Task):
-    """Both sides stand still; with the last action the own marines die."""
+    """Both sides stand still; the last action kills the acting side's own marines."""
 
     DIE: ClassVar[int] = 1
     map_name: ClassVar[str] = "MarineDuel"
@@ -91,7 +91,7 @@ class TellsLoops(Task):
 
 
 class TellsLoopsBot(RLBotAI):
-    """The same as an `RLBotAI`, without its last action."""
+    """`TellsLoops` as an `RLBotAI`, without the last action."""
 
     map_name: ClassVar[str] = "MarineDuel"
     players: ClassVar[int] = 2
@@ -103,7 +103,7 @@ class TellsLoopsBot(RLBotAI):
         return np.array([self.state.game_loop], np.float32)
 
     def act(self, action: int) -> None:
-        """It stands still."""
+        """Stand still."""
 
     def info(self) -> dict[str, Any]:
         return {
@@ -114,7 +114,7 @@ class TellsLoopsBot(RLBotAI):
 
 
 def decide(observation: Any) -> int:
-    """An opponent that does nothing, and counts its turns."""
+    """An opponent that does nothing, and notes the loops of its turns."""
     turns.append(int(observation[0]))
     return 0
 

@@ -1,4 +1,4 @@
-"""Tasks for the tests of this folder; an importable module, as a user's own would be."""
+"""Tasks for the tests in `tests/realtime`, in a module that workers import like a user's own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ time.sleep(600)
 
 
 def start_family(generations: int, **options: Any) -> subprocess.Popen[bytes]:
-    """A running program with this number of generations of child processes, all of them started."""
+    """A program with this many generations of child processes; returns when all of them run."""
     command = [sys.executable, "-S", "-c", GENERATIONS, str(generations), GENERATIONS]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, **options)
     assert started.stdout is not None
@@ -51,13 +51,13 @@ class TellsLoop(MoveToBeacon):
 
 
 class Short(TellsLoop):
-    """Episodes of two steps."""
+    """Has episodes of two steps."""
 
     max_loops = 8
 
 
 class Mortal(TellsLoop):
-    """With its last action the only unit dies, which ends the game, and the score becomes 7."""
+    """Its last action kills the only unit, which ends the game, and makes the score 7."""
 
     action_space = spaces.Discrete(2)
     DIE, LAST_SCORE = 1, 7
@@ -71,7 +71,7 @@ class Mortal(TellsLoop):
 
 
 class OneIsSlow(TellsLoop):
-    """The second of two envs takes a second to begin."""
+    """Of two envs, the second one takes a second to begin an episode."""
 
     def on_start(self) -> None:
         super().on_start()
@@ -80,11 +80,11 @@ class OneIsSlow(TellsLoop):
 
 
 class InFlight(ActionInFlight, TellsLoop):
-    """Sees its last action, and how late it came."""
+    """Observes its last action, and how late the action came."""
 
 
 class Unstoppable(TellsLoop):
-    """A game that the system does not let the pool stop."""
+    """Its game cannot be stopped, because the system refuses the signal."""
 
     def on_start(self) -> None:
         super().on_start()

@@ -1,7 +1,7 @@
 """RLlib's PPO on games in real time: `rllib_trainings.py GAME TEMP REPORT`, with RLlib installed.
 
 All trainings share one Ray session, because its start takes longer than any of them. The report is
-a JSON object with the result of each. TEMP is for Ray's files; its sockets need a short path.
+a JSON object with the result of each training. TEMP, a folder for Ray's files, has a short path.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ UPDATE_S = 0.5
 FRAGMENT = 4
 SAMPLE_TIMEOUT_S = 5.0
 SLOW_STEP_S = 0.8
-"""Two envs, one after the other, take 6.4 s for a fragment."""
+"""Two envs that step one after the other take 6.4 s for a fragment."""
 
 
 class Slow(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -51,7 +51,7 @@ class Slow(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class SlowLearner(PPOTorchLearner):
-    """Has slow updates; records the status of the games before and after each."""
+    """A learner with slow updates, which records the status of the games before and after each."""
 
     seen: list[list[str]] = []  # noqa: RUF012 - shared by all learners of this program
 
@@ -64,7 +64,7 @@ class SlowLearner(PPOTorchLearner):
 
 
 def games() -> list[str]:
-    """Process status of each game of this installation."""
+    """The process status of each running game of this installation."""
     return [psutil.Process(pid).status() for pid in games_of(GAME)]
 
 
@@ -131,7 +131,7 @@ def slow_down(runner: SingleAgentEnvRunner) -> None:
 
 
 def single_game() -> dict[str, Any]:
-    """A game without a pool, whose env pauses it by its key."""
+    """A game without a pool, which its env pauses by the game's pause key."""
     algorithm = training(updates=2, fragments=2).environment("live game").build_algo()
     (game,) = algorithm.env_runner.env.unwrapped.get_attr("game")
     result = summary(algorithm.train())
@@ -161,13 +161,13 @@ def without_algorithm(mode: str) -> dict[str, Any]:
 
 
 def build_with_too_long_a_fragment() -> None:
-    """50 steps of 4 loops take 8.9 s."""
+    """Fragments of 50 steps of 4 loops take 8.9 s, longer than the timeout allows."""
     ppo = config(num_env_runners=1).env_runners(rollout_fragment_length=50)
     ppo.build_algo().stop()
 
 
 def example() -> str:
-    """The output of the example."""
+    """Run the example program; returns its output."""
     printed = io.StringIO()
     argv = ["--realtime", "--iterations", "2", "--runners", "0", "--n", "2", "--fragment", "2"]
     with redirect_stdout(printed):

@@ -1,8 +1,8 @@
 """A live game: `ticking_game.py STATE_FILE`. It plays 100 ticks a second, without waiting.
 
-At each tick it writes its tick, its episode and its position into the file. Its commands are lines
-on standard input: `begin` (an episode, at position 0), `move N` (by N per tick, until the next
-one), `freeze` (no tick any more), `exit N`.
+At each tick it writes the tick, the episode and the position into the file. Commands are lines on
+its standard input: `begin` (an episode, at position 0), `move N` (by N per tick, until the next
+`move`), `freeze` (ticks end), `exit N`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A blue window on an X server: `x11_window.py TITLE`. It prints the keys that it gets, as
-"down" or "up" and their X11 number."""
+"""A blue window on an X server: `x11_window.py TITLE`. It prints each key event: "down"
+or "up", and the key's X11 number."""
 
 from __future__ import annotations
 
