@@ -1,4 +1,4 @@
-"""Fixtures of all tests: a game to play, a bounded wait, and the check that nothing is left behind.
+"""Fixtures of all tests: a game to play, a bounded wait, and the check that nothing is left over.
 
     pytest                      every test; games are the stand-in
     pytest --tier=fast          those of a tier (see tiers.py), with progress and a summary
@@ -33,13 +33,13 @@ from typing import Any
 
 import pytest
 
-# Each of torch's threads would spin beside the games of other tests, here and in child processes.
+# More threads of torch would spin beside the games of other tests, here and in child processes.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Ray declares a node dead that answers late for a minute; on a busy machine all nodes do.
+# Ray declares a node dead that answers late for a minute, as all nodes do on a busy machine.
 os.environ.setdefault("RAY_health_check_timeout_ms", "60000")
 # By default Ray's processes have a low priority, so they would wait for the other tests.
 os.environ.setdefault("RAY_worker_niceness", "0")
-sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))  # its workers inherit this path
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))  # workers inherit it
 from sc2pool.errors import ConfigError
 from sc2pool.game.program.installation import Installation, find_installation
 from sc2pool.platform import WINDOWS
@@ -47,11 +47,11 @@ from tests.reporting import Meter, Reporter
 from tests.support.audit.belongings import Belongings
 from tests.tiers import FOLDERS, LONGER, GivesWay, gives_way, is_long
 
-if WINDOWS:  # the loop of `asyncio.run` has no `add_reader` there
+if WINDOWS:  # where the default loop has no `add_reader`
     asyncio.set_event_loop_policy(asyncio.WindowsSelectorEventLoopPolicy())
 WaitFor = Callable[..., None]
 CONTRACT = ("unit/protocol", "game", "tasks", "standin/assertions")
-"""The folders of tests that `--game` runs by default."""
+"""The folders of tests that run with `--game` if no others are named."""
 CHOSEN = pytest.StashKey[Installation]()
 
 
@@ -65,8 +65,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A shell starts background jobs with SIGINT ignored, and child processes inherit that; but some
-    # tests send SIGINT to programs that they have started.
+    # A shell starts background jobs so that they and their children ignore SIGINT; but some tests
+    # send SIGINT to programs that they have started.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     game, tier = config.getoption("--game"), config.getoption("--tier")
     if game is not None:
@@ -113,26 +113,26 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def pytest_collection_finish() -> None:
-    # Imported objects stay: freezing them saves each garbage collection 0.3 s.
+    # Imported objects stay anyway; each garbage collection that skips them takes 0.3 s less.
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def run_temp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The temp folder of this run, for this process and all its children; and a cache folder."""
+    """The run's temp folder, for this process and all its children; a cache folder is set, too."""
     folder: Path = tmp_path_factory.mktemp("run-temp")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(folder))
         patch.setattr(tempfile, "tempdir", str(folder))
-        # Fault reports stay after a test, so the cache is outside of the temp folder.
+        # Fault reports stay after a test, so the cache cannot be in the temp folder.
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield folder
 
 
 @pytest.fixture
 def limited() -> Callable[[str, int], AbstractContextManager[None]]:
-    """`with limited("NOFILE", 0):` lower this process's limit on a resource, see setrlimit(2)."""
+    """`with limited("NOFILE", 0):` lowers this process's limit on a resource, see setrlimit(2)."""
     resource = pytest.importorskip("resource", reason="Windows has no such limits")
 
     @contextmanager
@@ -152,7 +152,7 @@ def limited() -> Callable[[str, int], AbstractContextManager[None]]:
 def standin_dir(tempered: Callable[[str], Path]) -> Path:
     """An installation of the stand-in with the recorded tempers of the real game; see `TEMPERS`.
 
-    In the long tier it has all tempers, including those known only from other clients' workarounds.
+    In the long tier the stand-in has all tempers, even those known only from clients' workarounds.
     """
     return tempered("all" if is_long() else "recorded")
 
@@ -224,7 +224,7 @@ def wait_for() -> WaitFor:
 
 @pytest.fixture
 def begun(make_env: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes the pools that the folder's `make_env` makes, and begins their first episodes."""
+    """Makes pools like the folder's `make_env`, and begins their first episodes."""
 
     def make(**options: Any) -> Any:
         env = make_env(**options)

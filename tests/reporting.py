@@ -1,7 +1,7 @@
 """The report of a run: its progress, and the tests that were slow or passed only at second try.
 
-CPU time is that of the test's process and of its children that have ended, fixtures included: it is
-the same on a busy machine. It travels to the controller of pytest-xdist with the test's report.
+CPU time is that of the test's process and of its children that have ended, fixtures included; a
+busy machine does not change it. It is sent to pytest-xdist's controller with the test's report.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Reporter:
     """Shows lines of progress instead of a dot for each test, and a summary.
 
     Args:
-        config: pytest's, of the process that the user has started.
-        second_run: whether the tests that failed run once more.
+        config: pytest's config in the process that the user has started.
+        second_run: whether this is the run that repeats the tests that failed.
     """
 
     def __init__(self, config: pytest.Config, second_run: bool) -> None:
@@ -116,6 +116,6 @@ class Reporter:
 
 
 def _reason(report: pytest.TestReport) -> str:
-    """The error's first line; the run prints the rest at its end."""
+    """The error's first line; pytest prints the rest when the run ends."""
     crash = getattr(report.longrepr, "reprcrash", None)
     return str(crash.message if crash else report.longrepr).partition("\n")[0]

@@ -1,7 +1,7 @@
-"""The checker reports nothing for a sound pool with faults, and each pool broken on purpose.
+"""The checker reports nothing for a sound pool with faults, and reports each broken pool.
 
-Each broken pool wraps a sound pool, or the recorded tape of one, and reports one step wrongly. The
-name of its class says what the defect is, and what the trainer would get.
+A pool that is broken on purpose wraps a sound pool, or the tape of one, and reports one step
+wrongly. Its class's name says what the defect is, its docstring what the trainer would get.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Step = tuple[Any, Any, Any, list[dict[str, Any]]]
 
 
 class Tape:
-    """The results of a sound pool, to be returned again; the same actions are played each time."""
+    """The recorded results of a sound pool, which are returned again for the same actions."""
 
     def __init__(self, env: Any) -> None:
         self.env = env
@@ -58,7 +58,7 @@ class Tape:
         return result
 
     def rewound(self) -> Tape:
-        """The same from the beginning."""
+        """The same tape from its beginning."""
         again = Tape(self)
         results = iter(deepcopy(self._results))
 
@@ -71,7 +71,7 @@ class Tape:
 
 
 class Crooked:
-    """A sound pool so far."""
+    """Base class of the broken pools; by itself it reports everything rightly."""
 
     def __init__(self, env: Any) -> None:
         self.env = env
@@ -119,7 +119,7 @@ class SwapsActions(Crooked):
 
 
 class RepeatsAnObservation(Crooked):
-    """One env's row is not written again."""
+    """One env's row is not updated, so it shows the observation before."""
 
     def lie(self, observations: Any, *rest: Any) -> Step:
         if self.steps == 5:
@@ -205,7 +205,7 @@ class PaysForAFault(Crooked):
 
 
 class EndsAFaultWithTheNextEpisode(Crooked):
-    """The terminal observation is the new episode's first."""
+    """The terminal observation is the new episode's first observation."""
 
     def lie(self, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
         for env, info in enumerate(infos):
@@ -274,7 +274,7 @@ BROKEN_MATCHES: dict[type[Crooked], str] = {
     CallsAFaultAnEnd: "terminated=True, truncated=False",
     PlaysATicketTwice: "is played twice",
 }
-"""The same of matches."""
+"""The checker's words for each defect of a pool of matches."""
 BROKEN: dict[type[Crooked], str] = {
     SwapsObservations: "instance is",
     SwapsRewards: "the reward is",
@@ -297,20 +297,20 @@ MakeEnv = Callable[..., SubprocSC2VecEnv]
 QUICK = PoolConfig(
     limits=Limits(launch_s=30.0, create_join_s=10.0, reset_s=10.0, step_s=1.5, worker_grace_s=1.0),
     watchdog_interval_s=0.25,
-    restart=RestartPolicy(per_env=20, per_pool_per_env=20),  # two matches are struck ten times
-    envs_per_worker=1,  # `Bad` books the harm done to a worker for one instance
+    restart=RestartPolicy(per_env=20, per_pool_per_env=20),  # enough for ten strikes on two matches
+    envs_per_worker=1,  # `Bad` records harm to a worker for one instance
 )
 EPISODE_STEPS = LAST_LOOP // STEP_MUL
 STRIKES = {
     5: (0, "game", signal.SIGKILL),
     10: (1, "worker", signal.SIGSTOP),
-    # The last seat: a spare's, if there are spares.
+    # The last seat; if the pool has spares, it is a spare's.
     25: (-1, "game", signal.SIGKILL),
     30: (-1, "worker", signal.SIGKILL),
 }
-"""For each number of a batch: seat, process, signal."""
+"""By the number of the batch: the seat and process that are struck, and the signal."""
 ASKED = {40: "crash", 45: "hang", 50: "exit"}
-"""The request that the game of the first env gets through the API."""
+"""By the number of the batch: what the first env's game is asked to do through the API."""
 
 
 OF_MATCHES = {
@@ -319,7 +319,7 @@ OF_MATCHES = {
     12: (0, "worker", signal.SIGKILL),
     28: (-1, "guest", signal.SIGKILL),
 }
-"""The same for matches; "game" is the host's game."""
+"""`STRIKES` for matches, of which "game" is the host's game."""
 
 
 @pytest.fixture
@@ -332,7 +332,7 @@ def make_env(standin_dir: Path) -> Iterator[MakeEnv]:
 
 
 class Bad:
-    """Carries out these strikes and `ASKED`, and keeps the ledger."""
+    """Carries out strikes and `ASKED`, and keeps the ledger of faults."""
 
     def __init__(
         self,
@@ -348,7 +348,7 @@ class Bad:
         self.batch = 0
 
     def strike(self) -> None:
-        """Strike before the next batch."""
+        """Carry out the strike that is due before the next batch."""
         self.batch += 1
         if self.batch in self.strikes:
             seat, target, number = self.strikes[self.batch]
@@ -371,7 +371,7 @@ class Bad:
     def play(
         self, batches: Iterator[list[Record]], checker: Checker, at_least: int
     ) -> list[Record]:
-        """Play at least this many batches, and until all harm is settled; expect no violation."""
+        """Play this many batches, or more until all harm is settled; expects no violation."""
         played: list[Record] = []
         violations: list[Any] = []
         while self.batch < at_least or not self.ledger.settled():
@@ -402,7 +402,7 @@ def test_a_sound_pool_passes(make_env: MakeEnv, play: Any, spares: int, seed: in
 
 
 def test_a_sound_pool_of_matches_passes(make_env: MakeEnv) -> None:
-    """Matches of teams, with a spare; `tape_of_matches` is in step, with single players."""
+    """These are matches of teams with a spare; `tape_of_matches` has single players, in step."""
     spares, agents = 1, 2
     env = make_env(n=2, task=AuditTeamMatch, spares=spares)
     rows = 2 * agents
@@ -438,7 +438,7 @@ def tape(standin_dir: Path) -> Tape:
 
 @pytest.fixture(scope="module")
 def tape_of_matches(standin_dir: Path) -> Tape:
-    """The same of two matches: the host of the first one crashes."""
+    """A run of two sound matches, in which the host of the first match crashes."""
     return taped(AuditMatch, standin_dir, rows=2)
 
 
@@ -477,7 +477,7 @@ def test_a_broken_pool_of_matches_fails(tape_of_matches: Tape, broken: type[Croo
 def test_a_pool_that_mixes_actions_up_fails(
     make_env: MakeEnv, mixing: type[Crooked], task: type[AuditTask], rows: int, agents: int
 ) -> None:
-    """A tape cannot show it: the game has to play the wrong action."""
+    """A tape cannot show this defect, because the game has to play the wrong action."""
     pool = mixing(make_env(n=2, task=task))
     assert "env 1: checksum is" in wordings(recorded(pool, steps=1), rows, agents)
 
@@ -485,7 +485,7 @@ def test_a_pool_that_mixes_actions_up_fails(
 def test_an_action_that_nothing_came_of_is_lost(tape: Tape) -> None:
     records = recorded(tape.rewound(), steps=3)
     assert wordings(records[:-1]) == "env 1: the transition of action 5 is lost"
-    # The last records: two sent, two received, of each of the last two steps.
+    # The records end with two sent and two received of each of the last two steps.
     without = [*records[:-5], *records[-4:]]
     assert "env 1: the transition of action 3 is lost" in wordings(without)
     assert "a transition that no action asked for" in wordings([*records, records[-1]])

@@ -1,7 +1,7 @@
 """The wheel and the source distribution hold every file, and the wheel works by itself.
 
-They are built without a network, by the setuptools that is installed, from a copy of the checkout.
-Without Cython the compiled step path is left out.
+Both are built without a network, by the installed setuptools, from a copy of the checkout. Without
+Cython, they lack the compiled step path.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.so", "*.pyd")
 
 
 def build(kind: str, source: Path, out: Path) -> Path:
-    """Build a distribution, as pip does: the backend runs in the source's folder."""
+    """Build a distribution like pip, which runs the build backend in the source's folder."""
     out.mkdir(exist_ok=True)
     done = subprocess.run(
         [sys.executable, "-c", BUILD.format(kind), str(out)],
@@ -45,7 +45,7 @@ def build(kind: str, source: Path, out: Path) -> Path:
 
 
 def files(folder: Path, root: Path) -> set[str]:
-    """The files below a folder of the checkout, without what Python and compilers leave there."""
+    """The files below a folder of the checkout, without those that Python and compilers make."""
     return {
         path.relative_to(root).as_posix()
         for path in folder.rglob("*")
@@ -61,7 +61,7 @@ def unpack(wheel: Path, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the checkout: a build leaves files beside the sources."""
+    """A copy of the checkout, because a build leaves files beside the sources."""
     copy: Path = tmp_path_factory.mktemp("checkout")
     for name in SOURCES:
         shutil.copytree(ROOT / name, copy / name, ignore=IGNORED)
@@ -138,7 +138,7 @@ def test_the_unpacked_wheel_works_by_itself(wheel: Path, tmp_path: Path) -> None
 
 
 def run(arguments: Iterable[str], package: Path) -> str:
-    """The output of this package's command; it imports nothing of the checkout."""
+    """The output of the command of the package in this folder, without the checkout's modules."""
     program = f"import sys; sys.path.insert(0, {str(package)!r}); import sc2pool; "
     program += f"assert sc2pool.__file__.startswith({str(package)!r}); "
     program += "from sc2pool.cli.main import main; sys.exit(main())"

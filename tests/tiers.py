@@ -31,7 +31,7 @@ FAST = (
     "scripts/test_simulation.py",
     "test_distributions.py",
 )
-"""The quickest first, so that failures show early; `faults`, whose tests wait, not at the end."""
+"""The quickest are first, so that failures show early; `faults` is not last, as its tests wait."""
 SLOW = (
     "ray",
     "realtime",
@@ -47,7 +47,7 @@ SLOW = (
     "matches",
     "standin",
 )
-"""The longest first, so that no core is idle at the end."""
+"""The longest are first, so that no core is idle at the end."""
 LONG = (
     "scripts",
     "crashes",
@@ -59,9 +59,9 @@ LONG = (
     "libraries/test_notebook.py",
     "examples/test_xjump.py",
 )
-"""From `ray` on, and `scripts/test_simulation.py`, have longer forms, see LONGER.
+"""Those from `ray` on, and `scripts/test_simulation.py`, have longer forms here, see LONGER.
 
-The contract plays all tempers.
+The contract plays all tempers of the stand-in.
 """
 WINDOWS = (
     "windows",
@@ -79,7 +79,7 @@ WINDOWS = (
     "faults/games/test_kill_and_stop.py",
     "realtime/test_gate.py",
 )
-"""What a Windows Python can run: the tests that find most within some minutes."""
+"""Of the tests that a Windows Python can run, those that find most within some minutes."""
 FOLDERS = {"fast": FAST, "all": SLOW + FAST, "long": LONG, "windows": WINDOWS}
 """The folders and files of each tier, in the order in which they run."""
 LONGER = "SC2POOL_LONG"
@@ -87,7 +87,7 @@ LONGER = "SC2POOL_LONG"
 
 
 def is_long() -> bool:
-    """Whether tests shall have their longer form."""
+    """True if tests shall run in their longer form."""
     return bool(os.environ.get(LONGER))
 
 
@@ -103,7 +103,7 @@ def tier_of(nodeid: str) -> str:
 ALWAYS_RUN = 4
 BUSY_PERCENT = 85.0
 GIVES_WAY_S = 120.0
-"""The longest wait for one file: other programs may keep the cores busy for ever."""
+"""The longest wait for one file, because other programs may keep the cores busy for ever."""
 
 
 class GivesWay:
@@ -123,5 +123,5 @@ class GivesWay:
 
 
 def gives_way(worker: str) -> bool:
-    """Whether this worker of pytest-xdist ("gw0", "gw1", …) waits for idle cores."""
+    """True if this worker of pytest-xdist ("gw0", "gw1", …) waits for idle cores."""
     return int(worker.removeprefix("gw")) >= ALWAYS_RUN

@@ -1,4 +1,4 @@
-"""A user's program, with all public names and every hook both ways; mypy checks it strictly.
+"""A user's program with all public names, and every hook in both forms; mypy checks it strictly.
 
 It is not run. An error of mypy here would also appear in the programs of sc2pool's users.
 """
