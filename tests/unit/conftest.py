@@ -70,7 +70,7 @@ def grid_of(target: Any, cells: np.ndarray[Any, Any], bits: int) -> None:
 
 
 def in_worker_loop(own_tasks: int):
-    """Run a coroutine in the loop of a worker that has this number of tasks."""
+    """Run a coroutine in an event loop like that of a worker with this number of tasks."""
 
     def decorate(test):
         @wraps(test)

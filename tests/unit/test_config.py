@@ -1,4 +1,4 @@
-"""Settings that are refused when they are made, and the texts of errors."""
+"""Settings that are refused when the config is made, and the texts of errors."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_envs_of_a_task_share_workers_where_cores_are_few(standin_dir, n, n_core
 
 class Waiting(BotAI):
     async def on_step(self, iteration: int) -> None:
-        """It waits."""
+        """Do nothing."""
 
 
 def test_the_users_number_of_envs_per_worker_is_kept(standin_dir):
@@ -219,7 +219,7 @@ OF_SEVERAL_ENVS: list[tuple[Any, dict[str, Any], list[str]]] = [
 
 
 def refused(make: Callable[[], Any], *said: str) -> None:
-    """Check that a call raises in time, with all of `said` in one line, and starts no process."""
+    """Check that a call starts no process, and raises in time, with all of `said` in one line."""
     began_s = time.monotonic()
     with pytest.raises(ConfigError) as caught:
         make()

@@ -1,4 +1,4 @@
-"""Foreign content: read within limits, with one error for each file, and shown in one line."""
+"""Foreign content is read within limits, with one error for each file, and shown in one line."""
 
 from __future__ import annotations
 

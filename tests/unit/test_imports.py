@@ -62,7 +62,7 @@ MAY_IMPORT = {
     "ray": PUBLIC | {"pool", "realtime"},
     "cli": PUBLIC | {"tasks", "ray", "datasets", "doctor"},
     "__main__": {"cli"},
-    # The public names load lazily, each from its own module.
+    # Each public name is loaded from its own module when it is first used.
     "": FOUNDATIONS
     | {"commands", "units", "smac", "tasks", "pool", "envs", "datasets", "realtime", "ray"},
 }

@@ -43,7 +43,7 @@ PACKAGE = Path(sc2pool.__file__).parent
 
 
 def test_a_child_gets_no_path_that_depends_on_the_working_directory(tmp_path, monkeypatch):
-    """`export PYTHONPATH=$PYTHONPATH:/folder` may leave an empty entry: the working directory."""
+    """`export PYTHONPATH=$PYTHONPATH:/folder` may make an empty entry, the working directory."""
     folder = tmp_path / "folder"
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", ".", "relative", str(folder)]))
     monkeypatch.chdir(tmp_path)

@@ -2,7 +2,7 @@
 
 - A record has one writer, and a property or a predicate changes nothing.
 - One module asks which operating system runs, so that support of another one is added there.
-- The wall clock may jump, so nothing that waits or measures looks at it.
+- The wall clock may jump, so nothing that waits or measures reads it.
 - No wait lasts for ever: a call without a limit of its own is listed here, with what ends it.
 - `tests/unit/room/test_x.py` tests the module or folder `x` in `sc2pool/room` or below it. A file
   that tests something else is in NOT_ONE_MODULE, with the reason.
@@ -201,7 +201,7 @@ ALWAYS = {
     "asyncio.gather",
     "Socket.recv",
 }
-"""Functions that wait for ever unless they get a `timeout`, or the socket has one."""
+"""Functions that wait for ever unless they get a `timeout`, or their socket has one."""
 
 KILLED = "its process has been killed"
 DONE = "the task is done: its result is read"

@@ -1,4 +1,4 @@
-"""`--tier` and `--game`: the tests that they run, and the report of such a run."""
+"""`--tier` and `--game`: the tests that these options run, and the report of a tier's run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_every_test_is_in_a_tier():
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    """A checkout whose only tests are two unit tests, one of which passes at the second run."""
+    """A checkout with two unit tests and no others; one of them passes only in the second run."""
     tests = tmp_path / "tests"
     for folder in FOLDERS["fast"]:
         (tests / folder).mkdir(parents=True)
@@ -68,7 +68,7 @@ def test_only_workers_beyond_the_fourth_wait_until_the_cores_are_not_busy(reques
     pacer = GivesWay()
     pacer.pytest_runtest_protocol(request.node)
     assert not busy_percent
-    pacer.pytest_runtest_protocol(request.node)  # same file: the processor's load is not read again
+    pacer.pytest_runtest_protocol(request.node)  # same file: no second look at the load
 
 
 def test_a_run_in_parallel_and_a_second_one_which_names_what_passes_only_now(suite):

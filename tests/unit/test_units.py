@@ -1,4 +1,4 @@
-"""Functions for the code of a task: `select`, its numbers, and the commands for `act`."""
+"""Functions for the code of a task: `select`, numbers of selected units, and commands for `act`."""
 
 from __future__ import annotations
 

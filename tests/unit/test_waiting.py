@@ -126,7 +126,7 @@ class Received(asyncio.BufferedProtocol):
 
 @in_worker_loop(1)
 async def test_the_loop_reads_no_connection_that_is_read_directly():
-    """Otherwise the loop's own descriptor would end each wait for the connection."""
+    """If the loop read the connection as well, its descriptor would end each wait for it."""
     loop = asyncio.get_running_loop()
     ours, theirs = socket.socketpair()
     with theirs:
@@ -234,7 +234,7 @@ async def passes_of_asyncio(rounds: int, with_a_task: bool) -> int:
 
     Args:
         rounds: number of turns of each task.
-        with_a_task: whether a third task runs, as the user's code may start one.
+        with_a_task: whether a third task runs, such as one that the user's code starts.
     """
     loop = asyncio.get_running_loop()
     doorbells = [socket.socketpair() for _ in range(2)]
@@ -285,7 +285,7 @@ async def test_asyncio_is_not_forgotten_meanwhile(pipe, how):
     turn, called = Turn(loop), []
 
     async def play() -> None:
-        os.write(pipe[1], b"x")  # makes the task's turn come, without asyncio
+        os.write(pipe[1], b"x")  # brings the task's turn, without asyncio
         await loop.turns.wait(turn, time.monotonic() + LONG_S)
         if how == "a timer":
             loop.call_later(0.02, end)

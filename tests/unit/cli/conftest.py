@@ -1,4 +1,4 @@
-"""Options of a run, and a full disk under it."""
+"""Fixtures for runs: their options, and a full disk."""
 
 from __future__ import annotations
 

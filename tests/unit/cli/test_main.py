@@ -1,4 +1,4 @@
-"""The command: its arguments, its answers to wrong ones, and signals."""
+"""The command: its arguments, the errors for wrong arguments, and signals."""
 
 from __future__ import annotations
 
@@ -544,7 +544,7 @@ def test_an_interrupt_that_ray_made_of_a_signal_tells_which_it_was() -> None:
         try:
             signal.raise_signal(signal.SIGTERM)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt from None  # as `ray.get` does
+            raise KeyboardInterrupt from None  # like `ray.get`
     assert caught.value.exit_code == 143
 
 

@@ -1,4 +1,4 @@
-"""The model that a run trains: its algorithm, hyperparameters, rewards, and the search for them."""
+"""The model that a run trains: algorithm, hyperparameters, rewards, and hyperparameter search."""
 
 from __future__ import annotations
 

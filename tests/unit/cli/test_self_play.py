@@ -1,4 +1,4 @@
-"""A run with self-play: its folder, opponents and matches, their file and picture."""
+"""A run with self-play: its folder, its opponents, and the file and picture of their matches."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_yardsticks(tmp_path, task, names):
 class Match(gymnasium.Env[Any, Any]):
     """Against "weak" the match is won after one step, against "strong" lost after three.
 
-    The opponents take turns over the matches of all envs, as they do in a pool.
+    As in a pool, the opponents take turns over the matches of all envs.
     """
 
     observation_space = spaces.Box(-1, 1, (2,), np.float32)

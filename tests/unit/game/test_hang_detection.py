@@ -1,4 +1,4 @@
-"""Whether a silent game is slow or hung, and whether its loops become more expensive."""
+"""Tells whether a silent game is slow or hung, and whether a game's loops become more expensive."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIMIT_S = 1000.0
 IDLE, STARVED = (0.0, 0.0), (0.0, 0.9)
 WORKS = (0.4, 0.0)
 HARDLY_WORKS = (0.5 * hang_detection.IDLE_CPU_SHARE, 0.0)
-"""(share of the time on a processor, share of the time waiting for one)"""
+"""(share of the time on a processor, share of the time waiting for a processor)"""
 
 
 class Clock:

@@ -121,7 +121,7 @@ class Pair:
         return self.trainer
 
     def write_half(self, observation: dict[str, Any]) -> None:
-        """Write half an answer, as a worker that is killed while it writes."""
+        """Write half an answer, like a worker that is killed while it writes."""
         views = self.slot.place(self.trainer.next_sequence()).observation
         for view, part in zip(views, observation.values(), strict=True):
             view[...] = part

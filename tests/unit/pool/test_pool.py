@@ -207,7 +207,7 @@ def test_a_box_action_is_clipped_and_has_the_spaces_type():
     ids=str,
 )
 def test_an_integer_action_is_clipped_exactly(dtype, low, high, actions):
-    """The nearest float of a bound may be beyond it, and may not even fit the type."""
+    """The float nearest to a bound may be beyond the bound, and may not even fit the type."""
     given = np.array(actions)
     checked = check_actions(spaces.Box(low, high, (2,), dtype), given, range(len(given)))
     assert checked.dtype == dtype

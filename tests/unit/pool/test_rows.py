@@ -107,7 +107,7 @@ class RowsPlayer(Player):
     """Plays episodes of a fixed length: even numbers are terminated, odd ones truncated.
 
     Row r of step s in episode e shows (e, r, s, the row's action), in the structure of its space,
-    so a test knows every value. The player travels to the workers by value.
+    so a test knows every value. The class is sent to the workers by value.
     """
 
     strict = True

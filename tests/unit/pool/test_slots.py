@@ -267,7 +267,7 @@ def slots():
 
 @pytest.fixture
 def ends(slots):
-    """A slot for each row, as its worker has it."""
+    """The workers' ends of the slots, one for each row."""
     made = [Slot(slots.clear(row, LAYOUT), LAYOUT) for row in range(ROWS)]
     yield made
     made.clear()  # memory is unmapped when its last view is gone

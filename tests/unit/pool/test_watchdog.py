@@ -104,7 +104,7 @@ def twice(name: str, what: Callable[[Sample], Sample], expected: FaultKind | Non
     [
         case("all is well", NOW, None),
         case("the very first sample", NOW, None, first=NOW, previous=None),
-        # Stopped: at two samples in a row, and the same process.
+        # Stopped: the same process has to be stopped at two samples in a row.
         case("game stopped once", STOPPED_NOW, None),
         twice("game stopped twice", lambda sample: game(sample, stopped=True), STOPPED),
         twice("worker stopped twice", stopped_worker, STOPPED),
@@ -117,7 +117,7 @@ def twice(name: str, what: Callable[[Sample], Sample], expected: FaultKind | Non
         case("continued", NOW, None, previous=STOPPED_THEN),
         case("stopped, after a gap", STOPPED_NOW, None, previous=None),
         case("stopped, then gone", without_game(NOW), None, previous=STOPPED_THEN),
-        # Memory: of game and worker together; the worker has 60 MB.
+        # Memory: that of game and worker is added; the worker has 60 MB.
         case("at the hard limit", large(3940 * MB), SOFT),
         case("over the hard limit", large(3940 * MB + 1), MEMORY),
         case("over it, after a gap", large(5000 * MB), MEMORY, previous=None),
@@ -152,7 +152,7 @@ def twice(name: str, what: Callable[[Sample], Sample], expected: FaultKind | Non
             HUNG,
             previous=AWAITED_THEN,
         ),
-        # A worker that serves several envs is not added to their games; the limits are the same.
+        # A shared worker's memory is not added to its games'; the limits are the same.
         case("shared", shared_worker(3950 * MB), SOFT),
         case("shared and too large", shared_worker(4001 * MB), MEMORY),
         case("both gone", Sample(100.0, WATCHED, None, None), None),
@@ -234,7 +234,7 @@ SPINS = (sys.executable, "-S", "-c", "while True: pass")
 
 @pytest.fixture
 def starved():
-    """A process that wants to run; another one has the only processor that it may use."""
+    """A process that wants to run, while another one has the only processor that it may use."""
     core = min(os.sched_getaffinity(0))
     with subprocess.Popen(SPINS) as busy, subprocess.Popen(SPINS) as process:
         for one in (busy, process):

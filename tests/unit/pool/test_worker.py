@@ -141,7 +141,7 @@ def trainer(doorbell: Doorbell) -> Iterator[Trainer]:
 def test_it_waits_for_the_next_request(trainer: Trainer):
     trainer.request()
     assert trainer.wait(0) == 1
-    trainer.doorbell.ring()  # for another instance: the row has no new request
+    trainer.doorbell.ring()  # as if for another instance: no new request
     thread = threading.Timer(0.02, trainer.request)
     thread.start()
     assert trainer.wait(1) == 2
@@ -172,7 +172,7 @@ def test_a_signal_ends_the_wait(trainer: Trainer):
     main = threading.main_thread().ident
 
     def interrupt() -> None:
-        while not over.wait(0.02):  # repeatedly: a signal may come before the wait
+        while not over.wait(0.02):  # again, because a signal may come before the wait
             signal.pthread_kill(main, signal.SIGUSR1)
 
     before = signal.signal(signal.SIGUSR1, lambda *_: seen.append("handled"))

@@ -1,4 +1,4 @@
-"""Observations decoded in parts, hand-built and recorded: each part is what protobuf says."""
+"""Observations, hand-built and recorded, are decoded in parts; each part is what protobuf says."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ LOOPS = {"FindAndDefeatZerglings": 2880, "CollectMineralsAndGas": 6720, "BuildMa
 
 
 def random_units(unit, rng: np.random.Generator) -> list:
-    """Units that are far worse than those of the maps.
+    """Units that are much stranger than those on the maps.
 
     There are too many units or none, some outside the playable area, some with hit points beyond
     the maximum.

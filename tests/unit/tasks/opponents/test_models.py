@@ -293,7 +293,7 @@ def test_a_file_chooses_no_memory_to_read(saved):
 
 
 TWOS = b")\x94" + b"".join(b"h" + bytes([one]) + b"\x86\x94" for one in range(99))
-"""Opcodes of a pickle: tuples within each other, each of which names the former one twice."""
+"""Opcodes of a pickle: nested tuples, each of which contains the one before twice."""
 LEVELS = b")" + 150_000 * b"\x85"
 """Opcodes of a pickle: 150,000 tuples, each inside the next one."""
 

@@ -159,7 +159,7 @@ class Waiting(BotAI):
     plan = "wait"
 
     async def on_step(self, iteration: int) -> None:
-        """It waits."""
+        """Do nothing."""
 
 
 class Bare(Waiting):
@@ -280,7 +280,7 @@ def test_an_action_has_the_spaces_dtype_and_that_of_a_box_is_clipped():
 
 
 def test_one_policy_plays_all_agents_of_a_team():
-    """Each agent has a state of its own: the policy checks it."""
+    """Each agent has a state of its own, which the policy checks."""
     policy = Masked()
     pair = SharedPair([PredictPair(policy, FOUR, deterministic=True) for _ in range(3)])
     for _ in range(2):
