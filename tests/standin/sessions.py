@@ -57,7 +57,7 @@ Launch = Callable[..., "GameProcess"]
 
 
 class Client:
-    """A client of a game, which can begin one."""
+    """A client that can begin games and play them."""
 
     ask: Callable[..., sc_pb.Response]
 
@@ -164,7 +164,7 @@ class Client:
         return reply.save_replay.data
 
     def start_replay(self, replay: bytes, **fields: Any) -> sc_pb.Response:
-        """Ask for a replay, as seen by the first player unless the fields say otherwise."""
+        """Ask to play a replay, seen by the first player unless the fields say otherwise."""
         named = {"observed_player_id": 1, "options": RAW, "replay_data": replay} | fields
         return self.ask(start_replay=sc_pb.RequestStartReplay(**named))
 

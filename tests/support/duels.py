@@ -37,7 +37,7 @@ ARENA = {
 
 
 def local_map(**changes: Any) -> sc_pb.LocalMap:
-    """The arena as a local map, with changes."""
+    """ARENA with changes, as the map of a create_game request."""
     return sc_pb.LocalMap(map_data=json.dumps(ARENA | changes).encode())
 
 

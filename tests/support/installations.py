@@ -13,7 +13,7 @@ def changed(standin: Path, folder: Path, change: Callable[[str], str]) -> Path:
     Args:
         standin: the installation.
         folder: where the copy is made.
-        change: makes the script of its executable from the stand-in's.
+        change: makes the copy's executable, a script, from the stand-in's.
     """
     shutil.copytree(standin, folder)
     (executable,) = folder.glob("Versions/Base*/SC2_x64")

@@ -72,7 +72,7 @@ def _run(python: str, program: Path, arguments: tuple[object, ...], cases: str) 
 @contextmanager
 def environment_for_ray() -> Iterator[dict[str, str]]:
     """The environment variables of a program that uses Ray, with a home for all that it writes."""
-    # Ray's sockets lie in its folder, and the path of a socket has at most 107 bytes.
+    # Ray keeps sockets in its folder, and the path of a socket has at most 107 bytes.
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
     Path(folder, "ray").mkdir()
     try:

@@ -26,7 +26,7 @@ def run(
 
     Args:
         words: the command line.
-        timeout_s: how long it may take.
+        timeout_s: how long the program may take.
         options: further options of `subprocess.run`.
     """
     piped: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
@@ -64,7 +64,7 @@ by_the_kernel = pytest.mark.skipif(
 
 
 class Trainer:
-    """A running program that prints lines of JSON: its stage and its children.
+    """A running program that prints lines of JSON, which tell its stage and its children.
 
     The program is ended when the block ends.
 
@@ -100,7 +100,7 @@ class Trainer:
 
 
 def has_ended(process: psutil.Process) -> bool:
-    """True also for a zombie, which only its new parent can reap."""
+    """True if the process has ended, even as a zombie, which only its new parent can reap."""
     return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 

@@ -110,7 +110,7 @@ def error_of(call: Callable[[], Any]) -> dict[str, Any]:
 
 
 def run_cases(cases: Sequence[Callable[[], Any]]) -> dict[str, Any]:
-    """Run cases; returns the result of each by its name, or the traceback if it raised.
+    """Run cases; returns, by the case's name, its result, or the traceback if it raised.
 
     If RAY_CASES="one,other" is in the environment, only these cases are run and timed.
     """

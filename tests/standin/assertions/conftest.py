@@ -110,7 +110,7 @@ def own_game(
 ) -> Iterator[Running]:
     """A game process for this test alone, which the test may end.
 
-    The stand-in has its default tempers: with the recorded ones a crash leaves a process behind.
+    The stand-in has its default tempers, because with the recorded ones a crash leaves a process.
     """
     is_standin = game_installation == find_installation(standin_dir)
     installation = find_installation(tempered("default")) if is_standin else game_installation

@@ -100,7 +100,7 @@ def recorded(folder: Path, kind: str, message: Any) -> list[set[str]]:
 
 @pytest.fixture
 def game(offline):
-    """A game against a computer, as python-sc2 begins one."""
+    """A game against a computer, begun with the requests that python-sc2 sends."""
     offline.start("DefeatRoaches", interface=PYTHON_SC2, player_setup=against(sc_pb.Easy))
     return offline
 

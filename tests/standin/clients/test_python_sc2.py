@@ -38,7 +38,7 @@ def run(installation: Path) -> Callable[..., Program]:
 
 
 def said(program: Program, *, quiet: bool = False) -> Any:
-    """The program's last line, as JSON; with `quiet`, fails if it logs a traceback."""
+    """The program's last line, as JSON; with `quiet`, fails if the program logs a traceback."""
     try:
         out, errors = program.communicate(timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
@@ -107,7 +107,7 @@ def test_a_mechanic_has_mules_a_tech_lab_cyclones_and_a_barracks_that_moved(run)
 
 
 def _ports() -> str:
-    """Free ports, as python-sc2 writes them."""
+    """Free ports, in the format of python-sc2."""
     ports = free_ports(4)
     return json.dumps({"shared": None, "server": ports[:2], "players": [ports[2:]]})
 

@@ -99,7 +99,7 @@ def test_they_are_installed(installation):
 
 KEPT = ("held_up", "turn", "life", "shields", "energy", "hit_at", "ready_at")
 Number = tuple[int, int]
-"""A unit's owner, and its place among that owner's units at the start."""
+"""A unit's owner, and the unit's number among that owner's units at the start."""
 
 
 class Middling(Random):
@@ -217,7 +217,7 @@ def begin(session, content: bytes | None = None, seed: int = 1) -> None:
 
 
 def copy(session, name: str) -> int:
-    """The id of a copied type, as SMACv2 finds it."""
+    """The id of a copied type, found in the way of SMACv2."""
     asked = session.ask(data=sc_pb.RequestData(unit_type_id=True))
     return len(asked.data.units) - len(COPIES) + COPIES.index(name)
 

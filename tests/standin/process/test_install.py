@@ -46,7 +46,7 @@ def test_the_melee_has_the_names_that_pysc2_asks_for(tmp_path):
 
 
 def test_the_melee_has_the_names_of_ladder_maps(tmp_path):
-    """python-sc2 looks for the exact name of a file, one folder deep."""
+    """python-sc2 looks for a map by the exact name of its file, one folder deep."""
     install(tmp_path)
     simple = json.loads((tmp_path / "Maps/Melee/Simple64.SC2Map").read_text())
     found = {path.stem: path for path in (tmp_path / "Maps").glob("*/*.SC2Map")}

@@ -1,4 +1,4 @@
-"""The processes of two players: how they find each other, and the death or stop of one of them.
+"""The processes of two players: how they find each other, and what follows if one dies or stops.
 
 The instant of the kill is random. If a player's process dies, the other side wins in time; if it is
 stopped, the other side waits. SIGTERM ends every process, and no port stays in use.

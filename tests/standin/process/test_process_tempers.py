@@ -42,7 +42,7 @@ BATTLE = "SMAC_Maps/3m"
 
 
 def ends(game: GameProcess) -> tuple[int, str]:
-    """The exit code of a game that ends by itself, and the rest of its output."""
+    """Wait until the game ends by itself; returns its exit code and the rest of its output."""
     code = game.process.wait(TIMEOUT_S)
     assert game.process.stdout is not None
     return code, game.process.stdout.read()

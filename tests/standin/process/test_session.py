@@ -132,7 +132,7 @@ def test_create_game_errors(offline, request_, code):
 
 
 def _not_utf8(request: sc_pb.Request, text: str) -> sc_pb.Request:
-    """The request with a string that is not UTF-8; protobuf's setters refuse it."""
+    """The request with a string that is not UTF-8, which protobuf's setters would refuse."""
     frame = request.SerializeToString().replace(text.encode(), b"\xfe" * len(text))
     return sc_pb.Request.FromString(frame)
 

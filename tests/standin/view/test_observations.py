@@ -20,7 +20,7 @@ SCV, MARINE, MEDIVAC, OBSERVER, RAVEN, TURRET, AUTO_TURRET = 45, 48, 54, 82, 56,
 
 
 def _disturb(session, rng: np.random.Generator) -> None:
-    """Give commands to some units, and create, kill or change one."""
+    """Give commands to some units, and create, kill or change a unit."""
     units = list(session.observe().raw_data.units)
     group = [unit for unit in units if unit.owner == 1 and rng.random() < 0.5]
     if group:

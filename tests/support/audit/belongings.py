@@ -1,7 +1,7 @@
 """Processes, descriptors and files that a test uses, and must not leave behind.
 
-Processes of this run are recognised by the temp folder they were started with, so the run must set
-`TMPDIR` to a folder of its own first.
+Processes of this run are recognised by their environment's temp folder, so the run must first set
+`TMPDIR` to a folder of its own.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def describe(process: psutil.Process) -> str:
 def descriptors(run_temp: Path) -> Counter[str]:
     """Open descriptors of this process, by target, without the files of libraries."""
     targets: Counter[str] = Counter()
-    if WINDOWS:  # only the number of handles is known, and Python keeps some of its own
+    if WINDOWS:  # only a number of handles is known, some of them Python's
         return targets
     for link in Path("/proc/self/fd").iterdir():
         with suppress(OSError):

@@ -2,12 +2,12 @@
 
     Began(env, …)  Sent(env, number)  Received(env, …)  ─► Checker ─► violations
 
-For each env: an action is answered once, by the transition that carries its own checksum, one
-step after the last in the same episode of the same game. A transition that is not real is marked,
-is a truncation with reward 0, and its episode's last observation is the last good one. Every
-episode is played once, in one env. If the two players of a match are envs, each of them keeps these
-rules, and the two agree on the episode, its loop, its end and its faults. Agents of a team agree on
-the game and the reward as well.
+For each env: an action is answered once, by a transition with the action's checksum, which is one
+step after the one before, in the same episode and game. A transition that is not real is marked, is
+a truncation with reward 0, and its episode's last observation is the last good one. Every episode
+is played once, in one env. If the two players of a match are envs, each of them keeps these rules,
+and the two agree on the episode, its loop, its end and its faults. Agents of a team agree on the
+game and the reward as well.
 
 Rules: no I/O, no clock; memory does not grow with the length of the recording, which can last for
 hours.
@@ -23,7 +23,7 @@ from tests.support.audit.audited.task import LAST_LOOP, STEP_MUL, Stamp, checksu
 
 
 class Mark(NamedTuple):
-    """A fault as an info reports it."""
+    """What an info reports of a fault."""
 
     instance: int
     kind: str
@@ -49,7 +49,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Received:
-    """A transition as the trainer gets it.
+    """A transition that the trainer gets.
 
     Attributes:
         shown: the observation; if the episode is over, the next episode's first.

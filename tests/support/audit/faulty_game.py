@@ -109,7 +109,7 @@ class FaultyClient(Client):
 
 
 def spoiled(order: Order, replies: list[bytes]) -> list[bytes]:  # noqa: PLR0912
-    """The replies with the harm that is ordered."""
+    """The replies, with the ordered harm done to them."""
     replies = list(replies)
     first = sc_pb.Response.FromString(replies[0])
     match order["harm"]:
@@ -196,7 +196,7 @@ kept: list[bytes] = []
 
 
 def flood_log(seconds: float) -> None:
-    """Print as fast as the pipe or the disk takes it."""
+    """Print as fast as the pipe or the disk accepts the output."""
     end_s = time.monotonic() + seconds
     with suppress(OSError):  # the disk is full
         while time.monotonic() < end_s:

@@ -50,7 +50,7 @@ class Ledger:
             self.reported[mark.instance] = Report(env, mark, at_s)
 
     def take_events(self, events: Iterable[PoolEvent]) -> None:
-        """Record the newest events of the pool, in their order; known ones are skipped."""
+        """Record the newest events of the pool, in order; events recorded before are skipped."""
         for event in events:
             if event.at_s <= self._seen_until_s:
                 continue

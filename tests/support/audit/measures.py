@@ -1,4 +1,4 @@
-"""Checks of a long run on itself: each call ends, and memory does not grow."""
+"""Checks that a long run makes of itself: each call ends, and memory does not grow."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def no_harm(envs: Sequence[int]) -> Sequence[int]:
 
 
 def in_sync(env: VecEnv, harms: Harms = no_harm) -> Iterator[list[Record]]:
-    """Step all envs together, as Stable-Baselines3 does."""
+    """Step all envs together, like Stable-Baselines3."""
     numbers = itertools.count()
     envs = range(env.num_envs)
     yield list(from_reset(env.reset(), env.reset_infos))

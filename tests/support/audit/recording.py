@@ -70,7 +70,7 @@ def from_batch(batch: Batch, rows: int = 1) -> Iterator[Received]:
 
 
 def marks_of(records: Iterable[Record], rows: int = 1) -> Iterator[tuple[int, Mark]]:
-    """All faults in these records, each with its env of the pool.
+    """All faults in these records, each with the number of its env in the pool.
 
     Args:
         records: the records of all rows.

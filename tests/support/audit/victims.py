@@ -1,4 +1,4 @@
-"""The processes of an instance that can be harmed."""
+"""Finds the processes of an instance, so that a test can harm them."""
 
 from __future__ import annotations
 

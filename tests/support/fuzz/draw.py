@@ -29,7 +29,7 @@ NUMBERS = (0.0, -1.0, 0.5, 45.0, 1e9, -1e30, math.nan, math.inf)
 LOOPS = (0, 1, 1, 2, 8, 8, 22, 64)
 MOST_LOOPS = 64
 MOST_UNITS = 60
-"""No units are created beyond this number, because a loop with hundreds takes long."""
+"""No units are created beyond this number, because a loop with hundreds of units takes long."""
 MALFORMED, OUT_OF_PLACE = 0.05, 0.05
 """Shares of two kinds of requests: damaged ones, and ones drawn without regard to the status."""
 IN_GAME = {

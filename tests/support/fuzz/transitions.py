@@ -51,7 +51,7 @@ class Subclass(np.ndarray):
 
 
 class Putting:
-    """A worker's end on memory of its own, and all visible effects of its transitions."""
+    """A worker's end, in memory of its own, and all visible effects of its transitions."""
 
     def __init__(self, space: spaces.Space[Any], *, strict: bool, rows: int = 1) -> None:
         layout = slot_layout(space, spaces.Discrete(ACTIONS), rows)
@@ -178,7 +178,7 @@ def drawn(space: spaces.Space[Any], rng: Rng) -> Transition:
 
 
 def a_mask(rng: Rng) -> Any:
-    """A mask, in one block of memory or not, or None."""
+    """A mask, maybe not in one block of memory; or None."""
     mask = np.array([rng.random() < 0.5 for _ in range(ACTIONS)])
     return rng.choice((None, mask, np.repeat(mask, 2)[::2]))
 

@@ -71,13 +71,13 @@ class Expectations:
             self._attributes_sent[env] = self._attributes[env]
 
     def begins(self, envs: Sequence[int], mark: int) -> None:
-        """The trainer has requested episodes, with these options."""
+        """The trainer has requested episodes with this option."""
         for env in envs:
             self.stages[env] = BEGUN
             self._marks[env] = mark
 
     def everything_begins(self, mark: int) -> None:
-        """All envs were reset: from now on everything is certain."""
+        """All envs were reset, so from now on everything is certain."""
         if not self.certain or self.pending:
             self.any_order()  # dropped episodes' numbers are not used again
         self.certain = True

@@ -41,17 +41,17 @@ class Schedule:
     Attributes:
         n: number of envs.
         spares: number of spares; 0 for envs that a user wrote.
-        one_book: the pool numbers the episodes of all envs (tasks), as opposed to a user's envs.
-        autoreset: an env whose episode is over begins the next one by itself.
-        realtime: the games run without waiting for actions.
+        one_book: whether the pool numbers all envs' episodes (as it does for tasks).
+        autoreset: whether an env whose episode is over begins the next one by itself.
+        realtime: whether the games run without waiting for actions.
         busy: `max_concurrency`.
         each: number of instances that may live in one worker.
         launches: games that may launch at one time.
-        pickled: observations and actions have no fixed layout.
-        seeded: the episodes' seeds follow from a seed of the pool.
+        pickled: whether observations and actions lack a fixed layout.
+        seeded: whether the episodes' seeds follow from a seed of the pool.
         recycle: instances are replaced after this many episodes.
         patience: how many failures are accepted of an env, and of the pool per env.
-        disk: fault reports can be written.
+        disk: whether fault reports can be written.
         events: the events, as the module's text describes them.
     """
 

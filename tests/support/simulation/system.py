@@ -1,7 +1,7 @@
 """The operating system that a pool uses, simulated: see `sc2pool.pool.instances.system`.
 
-The decisions of `Instance`, `Workers`, `Worker` and `EpollWaiter` are the pool's own code; their
-requests to the kernel go to the `World`.
+`Instance`, `Workers`, `Worker` and `EpollWaiter` decide by the pool's own code, but their requests
+to the kernel go to the `World`.
 """
 
 from __future__ import annotations
@@ -237,10 +237,10 @@ class Channel:
 
 
 class Process:
-    """A worker's process as the trainer holds it.
+    """The trainer's view of a worker's process.
 
     Attributes:
-        hosted: all instances that it was ever ordered to host.
+        hosted: all instances that the process was ever ordered to host.
         orders: open orders of the trainer: (instance, True to end it or False to host it).
         reply_doorbell: rung by the hosted instances.
     """

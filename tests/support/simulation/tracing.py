@@ -36,7 +36,7 @@ def _is_with(code: CodeType, line: int) -> bool:
 
 @contextmanager
 def interrupt_at(lines: int, world: World) -> Iterator[None]:
-    """Raise KeyboardInterrupt at this instant of the pool's code, counted from now; 0 for never."""
+    """Raise KeyboardInterrupt at an instant in the pool's code; 1 is the next one, 0 is never."""
     if not lines:
         yield
         return

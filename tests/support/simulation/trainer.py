@@ -138,7 +138,7 @@ class Trainer:
             raise self._world.broken(f"{name} raises {problem!r}") from problem
 
     def _may_end(self, problem: Exception) -> bool:
-        """True if this error, which ends the pool, has a reason."""
+        """True if there is a reason for this error, which ends the pool."""
         world = self._world
         if isinstance(
             problem, ClosedError
@@ -191,7 +191,7 @@ class Trainer:
             allowed.append(ResetNeeded)
         if not self._done("send", lambda: self._pool.send(given, chosen and envs), *allowed):
             return False
-        if new:  # envs of the user begin their episodes by themselves, without a sign
+        if new:  # a user's envs begin episodes by themselves, without a sign
             expected.certain = False
         elif expected.certain and allowed:
             raise self._world.broken(f"send({chosen}) raises no {allowed[0].__name__}")
@@ -314,7 +314,7 @@ class Trainer:
             raise world.broken(f"left: {world.left}")
 
     def abandon(self) -> None:
-        """Drop a pool that has broken a rule; it is unknown whether it can be closed."""
+        """Drop a pool that has broken a rule, because perhaps such a pool cannot be closed."""
         pool = vars(self).get("_pool")
         if pool is not None and pool._lifetime._end is not None:
             pool._lifetime._end.detach()

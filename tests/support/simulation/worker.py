@@ -1,16 +1,16 @@
 """An instance in a simulated worker: it answers like a real one, when the schedule says so.
 
-Its rows say where they come from, so that the trainer recognises any wrong row: instance, episode,
-step, the action, the episode's options, an attribute, the seed.
+Its rows say where they come from (instance, episode, step, the action, the episode's options, an
+attribute, the seed), so that the trainer recognises any wrong row.
 
 Ways to act (`act`):
 
-- "plain": do the next thing.
+- "plain": do the next thing that is due.
 - "info", "over", "truncated", "told" (over, with an info): the kind of the next answer to a step.
 - "late": the part of the answer that is sent beside the slot comes later.
 - "refused": the game does not launch, cannot be stopped, or cannot be held.
 - "game": the game replies before the worker reads its messages.
-- "stale": a step is answered after the next reset has come.
+- "stale": the answer to a step comes after the next reset's request.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Worker:
         return request if request == self._answered + 1 else 0
 
     def act(self, how: str) -> None:
-        """Do the next thing."""
+        """Do the next thing that is due."""
         if self._is_ordered():
             _, leaves = self.process.orders.popleft()
             self._hosted = True
@@ -276,13 +276,13 @@ class Worker:
         self._has_game = False
 
     def report(self, kind: FaultKind) -> None:
-        """The game has failed: report it, and end."""
+        """The game has failed: report the fault, and end."""
         detail = "as the schedule says"
         self._say(messages.Faulted(Fault(kind, Phase.IDLE, detail), messages.Evidence()))
         self.alive = False
 
     def user_code_raises(self) -> None:
-        """A hook of the user raises: report it, and end."""
+        """A hook of the user has raised: report the error, and end."""
         self._say(messages.Raised(None, "ValueError: a hook", "stepping", messages.Evidence()))
         self.alive = False
 

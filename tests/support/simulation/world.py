@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.support.simulation.worker import Worker
 
 FOR_EVER_S = 3000.0
-"""A wait of this length has no limit: the pool looks again after an hour at the latest."""
+"""A wait of this length counts as one without a limit, because the pool's longest is an hour."""
 POINTS_PER_CALL = 20_000
 FIRST_DESCRIPTOR = 3
 DO = spawn._do.__code__
@@ -87,7 +87,7 @@ class World:
     # Descriptors.
 
     def open(self, what: Any) -> int:
-        """The lowest number that is free, as the system gives it."""
+        """The lowest free number, which the real system would give as well."""
         if self._refusals:
             self.refuse("descriptor")
         number = FIRST_DESCRIPTOR
@@ -130,7 +130,7 @@ class World:
         self.calling = False
 
     def point(self) -> None:
-        """The pool asks the system for something: an event may happen now."""
+        """The pool makes a request to the system, at which an event may happen."""
         self._points += 1
         if self._armed and not self.over:
             self._strike()

@@ -1,9 +1,9 @@
-"""A task whose observations show where they come from, so that a trainer can check each of them.
+"""A task whose observations show where they come from, so that a trainer can check each one.
 
 The stand-in stamps every observation of the map `Audit` (see its README): process, episode, game
 loop, and the checksum of the newest action. The task returns the stamp as numbers. An action is a
-number that the trainer uses once; the trainer can compute the checksum of its command, so an
-observation proves which action it answers.
+number that the trainer uses once. The trainer can compute the checksum of the action's command, so
+an observation proves which action it answers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NUMBERS = 1 << 2 * _BITS
 
 
 class Stamp(NamedTuple):
-    """One observation, as the trainer reads it."""
+    """The fields that a trainer reads from one observation."""
 
     instance: int
     """Random number that the game process drew when it started."""
