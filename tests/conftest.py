@@ -37,7 +37,7 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Ray declares a node dead that answers late for a minute, as all nodes do on a busy machine.
 os.environ.setdefault("RAY_health_check_timeout_ms", "60000")
-# By default Ray's processes have a low priority, so they would wait for the other tests.
+# By default Ray's processes have a low priority, so they would wait for other tests' processes.
 os.environ.setdefault("RAY_worker_niceness", "0")
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))  # workers inherit it
 from sc2pool.errors import ConfigError
@@ -179,7 +179,7 @@ def game_installation(request: pytest.FixtureRequest, standin_dir: Path) -> Inst
 
 @pytest.fixture(scope="session")
 def python_with() -> Callable[[str], str]:
-    """`python_with("ray")`: the interpreter that has this library; skips the test if none has."""
+    """`python_with("ray")`: the interpreter that has this library; without one, skips the test."""
 
     def find_interpreter(library: str) -> str:
         if find_spec(library) is not None:

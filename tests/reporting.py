@@ -1,4 +1,4 @@
-"""The report of a run: its progress, and the tests that were slow or passed only at second try.
+"""The report of a run: its progress, and the tests that were slow or passed only the second time.
 
 CPU time is that of the test's process and of its children that have ended, fixtures included; a
 busy machine does not change it. It is sent to pytest-xdist's controller with the test's report.

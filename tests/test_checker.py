@@ -359,7 +359,7 @@ class Bad:
                 os.kill(pid, number)
 
     def harms(self, envs: Sequence[int]) -> list[int]:
-        """The harms of the next actions of these envs."""
+        """The harm that each of these envs' next actions does."""
         harms = [0] * len(envs)
         if self.batch in ASKED:
             victim = self.env.stats().instances[envs[0] // self.rows]

@@ -8,7 +8,7 @@
 A run of named tests (`pytest tests/ray`) has no tier: it runs those tests.
 
 Tests mostly wait, for games and their clocks. Four at a time fill two slow cores, while two fast
-ones would be idle for a third of the run. So the workers of pytest-xdist from the fifth on begin a
+cores would be idle for a third of the run. So the workers of pytest-xdist from the fifth on begin a
 file of tests only once the cores are not busy.
 """
 

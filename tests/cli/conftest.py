@@ -47,7 +47,7 @@ class PlayingPool(Trainer):
 
     def __exit__(self, *_: object) -> None:
         try:
-            self.process.communicate(timeout=300)  # ends when its standard input is closed
+            self.process.communicate(timeout=300)  # the pool ends when its standard input is closed
         finally:
             super().__exit__()
 
@@ -95,7 +95,7 @@ class Screen:
 
     def _tmux(self, *arguments: str) -> str:
         assert TMUX is not None
-        # pytest-xdist sets two of these variables to the size of its own terminal.
+        # pytest-xdist sets two variables of SIZES to the size of its own terminal.
         inherited = {name: value for name, value in os.environ.items() if name not in SIZES}
         env = {**inherited, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
         return run(TMUX, "-u", "-S", f"{self._folder}/socket", *arguments, env=env).stdout

@@ -34,7 +34,7 @@ from tests.support.programs import assert_gone, start
 FAKE_GAME = Path(__file__).parents[1] / "game" / "fake_game.py"
 SHORT = Plan(resets=3, steps=10, watch_s=0.3, timeout_s=90)
 IMPATIENT = replace(SHORT, limits=Limits(step_s=0.5))
-"""Limits for a game that hangs; other games get the time that a busy machine may need."""
+"""Limits for a game that hangs; other games get as much time as a busy machine may need."""
 Doctor = Callable[..., tuple[int, str]]
 InProcess = Callable[..., tuple[int, str, str]]
 Installed = Callable[[str], Path]
@@ -426,7 +426,7 @@ def test_measurements_without_maps_say_so(standin_dir: Path, tmp_path: Path) -> 
     assert "no map to play was found" in without["D01 awaited end"]
     assert "no melee map was found" in without["D09 match bursts"]
     assert "no map with minerals was found" in without["D05 restart restores"]
-    # The folder of maps is empty, so none of them fails.
+    # The folder of maps is empty, so no map fails.
     assert without["D21 installed maps"] == "no map is installed"
     assert {name for name in findings if name not in without} == {"D26 ids"}
     assert settled == Settled()

@@ -31,7 +31,7 @@ from tests.support.programs import assert_gone, start
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A run's folder: a model, and the task that it was trained for."""
+    """A run's folder, which has a model and names the task that the model was trained for."""
 
     class Spaces(Env):
         observation_space = resolve_task("MarineDuel").observation_space
@@ -134,7 +134,7 @@ def test_bad_input(play, trained, tmp_path, arguments, message):
 
 
 class Fires:
-    """A policy that plays the first action that is possible, and counts its calls."""
+    """A policy that takes the first possible action, and counts how often it is called."""
 
     def __init__(self) -> None:
         self.calls = 0

@@ -93,8 +93,8 @@ class Checkout:
         return process.returncode, out, err
 
     def calls(self) -> list[str]:
-        """What the interpreter was used for since the last time, one word each: "torch" is pip with
-        torch's own index.
+        """What each call of the interpreter since the last check was for, in a word; "torch" is pip
+        with torch's own index.
         """
         lines = self.log.read_text().splitlines()
         self.log.write_text("")

@@ -207,7 +207,7 @@ def test_a_second_signal_saves_nothing(tmp_path: Path) -> None:
         try:
             signal.raise_signal(signal.SIGTERM)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt from None  # as `ray.get` does
+            raise KeyboardInterrupt from None  # like `ray.get`
 
     stop = Stop()
     with pytest.raises(Stopped), stop.handling():

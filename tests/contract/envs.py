@@ -22,7 +22,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 class Counting(gymnasium.Env):
-    """Observes the number of steps played in its episode, which ends after `length` of them."""
+    """Observes the number of steps played in its episode, which ends after `length` steps."""
 
     action_space = spaces.Discrete(5)
     observation_space = spaces.Box(0, 999, (1,), np.float32)
@@ -120,7 +120,7 @@ class Gated(Counting):
 
 
 class Crowded(Counting):
-    """Counts the envs of its kind that step or reset at the same time, by files in a folder."""
+    """Counts how many envs of this class step or reset at the same time, by files in a folder."""
 
     def __init__(self, folder: str, **keywords: Any) -> None:
         super().__init__(**keywords)
@@ -177,7 +177,7 @@ class Drawing(Counting):
 
 
 class Mischief(Counting):
-    """Calls `harm` at one point of its life: "init", "reset", "step" or "close"."""
+    """Calls a given function at one point of its life: "init", "reset", "step" or "close"."""
 
     def __init__(self, when: str, harm: Any) -> None:
         super().__init__()
@@ -202,7 +202,7 @@ class Mischief(Counting):
 
 
 class Answering(Counting):
-    """Observes its arguments, or returns them in its info."""
+    """Observes an argument of its constructor, or returns one as its info."""
 
     def __init__(self, observation: Any = None, info: Any = None, reward: Any = 0.0) -> None:
         super().__init__()

@@ -67,7 +67,7 @@ class PlacedBot(MoveToBeaconBot):
 
 
 class Painting(Placed):
-    """Draws its own frames, of one colour: ten times the episode's number, and the game loop."""
+    """Draws frames of one colour: ten times the episode's number, plus the game loop."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 7}  # noqa: RUF012
 
@@ -122,7 +122,7 @@ class Walk(Task):
 
 
 class Advised(MoveToBeacon):
-    """Its masks rule out the four directions that lead away; its episodes are thirty steps long."""
+    """Its masks forbid the four directions away from the beacon; its episodes have thirty steps."""
 
     max_loops = 240
 

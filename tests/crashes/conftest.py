@@ -1,4 +1,4 @@
-"""The server that runs commands and ends them."""
+"""The server that runs commands, and ends them at a chosen change of their files."""
 
 from __future__ import annotations
 

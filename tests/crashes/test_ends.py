@@ -135,7 +135,7 @@ class Training(Command):
         return 768
 
     def figures(self, until: int) -> dict[str, list[Any]]:
-        """The rows in the files, up to this number of env steps."""
+        """The rows of the run's files, up to this number of env steps."""
         episodes = read_episodes(self.folder / "episodes.csv")
         return {
             "updates": [steps for steps in self.updates() if steps <= until],
@@ -426,7 +426,7 @@ def play(
     """Run the first part, and check its files.
 
     Raises:
-        AssertionError: the message begins with the kind of the damage.
+        AssertionError: the files are damaged; the message begins with the kind of the damage.
     """
     ended = run_part(run, command, command.begin(), action=action, change=change, clock_s=clock_s)
     if action == FILL:

@@ -66,7 +66,7 @@ def run_page(
     clean = {name: value for name, value in os.environ.items() if name != "SC2PATH"}
     game = {"SC2PATH": str(write_stand_in())} if sets_game(page) else {}
     file.write_text(program(page.read_text(), library)[0])
-    # Ray's sockets lie in its folder, and the path of a socket has at most 107 bytes.
+    # Ray keeps sockets in its folder, and the path of a socket has at most 107 bytes.
     with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as ray:
         return subprocess.run(
             [python, "-W", "error::SyntaxWarning", str(file)],

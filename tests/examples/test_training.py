@@ -44,7 +44,7 @@ def test_behaviour_cloning_learns_from_a_dataset(standin_dir, tmp_path):
 def test_ppo_make_vec_learns(standin_dir, tmp_path):
     """The example is PPO in one file; with NEXT_STEP, the reset takes one more step per episode.
 
-    With this seed it learns within these few steps; most seeds need several times as many.
+    With this seed PPO learns within these few steps; most seeds need several times as many.
     """
     options = ["--steps", "4900", "--n", "2", "--seed", "6"]
     options += ["--game", str(standin_dir), "--out", str(tmp_path)]

@@ -91,5 +91,5 @@ def faulty(faulty_games: Faulty) -> Iterator[Faulty]:
 
 @pytest.fixture
 def striking_installation(installation: Callable[[str], Path], strike_file: Path) -> Path:
-    """An installation whose game carries out an armed strike during its start."""
+    """An installation whose games, while they start, carry out a strike that `arm` has ordered."""
     return installation(STRIKE_SCRIPT.format(armed=strike_file))

@@ -18,11 +18,11 @@ SEED = 7
 IMPATIENT = PoolConfig(
     limits=Limits(launch_s=20.0, create_join_s=10.0, reset_s=10.0, step_s=1.0, worker_grace_s=0.5)
 )
-"""For games that never answer a step; a game that is only slow gets three times its limit."""
+"""Limits for games that never answer a step; a game that is only slow gets three times these."""
 
 
 LENIENT = RestartPolicy(per_env=1000, per_env_window_s=0.5, per_pool_per_env=1000)
-"""For pools that are harmed again and again, without a growing backoff."""
+"""For pools that are harmed again and again: many restarts, whose backoff does not grow."""
 
 
 @dataclass

@@ -144,7 +144,7 @@ class Blocks(MoveToBeacon):
 
 
 def refuse_thread(_: threading.Thread) -> None:
-    """Raise as Python does if the system has no thread left."""
+    """Raise what Python raises if the system has no thread left."""
     raise RuntimeError("can't start new thread")
 
 
@@ -387,7 +387,7 @@ ODD_ERRORS: dict[str, Callable[[], Exception]] = {
 
 
 class RaisesOddly(MoveToBeacon):
-    """Raises, at its first action, the error that its option names."""
+    """Raises, at its first action, the error that the option of its reset names."""
 
     def act(self, action: int) -> Any:
         raise ODD_ERRORS[self.options["error"]]()

@@ -336,7 +336,7 @@ def test_what_a_bot_may_not_do_is_user_code_error(standin_dir, task, opponent, t
 
 
 class Thoughtful(DuelBot):
-    """Does something before and after the transition, as an extended `on_step` may."""
+    """Has an extended `on_step`, which does something before and after the transition."""
 
     async def on_step(self, iteration: int) -> None:
         self.order = ["before"]

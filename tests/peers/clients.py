@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ENVIRONMENTS = Path(__file__).resolve().parents[2] / ".venv"
-"""The folder of the environments, each with its library's name."""
+"""The folder that has the environments; each is named after its library."""
 _ASKED = """
 import sys, sysconfig
 print(sys.version_info >= (3, 11))
@@ -25,7 +25,7 @@ print(sysconfig.get_path("purelib"))
 
 
 class NotPrepared(SystemExit):
-    """A library's environment cannot be made: the script ends with the message, not a traceback."""
+    """A library's environment cannot be made; this ends the script with a message, no traceback."""
 
 
 @dataclass(frozen=True)

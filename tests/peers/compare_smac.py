@@ -1,4 +1,4 @@
-"""Plays SMAC and our task of the same scenario with the same seeds and actions, and compares them.
+"""Plays SMAC and our task of a scenario with the same seeds and actions, and compares the results.
 
     python tests/peers/compare_smac.py [SCENARIO ...] [--steps 200] [--options]
 
@@ -242,7 +242,7 @@ def check(theirs: Record, ours: list[tuple[list[Transition], Any]], found: Compa
 
 
 def differences(what: str, own: Any, other: Any) -> Iterator[str]:
-    """The difference of two arrays, as text."""
+    """The difference between two arrays, as text."""
     own, other = np.asarray(own, np.float64), np.asarray(other, np.float64)
     if own.shape != other.shape:
         yield f"{what}: shape {own.shape}, SMAC has {other.shape}"

@@ -1,4 +1,4 @@
-"""Plays SMACv2 and our task of the same scenario with the same teams and actions, and compares.
+"""Plays SMACv2 and our task of a scenario with the same teams and actions, and compares results.
 
     python tests/peers/compare_smacv2.py [SCENARIO ...] [--steps 200] [--options]
 

@@ -179,7 +179,7 @@ def play(example: Example, seed: int) -> Figures:
         had: frozenset[tuple[str, int]] = frozenset()
 
         async def on_step(self, iteration: int) -> None:
-            # A copy: a bot may take places out of python-sc2's own set.
+            # The set is copied, because a bot may remove places from python-sc2's own set.
             self.wall_places = self.wall_places or tuple(self.main_base_ramp.corner_depots)
             self.had |= {(one.type_id.name, one.tag) for one in self.all_own_units.ready}
             figures.update(figures_of(self))

@@ -1,4 +1,4 @@
-"""A driver that plays until it is killed: `driver.py ADDRESS`. It prints the pids of its games."""
+"""A Ray driver, which plays until it is killed, and prints its games' pids: `driver.py ADDRESS`."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def ip(*words: str) -> None:
 
 @contextmanager
 def two_hosts() -> Iterator[None]:
-    """A network namespace with an address that this process reaches."""
+    """A second network namespace, with an address that this process can reach."""
     ip("netns", "add", NAME)
     try:
         ip("link", "add", f"{NAME}a", "type", "veth", "peer", "name", f"{NAME}b", "netns", NAME)

@@ -71,7 +71,7 @@ def contract() -> dict[str, Any]:
 
 
 class Counting(gymnasium.Env[Any, Any]):
-    """Returns in its info the seed that it was reset with."""
+    """An env whose info has the seed of its reset."""
 
     observation_space = gymnasium.spaces.Box(0, 1e6, (1,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
@@ -361,7 +361,7 @@ def forked() -> dict[str, Any]:
 
 
 def ray_shut_down() -> dict[str, Any]:
-    """Ray is shut down and connected again, as by a notebook whose first cell runs twice."""
+    """Ray is shut down and connected again, as in a notebook whose first cell runs twice."""
     env = make(n=1)
     env.reset()
     ray.shutdown()

@@ -40,7 +40,7 @@ def make_env(freezing: Path) -> Iterator[MakeEnv]:
 
 @pytest.fixture
 def no_thread_is_left() -> Iterator[None]:
-    uninterrupted(lambda: None)  # this thread lives as long as the process
+    uninterrupted(lambda: None)  # starts a thread that lives as long as the process
     before = set(threading.enumerate())
     yield
     assert [thread for thread in threading.enumerate() if thread not in before] == []

@@ -250,7 +250,7 @@ class Behind(AsyncDQN):
 
 
 class WaitsForBehind(Counting):
-    """Waits for the first update, so that a busy machine does not play all steps before it."""
+    """Waits for the first update, because a busy machine might play all steps before that."""
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         if self._steps == 5:

@@ -134,7 +134,7 @@ def test_the_end_of_a_game_is_a_fault_with_its_exit_code(env):
     fault = step_until_fault(env)
     assert fault.kind is FaultKind.GAME_EXITED
     assert fault.detail.endswith(f"(process {env.game_pid}): it ended: exit code 3")
-    assert env.game.wait(60) == 3  # its owner can still read the exit code
+    assert env.game.wait(60) == 3  # the game's owner can still read the exit code
     with pytest.raises(ResetNeeded):
         step(env)
 

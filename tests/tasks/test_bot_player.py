@@ -123,7 +123,7 @@ def test_exception_of_a_bot_is_no_fault_of_the_game(play):
 
 
 class ShadowsSupply(MoveToBeaconBot):
-    """Defines a name of its own that is also an attribute that python-sc2 sets early."""
+    """Defines an attribute whose name is that of one that python-sc2 sets early."""
 
     @property
     def supply_left(self):
@@ -131,7 +131,7 @@ class ShadowsSupply(MoveToBeaconBot):
 
 
 class ShadowsPlayer(MoveToBeaconBot):
-    """Defines a name that is also an attribute that python-sc2 sets from a message of the game."""
+    """Defines an attribute whose name is that of one that python-sc2 sets from a message."""
 
     @property
     def player_id(self):
@@ -323,7 +323,7 @@ print("steps", steps, "return", total > 0, "truncated", truncated)
 
 
 def test_the_same_class_plays_under_run_game(game_installation):
-    """`run_game` plays the class with a policy in place of the learner, as in `docs/tasks.md`."""
+    """`run_game` plays the class with a policy instead of the learner, as in `docs/tasks.md`."""
     environment = os.environ | {"SC2PATH": str(game_installation.root)}
     done = run(sys.executable, "-c", RUN_GAME, env=environment)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""python-sc2's calls in the pool do the same as under `run_game`, or raise a `UserCodeError`."""
+"""In the pool, python-sc2's calls do what they do under `run_game`, or raise a `UserCodeError`."""
 
 from __future__ import annotations
 

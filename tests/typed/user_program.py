@@ -1,6 +1,6 @@
 """A user's program with all public names, and every hook in both forms; mypy checks it strictly.
 
-It is not run. An error of mypy here would also appear in the programs of sc2pool's users.
+The program is not run. Users of sc2pool would get the errors that mypy finds here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A window that prints the keys it gets: "down" or "up", and where the key is (scan code)."""
+"""A window that prints each key event: "down" or "up", and the key's place (its scan code)."""
 
 from __future__ import annotations
 

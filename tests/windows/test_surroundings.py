@@ -17,7 +17,7 @@ from sc2standin import install
 from sc2standin.replacing import replace_file
 
 REFUSES = Path("Z:/sys/kernel")
-"""A Linux folder, as Wine shows it, in which even root cannot create a file."""
+"""A folder of Linux, by its path under Wine, in which even root cannot create a file."""
 WITHOUT_A_CONSOLE = """
 import sys
 from pathlib import Path

@@ -33,7 +33,7 @@ def port() -> int:
 
 
 def scrape(port: int) -> dict[tuple[str, ...], float]:
-    """The samples that Prometheus reads: values by name and label values, in the labels' order."""
+    """The samples that Prometheus reads: values by their name and ordered label values."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=300) as answer:
         text = answer.read().decode()
     return {

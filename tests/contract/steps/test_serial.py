@@ -231,7 +231,7 @@ class InItsThread(MoveToBeacon):
 
 
 def test_large_actions_and_attributes_do_not_block(pools):
-    """Neither side of a channel can read while the other sends."""
+    """In one thread, neither side of a channel can read while the other one sends."""
 
     class Large(gymnasium.Env):
         observation_space = spaces.Text(3_000_000)
@@ -259,7 +259,7 @@ class Clumsy(Counting):
 
 
 def test_an_env_whose_close_raises_leaves_no_descriptor(monkeypatch):
-    # The log of a test keeps the traceback, and so the pool's memory.
+    # The test's log would keep the traceback, and with it the pool's memory.
     monkeypatch.setattr(logging.getLogger("asyncio"), "disabled", True)
 
     def descriptors_after_one() -> int:

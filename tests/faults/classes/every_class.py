@@ -218,7 +218,7 @@ class Driver:
 
 
 def rows_of(batch: Any) -> list[Any]:
-    """The observations of a batch, one by one, without a copy; also for spaces without a layout."""
+    """The observations of a batch, one by one and not copied; spaces may be without a layout."""
     if isinstance(batch, np.ndarray):
         return list(batch) if batch.ndim > 1 else [batch[i : i + 1] for i in range(len(batch))]
     if isinstance(batch, dict):

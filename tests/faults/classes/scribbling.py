@@ -1,4 +1,4 @@
-"""A trainer that writes into every array it is given: `scribbling.py CLASS TRANSITIONS`.
+"""A trainer that writes into every array that it gets: `scribbling.py CLASS TRANSITIONS`.
 
 It plays every mode of the class, with several kinds of observations, and kills workers and games.
 The program fails if an episode's final observation differs from the one returned before. It prints

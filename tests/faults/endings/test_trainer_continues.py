@@ -222,7 +222,7 @@ STOPPED_FOR_S = 2.5
 @pytest.mark.usefixtures("swept")
 @pytest.mark.parametrize("stage", ["resetting", "training"])
 def test_ctrl_z_and_fg_is_no_fault(trainer, stage):
-    """Ctrl-Z stops the trainer alone: its workers have a session of their own."""
+    """Ctrl-Z stops only the trainer, because its workers have a session of their own."""
     stopped = trainer("is stopped")
     stopped.wait_for_stage(stage)
     stopped.process.send_signal(signal.SIGSTOP)

@@ -133,7 +133,7 @@ def test_the_next_pool_sweeps_what_a_killed_trainer_left(trainer, make_env, run_
     [("constructing", 0.0), ("constructing", 0.1), ("resetting", 0.0), ("training", 0.1)],
 )
 def test_interrupted(trainer, stage, delay_s):
-    """Ctrl-C is a KeyboardInterrupt in the training loop, which can then close its pool."""
+    """Ctrl-C raises KeyboardInterrupt in the training loop, which can then close its pool."""
     interrupted = trainer("trains")
     interrupted.wait_for_stage(stage)
     time.sleep(delay_s)  # a random instant of the stage
@@ -168,7 +168,7 @@ def test_close_ends_processes_that_envs_left():
 
 
 def test_a_second_interrupt_cuts_the_grace_of_closing_short():
-    """User environments may be slow to close; an interrupt of their close leaves no process."""
+    """A user's envs may be slow to close; if their close is interrupted, no process is left."""
     env = SubprocSC2VecEnv([partial(Mischief, "close", partial(time.sleep, 60))] * 2)
     env.reset()
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)

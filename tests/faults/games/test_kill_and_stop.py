@@ -52,7 +52,7 @@ def play_on_after(
     kinds: set[str],
     phase: str,
 ) -> None:
-    """Plays quiet steps, the step of the harm, and some more, and compares with an undisturbed run.
+    """Play quiet steps, the step of the harm, and some more; compare all with an undisturbed run.
 
     Env 1 is not affected. Env 0's episode is cut short; then env 0 plays episode 2, which is env
     2's first one in the undisturbed run.

@@ -55,7 +55,7 @@ def test_launches_follow_the_cores_once_one_was_quick(cores, first_launch_s, exp
 
 @pytest.mark.parametrize("allowed", [1, 3])
 def test_no_more_than_allowed(make_env, installation, wait_for, tmp_path, allowed):
-    """Each game writes a line at its start, and then waits for a file, which the test creates."""
+    """Each game writes a line when it starts, and then waits for a file that the test creates."""
     begun, gate = tmp_path / "begun", tmp_path / "gate"
     root = installation(f'echo >>"{begun}"; while [ ! -e "{gate}" ]; do sleep 0.02; done')
     counts = []

@@ -255,7 +255,7 @@ def test_two_spares(spared, quiet, wait_for):
 
 
 def test_a_killed_env_takes_the_next_episode(spared):
-    """The env takes the same episode with or without spares, and the run continues the same."""
+    """With or without spares, the env plays the same next episode, and the run goes on the same."""
     runs = []
     for spares in (0, 1):
         env = spared(spares, ShortSaboteur)

@@ -118,7 +118,7 @@ def test_games_in_step_mode(make_env):
 
 
 class ClosesElsewhere(BaseCallback):
-    """Closes the env in another thread, as a notebook's next cell may."""
+    """Closes the env in another thread, like the next cell of a notebook."""
 
     closing: threading.Thread | None = None
 

@@ -113,7 +113,7 @@ class WithGrandchildren(gymnasium.Env[int, int]):
         return action, 0.0, False, False, {}
 
     def close(self) -> None:
-        """Asks its game to end; a stopped game does not react."""
+        """Ask the env's game to end, to which a stopped game does not react."""
         family = [*psutil.Process(self._game.pid).children(), self._game]
         for process in family:
             process.terminate()
