@@ -35,7 +35,7 @@ class PlayingPool(Trainer):
         self.pid = self.process.pid
 
     def told(self) -> dict[str, Any]:
-        """What the pool's live files tell, as the commands read it."""
+        """The content of the pool's live files, read like the commands read it."""
         told = choose(None, self.pid).first_poll()
         assert told is not None
         return told

@@ -234,7 +234,7 @@ class Directions(Task):
 
 
 class Grid(Directions):
-    """A task whose same two choices are rows of one array."""
+    """`Directions`, with its two choices as rows of one array."""
 
     action_space = spaces.MultiDiscrete([[2], [3]])
 

@@ -106,7 +106,7 @@ def test_a_unit_that_is_named_twice_gets_the_order_once(offline):
     (marine,) = offline.units(MARINE)
     offline.order(marine, MOVE, (40, 40))
     offline.order([marine, marine], MOVE, (50, 50), queued=True)
-    assert not offline.units(MARINE)[0].orders  # orders take effect with the next loop
+    assert not offline.units(MARINE)[0].orders  # orders begin in the next loop
     offline.step()
     assert len(offline.units(MARINE)[0].orders) == 2
 

@@ -204,7 +204,7 @@ class Checker:
         return [*found, *self._mark(got.mark), *self._mark(got.reset_mark)]
 
     def _first(self, shown: Stamp) -> list[str]:
-        """The first observation of an episode."""
+        """What is wrong with the first observation of an episode."""
         found = []
         loop = 0 if self._realtime else shown.loop  # in real time a game starts some loops late
         if (loop, shown.actions, shown.checksum) != (0, 0, 0):

@@ -30,7 +30,7 @@ class Report:
 
 @dataclass
 class Ledger:
-    """The knowledge about each instance that was harmed or has failed."""
+    """What is known about each instance that was harmed or has failed."""
 
     injected: dict[int, str] = field(default_factory=dict)
     events: dict[int, PoolEvent] = field(default_factory=dict)

@@ -504,7 +504,7 @@ def test_a_guess_leaves_the_dashes_out() -> None:
 
 
 def test_a_drive_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sc2pool.cli.arguments.os.path.exists", lambda _: False)  # as of Q:
+    monkeypatch.setattr("sc2pool.cli.arguments.os.path.exists", lambda _: False)  # as for Q:
     with pytest.raises(ConfigError, match=r"^--out runs: there is no drive /$"):
         check_writable(Path("runs"), "--out")
 

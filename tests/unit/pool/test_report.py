@@ -204,7 +204,7 @@ SEAT = "env 3"
 
 
 def settled(folder: ReplayFolder, seat: str, episode: int, total: float, **fields: Any) -> Any:
-    """Settle an info with a replay; returns the path that the info then has."""
+    """Let the folder settle an info that has a replay; returns the path that the info then has."""
     fields = {"by_number": False, "by_return": False, "data": b"played"} | fields
     replay = PlayedReplay(episode=episode, episode_return=total, **fields)
     info = {"other": 1, REPLAY: replay}
