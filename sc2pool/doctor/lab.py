@@ -202,6 +202,10 @@ class Client:
             replies.append(reply)
         return replies[-len(asked) :]
 
+    async def carry_out(self, asked: sc_pb.Request, within_s: float = USUAL_S) -> sc_pb.Response:
+        """Send one request and return its reply; `GameFault` as in `ask`, or if it is refused."""
+        return carried_out(await self.ask(asked, within_s), str(asked.WhichOneof("request")))
+
     async def _end(self) -> GameFault:
         if await self.ends_within(_EXIT_GRACE_S):
             return self.process.exit_fault()
@@ -222,27 +226,26 @@ class Client:
         self, setup: GameSetup, map_path: Path, seed: int | None = None, data: bytes = b""
     ) -> None:
         """Leave the previous game, then create and join one; `GameFault` if it fails or refuses."""
-        limit_s = Limits().create_join_s
         await self.leave()
-        create = requests.create_game(setup, map_path, seed, data)
-        carried_out(await self.ask(create, limit_s), "create_game")
-        await self.join(setup, within_s=limit_s)
+        await self.create(setup, map_path, seed, data)
+        await self.join(setup)
 
-    async def join(
-        self,
-        setup: GameSetup,
-        ports: MatchPorts | None = None,
-        name: str = "",
-        within_s: float = 60.0,
+    async def create(
+        self, setup: GameSetup, map_path: Path, seed: int | None = None, data: bytes = b""
     ) -> None:
+        """Create a game, which nobody has joined; raises like `begin`."""
+        create = requests.create_game(setup, map_path, seed, data)
+        await self.carry_out(create, Limits().create_join_s)
+
+    async def join(self, setup: GameSetup, ports: MatchPorts | None = None, name: str = "") -> None:
         """Join the created game; raises like `begin`."""
-        reply = await self.ask(requests.join_game(setup, ports, name), within_s)
-        joined = carried_out(reply, "join_game").join_game
-        self.player_id = joined.player_id
+        join = requests.join_game(setup, ports, name)
+        reply = await self.carry_out(join, Limits().create_join_s)
+        self.player_id = reply.join_game.player_id
         if self.status is not Status.IN_GAME:
             raise GameFault(
                 FaultKind.BAD_REPLY,
-                f"join_game gave player {joined.player_id} and the status {status_of(reply)}",
+                f"join_game gave player {self.player_id} and the status {status_of(reply)}",
             )
 
     async def leave(self) -> None:
@@ -252,13 +255,11 @@ class Client:
 
     async def restart(self) -> sc_pb.ResponseRestartGame:
         """Restart the game; raises like `begin`."""
-        reply = await self.ask(requests.restart_game(), Limits().reset_s)
-        return carried_out(reply, "restart_game").restart_game
+        return (await self.carry_out(requests.restart_game(), Limits().reset_s)).restart_game
 
     async def observe(self, *, disable_fog: bool = False) -> sc_pb.ResponseObservation:
         """The current state; raises like `begin`."""
-        reply = await self.ask(requests.observation(disable_fog=disable_fog))
-        return carried_out(reply, "observation").observation
+        return (await self.carry_out(requests.observation(disable_fog=disable_fog))).observation
 
     async def loop(self) -> int:
         """The current game loop; raises like `begin`."""
@@ -270,7 +271,7 @@ class Client:
 
     async def debug(self, *commands: debug_pb2.DebugCommand) -> None:
         """Send debug commands; raises like `begin`."""
-        carried_out(await self.ask(debug_request(*commands)), "debug")
+        await self.carry_out(debug_request(*commands))
 
     async def step_to_end(self, most_loops: int, at_a_time: int = 240) -> int | None:
         """Step until the game or replay has ended; the loops, or None if it has not ended."""
@@ -402,16 +403,16 @@ class Lab:
         self.ledger = Ledger()
         self.patient = patient
         self.deadline = Deadline.after(None)
-        self._clients: list[Client] = []
+        self.clients: list[Client] = []
         self._leases: list[MatchLeases] = []
 
     def close_games(self) -> None:
         """Close all games; may be called again."""
-        for client in self._clients:
+        for client in self.clients:
             client.close()
         for leases in self._leases:
             leases.release()
-        self._clients, self._leases = [], []
+        self.clients, self._leases = [], []
 
     def paced(self, usual_s: float) -> float:
         """This time, or a quarter of it for a measurement that is not patient."""
@@ -460,14 +461,10 @@ class Lab:
         )
         assert isinstance(api.connection, Line)
         client = Client(api, api.connection, self.ledger)
-        self._clients.append(client)
-        carried_out(await client.ask(requests.ping(), limit_s), "ping")
+        self.clients.append(client)
+        await client.carry_out(requests.ping(), limit_s)
         client.launched_s = time.monotonic() - began_s
         return client
-
-    def running(self) -> list[Client]:
-        """The games that are launched and not closed."""
-        return list(self._clients)
 
     async def pair(self) -> Pair:
         """Launch two games for matches; raises like `launch`."""
@@ -489,13 +486,10 @@ class Pair:
 
     async def begin(self, setup: GameSetup, map_path: Path, seed: int | None = None) -> None:
         """Create and join a match; see `Client.begin`."""
-        limit_s = Limits().create_join_s
         await asyncio.gather(*(side.leave() for side in self.sides))
-        create = requests.create_game(replace(setup, participants=2), map_path, seed)
-        carried_out(await self.host.ask(create, limit_s), "create_game")
+        await self.host.create(replace(setup, participants=2), map_path, seed)
         await both(
-            self.host.join(setup, self.ports, "host", limit_s),
-            self.guest.join(setup, self.ports, "guest", limit_s),
+            self.host.join(setup, self.ports, "host"), self.guest.join(setup, self.ports, "guest")
         )
 
     async def step(self, loops: int) -> None:

@@ -27,7 +27,7 @@ from sc2pool.doctor.findings import (
     seconds,
     shortened,
 )
-from sc2pool.doctor.lab import Client, Lab, carried_out, debug_request, refusal, start_replay
+from sc2pool.doctor.lab import Client, Lab, debug_request, refusal, start_replay
 from sc2pool.errors import GameFault
 from sc2pool.platform import WINDOWS
 from sc2pool.processes.spawn import describe_exit
@@ -244,7 +244,7 @@ async def measure_closed_sockets(lab: Lab) -> None:
         client.post(create)
 
     async def join_game(client: Client) -> None:
-        carried_out(await client.ask(create), "create_game")
+        await client.carry_out(create)
         client.post(requests.join_game(setup))
 
     measured: list[Closed] = []
@@ -307,7 +307,7 @@ async def measure_ends(lab: Lab) -> None:
     async def in_replay(client: Client) -> None:
         await client.begin(*lab.mini())
         await client.step(_SOME_LOOPS)
-        saved = carried_out(await client.ask(requests.save_replay()), "save_replay")
+        saved = await client.carry_out(requests.save_replay())
         await client.leave()
         await client.ask(start_replay(saved.save_replay.data), 60.0)
 
@@ -365,9 +365,9 @@ async def measure_launches(lab: Lab) -> None:
     for number, apart_s in lab.while_time(plan, 20.0):
         lab.close_games()
         measured.append(await _launch(lab, number, apart_s))
-    clients = lab.running()
-    alone_s = min([*await _joins(lab, clients[:1]), *await _joins(lab, clients[:1])], default=0.0)
-    joins_s = await _joins(lab, clients)
+    alone = lab.clients[:1]
+    alone_s = min([*await _joins(lab, alone), *await _joins(lab, alone)], default=0.0)
+    joins_s = await _joins(lab, lab.clients)
     lab.findings.note(launches_at_once, measured, alone_s, joins_s, usable_cores())
 
 
@@ -376,8 +376,7 @@ async def _joins(lab: Lab, clients: Sequence[Client]) -> list[float]:
     setup, path = lab.mini()
     for client in clients:
         await client.leave()
-        create = requests.create_game(setup, path, None)
-        carried_out(await client.ask(create, 60.0), "create_game")
+        await client.create(setup, path)
 
     async def join(client: Client) -> float:
         began_s = time.monotonic()

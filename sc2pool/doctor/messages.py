@@ -20,7 +20,6 @@ from sc2pool.doctor.lab import (
     WORKERS,
     Client,
     Lab,
-    carried_out,
     debug_request,
     end_game,
     refusal,
@@ -236,7 +235,7 @@ async def measure_warnings(lab: Lab) -> None:
         }
 
     await ask_everything()
-    carried_out(await client.ask(requests.create_game(setup, path, None), 60.0), "create_game")
+    await client.create(setup, path)
     await ask_everything()
     await client.join(setup)
     await ask_everything()
