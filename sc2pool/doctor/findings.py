@@ -20,7 +20,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from enum import StrEnum
 from itertools import groupby
 from typing import Any, Final, Generic, NamedTuple, ParamSpec
@@ -139,14 +139,11 @@ class Findings:
         judgement = Judgement(Grade.FAILED if check.needed else Grade.DIFFERS, detail, advice)
         self._by_name[check.name] = Finding(check, judgement, {"detail": detail, "kind": kind})
 
-    def begin(self, check: Check[...]) -> None:
-        self._say(check.name)
-        self._under_way = check
-
     @contextmanager
     def trying(self, check: Check[...]) -> Iterator[None]:
         """Record a failure in the block as the outcome of this check, and raise `ProbeFailed`."""
-        self.begin(check)
+        self._say(check.name)
+        self._under_way = check
         try:
             yield
         except GameFault as fault:
@@ -220,7 +217,7 @@ def as_json(findings: Sequence[Finding]) -> str:
 def _as_data(value: Any) -> Any:
     """A part of a measurement that JSON has no form for: a record of facts, a path or a version."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        return asdict(value)
     return str(value)
 
 

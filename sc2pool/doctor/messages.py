@@ -163,8 +163,8 @@ async def measure_ids(lab: Lab) -> None:
             request.id = number
         client.post(request, numbered=False)
         reply = await client.reply(5.0)
-        got = reply is not None and reply.HasField("id")
-        returned["none" if number is None else str(number)] = reply.id if reply and got else None
+        got = reply.id if reply is not None and reply.HasField("id") else None
+        returned["none" if number is None else str(number)] = got
     lab.findings.note(ids, returned, dict(lab.ledger.mistaken))
 
 

@@ -332,24 +332,22 @@ def _differences(before: dict[str, int], after: dict[str, int]) -> list[str]:
 
 async def measure_computers(lab: Lab) -> None:
     """Restart games against a computer of a random race, and create the same number."""
-    setup, path = lab.melee(opponents=(VERY_EASY,))
-    lab.findings.note(computer_restarts, *await _beginnings(lab, setup, path))
+    made = await _beginnings(lab, *lab.melee(opponents=(VERY_EASY,)))
+    lab.findings.note(computer_restarts, *made)
 
 
 async def measure_random_race(lab: Lab) -> None:
     """Restart and create games in which the own race is random, too."""
-    setup, path = lab.melee(opponents=(VERY_EASY,), race=common_pb2.Random)
-    lab.findings.note(random_race, *await _beginnings(lab, setup, path))
+    made = await _beginnings(lab, *lab.melee(opponents=(VERY_EASY,), race=common_pb2.Random))
+    lab.findings.note(random_race, *made)
 
 
-async def _beginnings(
-    lab: Lab, setup: GameSetup, path: Path, number: int = 4
-) -> tuple[list[Beginning], str]:
+async def _beginnings(lab: Lab, setup: GameSetup, path: Path) -> tuple[list[Beginning], str]:
     """Beginnings of created and of restarted games, and the game's refusal to restart, if any."""
     client = await lab.launch()
     beginnings: list[Beginning] = []
     for restarted in (False, True):
-        for _ in lab.while_time(range(number), 15.0):
+        for _ in lab.while_time(range(RESTARTS_TO_TELL), 15.0):
             if not restarted:
                 await client.begin(setup, path)
             else:
