@@ -244,21 +244,9 @@ def play_episodes(
     torch.set_num_threads(1)  # the networks are small; the games need the cores
     first_rows = range(0, env.num_envs, rows)
     left = [(episodes + game) // len(first_rows) for game in range(len(first_rows))]
-    masks = "action_masks" in inspect.signature(policy.predict).parameters
-    masks = masks and env.has_attr("action_masks")
     returns, steps = np.zeros(env.num_envs), np.zeros(env.num_envs, int)
-    seen, over, state = env.reset(), np.ones(env.num_envs, bool), None
     next_step = time.monotonic()
-    for watcher in watchers:
-        watcher.begin(seen)
-    while any(left) and (stop is None or stop.signal is None):
-        more = {"action_masks": np.stack(env.env_method("action_masks"))} if masks else {}
-        actions, state = policy.predict(
-            seen, state=state, episode_start=over, deterministic=deterministic, **more
-        )
-        seen, rewards, over, infos = env.step(actions)
-        for watcher in watchers:
-            watcher.step(actions, seen, rewards, over, infos)
+    for rewards, over, infos in play_steps(env, policy, watchers, stop, deterministic):
         returns += rewards
         steps += 1
         for game, row in enumerate(first_rows):
@@ -270,6 +258,28 @@ def play_episodes(
         if loops is not None:
             next_step += loops / LOOPS_PER_S
             time.sleep(max(0.0, next_step - time.monotonic()))
+        if not any(left):
+            return
+
+
+def play_steps(
+    env: VecEnv, policy: Policy, watchers: Sequence[Watcher], stop: Stop | None, deterministic: bool
+) -> Iterator[tuple[Any, Any, Any]]:
+    """Play until a signal of `stop`; yields each step's rewards, ends and infos."""
+    masks = "action_masks" in inspect.signature(policy.predict).parameters
+    masks = masks and env.has_attr("action_masks")
+    seen, over, state = env.reset(), np.ones(env.num_envs, bool), None
+    for watcher in watchers:
+        watcher.begin(seen)
+    while stop is None or stop.signal is None:
+        more = {"action_masks": np.stack(env.env_method("action_masks"))} if masks else {}
+        actions, state = policy.predict(
+            seen, state=state, episode_start=over, deterministic=deterministic, **more
+        )
+        seen, rewards, over, infos = env.step(actions)
+        for watcher in watchers:
+            watcher.step(actions, seen, rewards, over, infos)
+        yield rewards, over, infos
 
 
 def end_of(info: dict[str, Any]) -> tuple[str, bool]:

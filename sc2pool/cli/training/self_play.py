@@ -30,9 +30,9 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool import SnapshotCallback, SnapshotStore
 from sc2pool.cli.drawing import BLUE, GREEN, GREY, Label, add_labels, new_curve, save
-from sc2pool.cli.play import Watcher
+from sc2pool.cli.play import Watcher, play_steps
 from sc2pool.cli.stop import Stop, say
-from sc2pool.cli.training.algorithms import ALGORITHMS, LATEST_SHARE, MODES, SHARED
+from sc2pool.cli.training.algorithms import LATEST_SHARE, MODES, SHARED
 from sc2pool.cli.training.evaluation import SEED, filmed
 from sc2pool.cli.training.options import TrainOptions
 from sc2pool.cli.training.run_folder import (
@@ -175,7 +175,6 @@ class MatchEvaluation(BaseCallback):
                 self._env,
                 matches,
                 agents=self._agents,
-                masks=ALGORITHMS[self._options.algo].uses_masks,
                 stop=self._stop,
                 watchers=films,
             )
@@ -209,7 +208,6 @@ def play_matches(
     matches: int,
     *,
     agents: int,
-    masks: bool,
     stop: Stop,
     watchers: Sequence[Watcher] = (),
 ) -> dict[str, Counter[str]] | None:
@@ -221,24 +219,10 @@ def play_matches(
     """
     found: dict[str, Counter[str]] = defaultdict(Counter)
     env.seed(SEED)
-    seen: Any = env.reset()
     playing = list(range(env.num_envs // agents))
     begun, over = len(playing), 0
-    state = None
-    starts = np.ones(env.num_envs, bool)
-    for watcher in watchers:
-        watcher.begin(seen)
-    while over < matches:
-        if stop.signal is not None:
-            return None
-        more: dict[str, Any] = (
-            {"action_masks": np.stack(env.env_method("action_masks"))} if masks else {}
-        )
-        actions, state = model.predict(seen, state=state, episode_start=starts, **more)
-        seen, rewards, starts, infos = env.step(actions)
-        for watcher in watchers:
-            watcher.step(actions, seen, rewards, starts, infos)
-        for index in np.flatnonzero(starts[::agents]).tolist():
+    for _, ends, infos in play_steps(env, model, watchers, stop, deterministic=False):
+        for index in np.flatnonzero(ends[::agents]).tolist():
             if playing[index] < matches:
                 over += 1
                 info = infos[index * agents]
@@ -246,7 +230,9 @@ def play_matches(
                     found[info["sc2pool.opponent"]][info["sc2pool.result"]] += 1
             playing[index] = begun
             begun += 1
-    return found
+        if over >= matches:
+            return found
+    return None
 
 
 class ResultRow(NamedTuple):

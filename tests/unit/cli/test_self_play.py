@@ -117,7 +117,7 @@ def model_of(algorithm: type[PPO] | type[MaskablePPO] = PPO) -> Any:
 
 
 def played(env: VecEnv, matches: int, algorithm: type[Any] = PPO, **others: Any) -> Any:
-    how = {"agents": 1, "masks": algorithm is MaskablePPO} | others
+    how = {"agents": 1} | others
     return play_matches(model_of(algorithm), env, matches, stop=Stop(), **how)
 
 
