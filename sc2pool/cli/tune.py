@@ -57,6 +57,8 @@ STARTUP_TRIALS = 5
 """The number of first trials that are not pruned."""
 _WINDOW = 100
 """The most episodes in a mean return during the training."""
+_ASKED = ("task", "algo", "steps", "n", "seed", "eval_episodes")
+"""Arguments that all parts of a search have in common."""
 _STUDY = "sc2pool"
 _INTERRUPTED = "interrupted"
 """Marks a trial that Ctrl-C or a failure of the games has ended; such a trial does not count."""
@@ -76,14 +78,7 @@ def run(args: argparse.Namespace) -> int:
     bundled = read_hyperparameters(algo, name)
     torch.set_num_threads(1)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    asked = {
-        "task": name,
-        "algo": algo,
-        "steps": args.steps,
-        "n": args.n,
-        "seed": args.seed,
-        "eval_episodes": args.eval_episodes,
-    }
+    asked = {key: getattr(args, key) for key in _ASKED}
     stop = Stop()
     with stop.handling(), reserved(out), usable(out):
         remove_unfinished(out)
@@ -168,7 +163,7 @@ class _Search:
     def trial(self) -> None:
         """Train and judge one set of hyperparameters."""
         trial = self.study.ask()
-        section = suggest(trial, self.args.algo, n_rows=self.env.num_envs, steps=self.args.steps)
+        section = self._suggest(trial)
         try:
             value = self._train(trial, section)
         except optuna.TrialPruned as pruned:
@@ -192,6 +187,10 @@ class _Search:
         is_best = best is not None and best.number == trial.number
         self.write_best()
         self._say(trial, f"mean return {value:.2f}{', the best so far' * is_best}", section)
+
+    def _suggest(self, trial: BaseTrial) -> dict[str, Any]:
+        args = self.args
+        return suggest(trial, args.algo, n_rows=self.env.num_envs, steps=args.steps)
 
     def _uncounted(self, trial: optuna.Trial) -> None:
         trial.set_user_attr(_INTERRUPTED, True)
@@ -243,12 +242,7 @@ class _Search:
         args, bundled = self.args, self.bundled
         if self.best is None:
             return
-        section = suggest(
-            optuna.trial.FixedTrial(self.best.params),
-            args.algo,
-            n_rows=self.env.num_envs,
-            steps=args.steps,
-        )
+        section = self._suggest(optuna.trial.FixedTrial(self.best.params))
         whole = {"n_timesteps": bundled.n_timesteps, "n_envs": args.n, **section}
         if bundled.reward_scale != 1:
             whole["reward_scale"] = bundled.reward_scale
