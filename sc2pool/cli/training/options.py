@@ -54,6 +54,8 @@ _NEEDED = {
 """The packages of the extra `train`, by their modules."""
 _BOUNDS = {"seed": (0, 2**32 - 1), "spares": (0, None), "metrics_port": (1, 65535)}
 """The bounds of options that are numbers; other numbers are at least 1."""
+_AS_GIVEN = ("seed", "realtime", "spares", "device", "video", "wandb", "metrics_port")
+"""Options whose defaults depend on nothing else."""
 
 
 @dataclass(frozen=True)
@@ -154,13 +156,9 @@ class TrainOptions:
             task_folder=folder_of_task(task),
             algo=algo,
             n=choose("n", hyperparameters.n_envs),
-            seed=choose("seed", cls.seed),
             game=game,
             # On a cluster each node finds its own installation.
             installation=None if args.ray else find_game(game, definition),
-            realtime=choose("realtime", cls.realtime),
-            spares=choose("spares", cls.spares),
-            device=choose("device", cls.device),
             eval_every=choose(
                 "eval_every",
                 max(ceil(steps / EVALUATIONS), LEAST_BETWEEN) if self_play else None,
@@ -168,12 +166,10 @@ class TrainOptions:
             eval_episodes=choose("eval_episodes", GAMES if self_play else cls.eval_episodes),
             self_play=self_play,
             snapshot_every=choose("snapshot_every", ceil(steps / PARTS) if self_play else None),
-            video=choose("video", cls.video),
             watch=args.watch,
-            wandb=choose("wandb", cls.wandb),
-            metrics_port=choose("metrics_port", cls.metrics_port),
             ray=args.ray,
             resume=model,
+            **{name: choose(name, getattr(cls, name)) for name in _AS_GIVEN},
         ).with_steps_done()
         options.check_cluster()
         options.check_packages()
