@@ -157,22 +157,17 @@ def check_algorithm(name: str, task: type[TaskDefinition]) -> None:
         raise ConfigError(
             f"the algorithms count actions from 0, and those of {task.__name__} begin at {start}"
         )
-    check_observations(task)
-    if algorithm.uses_masks and not hasattr(task, "action_masks"):
-        raise ConfigError(
-            f"--algo {name} needs a task with action_masks(), and {task.__name__} has none"
-        )
-
-
-def check_observations(task: type[TaskDefinition]) -> None:
-    """Raise `ConfigError` if no algorithm supports the task's observations."""
-    space = task.observation_space
-    parts = space.values() if isinstance(space, Mapping) else [space]
+    observed = task.observation_space
+    parts = observed.values() if isinstance(observed, Mapping) else [observed]
     wrong = {type(part).__name__ for part in parts}.difference(_ARRAYS)
     if wrong:
         raise ConfigError(
             f"the algorithms take {', '.join(_ARRAYS)} observations and a Dict of them, and those "
             f"of {task.__name__} are {', '.join(sorted(wrong))}"
+        )
+    if algorithm.uses_masks and not hasattr(task, "action_masks"):
+        raise ConfigError(
+            f"--algo {name} needs a task with action_masks(), and {task.__name__} has none"
         )
 
 
@@ -207,7 +202,8 @@ def choose_self_play(chosen: str | None, earlier: str | None, task: type[TaskDef
 
 _DEFAULTS = Path(__file__).with_name("defaults")
 _DEFAULT_SECTION = "default"
-_LARGEST = 1 << 62
+LARGEST: Final = 1 << 62
+"""Larger numbers of a file may not fit into the 64-bit integers of torch and numpy."""
 _OWN_NUMBERS = ("n_timesteps", "n_envs", "minibatches")
 
 
@@ -236,7 +232,7 @@ class Hyperparameters:
         if "minibatches" in numbers and "batch_size" in arguments:
             raise ConfigError(f"{where}: either batch_size or minibatches, not both")
         reward_scale = number_of(arguments.pop("reward_scale", 1.0))
-        if type(reward_scale) not in (int, float) or not 0 < reward_scale < _LARGEST:
+        if type(reward_scale) not in (int, float) or not 0 < reward_scale < LARGEST:
             raise ConfigError(f"{where}: reward_scale must be above 0, got {shown(reward_scale)}")
         policy = arguments.pop("policy", None)
         if not isinstance(policy, str | None):
@@ -282,7 +278,7 @@ def number_of(value: Any) -> Any:
 def whole_number_of(value: Any, what: str) -> int:
     """The value as a whole number above 0, after `number_of`; else `ConfigError`, naming `what`."""
     number = number_of(value)
-    if type(number) not in (int, float) or not 1 <= number < _LARGEST or number % 1:
+    if type(number) not in (int, float) or not 1 <= number < LARGEST or number % 1:
         raise ConfigError(f"{what} must be a whole number above 0, got {shown(value)}")
     return int(number)
 
@@ -297,7 +293,9 @@ def read_hyperparameters(algo: str, task: str, file: Path | None = None) -> Hype
         if not bundled:
             return Hyperparameters()
         file = _DEFAULTS / bundled
-    sections = _read(file)
+    sections = read_yaml(file)
+    if not isinstance(sections, dict):
+        raise ConfigError(f"{file}: expected sections, one for each task, got {shown(sections)}")
     name = task if task in sections else _DEFAULT_SECTION
     if name not in sections:
         raise ConfigError(
@@ -309,10 +307,3 @@ def read_hyperparameters(algo: str, task: str, file: Path | None = None) -> Hype
     if not isinstance(section, dict) or not all(isinstance(key, str) for key in section):
         raise ConfigError(f"{where}: expected `name: value` lines, got {shown(section)}")
     return Hyperparameters.of(section, where)
-
-
-def _read(file: Path) -> dict[Any, Any]:
-    content = read_yaml(file)
-    if not isinstance(content, dict):
-        raise ConfigError(f"{file}: expected sections, one for each task, got {shown(content)}")
-    return content

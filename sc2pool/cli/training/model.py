@@ -28,6 +28,7 @@ from sc2pool.cli.arguments import hint
 from sc2pool.cli.play import seed_of_this_part
 from sc2pool.cli.training.algorithms import (
     ALGORITHMS,
+    LARGEST,
     MODES,
     Algorithm,
     Hyperparameters,
@@ -40,15 +41,13 @@ from sc2pool.integration import TaskDefinition, agents_of, resolve_task, row_spa
 from sc2pool.utilities import printable, shown
 
 _LINEAR = "lin_"
-_LARGEST = 1 << 62
-"""Larger numbers of a file may not fit into the 64-bit integers of torch and numpy."""
 _OURS = frozenset(
     {"self", "policy", "env", "seed", "device", "verbose", "tensorboard_log", "args", "kwargs"}
 )
 """Parameters of the algorithms that a file of hyperparameters cannot set."""
 _BOUNDS: Mapping[str, tuple[int, int]] = {
     **dict.fromkeys(("gamma", "gae_lambda", "tau"), (0, 1)),
-    **dict.fromkeys(("batch_size", "buffer_size", "n_epochs", "n_steps"), (1, _LARGEST)),
+    **dict.fromkeys(("batch_size", "buffer_size", "n_epochs", "n_steps"), (1, LARGEST)),
 }
 """Bounds of parameters. Algorithms accept other values, but learn nothing with them."""
 _ACTIVATIONS = {
@@ -99,9 +98,9 @@ def _why_not(parameter: inspect.Parameter, value: Any) -> str:
     takes_others = "tuple" in str(parameter.annotation).lower()  # such as `train_freq`
     if not isinstance(default, int | float) or takes_others or isinstance(value, LinearSchedule):
         return ""
-    number = type(value) in (int, float) and abs(value) < _LARGEST  # NaN is not
-    low, high = _BOUNDS.get(parameter.name, (-_LARGEST, _LARGEST))
-    bounds = f" of at least {low}" if high == _LARGEST else f" from {low} to {high}"
+    number = type(value) in (int, float) and abs(value) < LARGEST  # NaN is not
+    low, high = _BOUNDS.get(parameter.name, (-LARGEST, LARGEST))
+    bounds = f" of at least {low}" if high == LARGEST else f" from {low} to {high}"
     if isinstance(default, int):
         expected, fits = "a whole number", number and isinstance(value, int)
     else:
