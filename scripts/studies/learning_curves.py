@@ -21,7 +21,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from sc2pool.cli.bench.measuring import markdown
 from sc2pool.cli.drawing import BLUE, GREEN, GREY, SKY, new_figure, rolling_mean, save, tidy
-from sc2pool.cli.training.run_folder import EpisodeRow, read_episodes
+from sc2pool.cli.training.run_folder import EpisodeRow, read_rows
 from sc2pool.tasks.minigames.scores import ON_THE_STANDIN, PUBLISHED, StandInScores
 
 WINDOW = 32
@@ -61,7 +61,9 @@ def main() -> None:
 def read(run: Path, task: str) -> Curve:
     """The curve of a finished run."""
     about = json.loads((run / "config.json").read_text())
-    whole = [episode for episode in read_episodes(run / "episodes.csv") if not episode.fault]
+    whole = [
+        episode for episode in read_rows(run / "episodes.csv", EpisodeRow) if not episode.fault
+    ]
     options = about["options"]
     return Curve(task, options["algo"], options["steps"], about["game_version"], whole)
 

@@ -29,7 +29,7 @@ from sc2pool.cli.stop import Stop, Stopped
 from sc2pool.cli.training.algorithms import Hyperparameters, read_hyperparameters
 from sc2pool.cli.training.model import make_model
 from sc2pool.cli.training.options import TrainOptions
-from sc2pool.cli.training.run_folder import read_episodes, read_steps, reserved
+from sc2pool.cli.training.run_folder import EpisodeRow, read_rows, read_steps, reserved
 from sc2pool.cli.training.train import run, train
 from sc2pool.cli.tune import open_study
 from sc2pool.errors import ConfigError, CrashLoopError
@@ -101,7 +101,7 @@ def test_a_run_leaves_model_curve_logs_and_config(finished: Path) -> None:
 
 
 def test_the_episodes_add_up(finished: Path) -> None:
-    episodes = read_episodes(finished / "episodes.csv")
+    episodes = read_rows(finished / "episodes.csv", EpisodeRow)
     assert episodes
     assert all(e.episode_return == e.length > 0 for e in episodes)
     # The two envs step together; the steps that remain are less than an episode of each.
@@ -115,9 +115,9 @@ def test_the_same_seed_gives_the_same_policy(finished: Path, tmp_path: Path) -> 
 
 def test_a_resumed_run_appends_and_counts_on(finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "resumed"
-    before = read_episodes(finished / "episodes.csv")
+    before = read_rows(finished / "episodes.csv", EpisodeRow)
     train_cartpole(out, 1024, resume=finished / "model.zip")
-    episodes = read_episodes(out / "episodes.csv")
+    episodes = read_rows(out / "episodes.csv", EpisodeRow)
     assert episodes[: len(before)] == before
     assert len(episodes) > len(before)
     steps = [e.total_steps for e in episodes]
@@ -198,7 +198,7 @@ def test_sigterm_saves_and_ends(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert f"to see it play: {called('sc2pool')} play {out}" in printed
     assert 0 < PPO.load(out / "model.zip", device="cpu").num_timesteps < 1000
     assert (out / "learning_curve.png").stat().st_size > 0
-    assert read_episodes(out / "episodes.csv")
+    assert read_rows(out / "episodes.csv", EpisodeRow)
 
 
 def test_a_second_signal_saves_nothing(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_an_error_saves_before_it_is_raised(tmp_path: Path) -> None:
     with pytest.raises(CrashLoopError):
         train(DummyVecEnv([Failing]), options, game_version="1", stop=Stop())
     assert (options.out / "model.zip").exists()
-    episodes = read_episodes(options.out / "episodes.csv")
+    episodes = read_rows(options.out / "episodes.csv", EpisodeRow)
     assert [e.fault for e in episodes] == ["", "", "game-exited"] * 20
 
 

@@ -20,8 +20,8 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO, SAC
 
 from sc2pool.cli.training import self_play
-from sc2pool.cli.training.evaluation import read_evaluations
-from sc2pool.cli.training.run_folder import read_episodes, reserved
+from sc2pool.cli.training.evaluation import EvaluationRow
+from sc2pool.cli.training.run_folder import EpisodeRow, read_rows, reserved
 from sc2pool.cli.training.self_play import read_results
 from sc2pool.protocol.compiled import STEP_PATH
 from tests.support.programs import assert_gone, run, start
@@ -84,7 +84,7 @@ def test_train_stop_and_go_on(
     assert f"from {steps:,}" in said_by(*TRAIN, "--resume", out, "--steps", steps + 500)
     assert PPO.load(out / "model.zip", device="cpu").num_timesteps > steps
     assert "pool/launches" in (out / "progress.csv").read_text()
-    ends = [episode.total_steps for episode in read_episodes(out / "episodes.csv")]
+    ends = [episode.total_steps for episode in read_rows(out / "episodes.csv", EpisodeRow)]
     assert ends
     assert ends == sorted(ends)
 
@@ -98,8 +98,8 @@ def test_masks_evaluations_and_videos(standin_dir: Path, tmp_path: Path) -> None
     assert said.count("evaluation at ") == 2
     assert f"{out / 'best_model.zip'}, mean return " in said
     model = MaskablePPO.load(out / "model.zip", device="cpu")
-    assert f"over the last {len(read_episodes(out / 'episodes.csv'))} episodes\n" in said
-    rows = read_evaluations(out / "evaluations.csv")
+    assert f"over the last {len(read_rows(out / 'episodes.csv', EpisodeRow))} episodes\n" in said
+    rows = read_rows(out / "evaluations.csv", EvaluationRow)
     assert rows[-1].total_steps == model.num_timesteps
     assert "eval/mean_reward" in (out / "progress.csv").read_text().partition("\n")[0]
     videos = [out / "videos" / f"step-{row.total_steps}.mp4" for row in rows]

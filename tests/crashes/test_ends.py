@@ -31,8 +31,8 @@ import yaml
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from sc2pool.cli.training.evaluation import read_evaluations
-from sc2pool.cli.training.run_folder import describe, read_episodes, saved_steps
+from sc2pool.cli.training.evaluation import EvaluationRow
+from sc2pool.cli.training.run_folder import EpisodeRow, describe, read_rows, saved_steps
 from sc2pool.cli.training.self_play import ResultLog
 from sc2pool.foreign import read_table
 from sc2pool.tasks.opponents.models import SavedModel
@@ -136,7 +136,7 @@ class Training(Command):
 
     def figures(self, until: int) -> dict[str, list[Any]]:
         """The rows of the run's files, up to this number of env steps."""
-        episodes = read_episodes(self.folder / "episodes.csv")
+        episodes = read_rows(self.folder / "episodes.csv", EpisodeRow)
         return {
             "updates": [steps for steps in self.updates() if steps <= until],
             "episodes": [one for one in episodes if one.total_steps <= until],
@@ -150,7 +150,7 @@ class Training(Command):
         return [int(row[column]) for row in rows if row[column]]
 
     def evaluations(self) -> list[Any]:
-        return read_evaluations(self.folder / "evaluations.csv")
+        return read_rows(self.folder / "evaluations.csv", EvaluationRow)
 
     def quality(self) -> float | None:
         """The score of the saved best model in its evaluation; None without such a model."""

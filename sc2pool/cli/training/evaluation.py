@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from itertools import islice
 from math import inf
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -67,7 +66,7 @@ class Evaluation(BaseCallback):
         self._stop = stop
         self._algorithm = ALGORITHMS[options.algo]
         self._path = options.out / EVALUATIONS_FILE
-        rows = read_evaluations(self._path)
+        rows = read_rows(self._path, EvaluationRow)
         # The saved best model decides which row is the best: the model of a better row may not have
         # been saved, because the disk was full or the program was killed.
         best_steps = saved_steps(options.out / BEST_MODEL_FILE)
@@ -162,8 +161,3 @@ def filmed(env: VecEnv, options: TrainOptions, steps: int) -> Iterator[list[Vide
     path = options.out / VIDEOS_FOLDER / f"step-{steps}.mp4"
     with closing(Video(path, games.pool, float(games.pool.metadata["render_fps"]))) as video:
         yield [video]
-
-
-def read_evaluations(path: Path) -> list[EvaluationRow]:
-    """The evaluations in a file; see `read_rows`."""
-    return read_rows(path, EvaluationRow)

@@ -297,7 +297,7 @@ class EpisodeLog:
         self.wall_time_s = 0.0
         self._latest: deque[float] = deque(maxlen=WINDOW)
         self._path = path
-        for episode in read_episodes(path):
+        for episode in read_rows(path, EpisodeRow):
             if episode.total_steps <= steps_done:
                 self._count(episode)
         self._file: TextIO | None = None
@@ -340,11 +340,6 @@ class EpisodeLog:
             with suppress(OSError):  # a full disk refuses the buffered rows again
                 self._file.close()
             self._file = None
-
-
-def read_episodes(path: Path) -> list[EpisodeRow]:
-    """The episodes in a file; see `read_rows`."""
-    return read_rows(path, EpisodeRow)
 
 
 Row = TypeVar("Row", bound=NamedTuple)

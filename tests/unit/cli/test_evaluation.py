@@ -14,8 +14,9 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sc2pool.cli.stop import Stop
-from sc2pool.cli.training.evaluation import Evaluation, read_evaluations
+from sc2pool.cli.training.evaluation import Evaluation, EvaluationRow
 from sc2pool.cli.training.options import TrainOptions
+from sc2pool.cli.training.run_folder import read_rows
 from tests.unit.cli.conftest import options
 
 EPISODE_STEPS = 5
@@ -62,7 +63,9 @@ def test_without_an_interval_it_evaluates_once_after_the_training(model, tmp_pat
     """The last rollout may go beyond the number of steps that the training asked for."""
     evaluation = evaluation_of(Scripted([1.0]), options(tmp_path, eval_every=None, video=True))
     model.learn(257, callback=evaluation)
-    assert [row.total_steps for row in read_evaluations(tmp_path / "evaluations.csv")] == [320]
+    assert [row.total_steps for row in read_rows(tmp_path / "evaluations.csv", EvaluationRow)] == [
+        320
+    ]
 
 
 def test_it_evaluates_on_time_and_keeps_the_best(model, tmp_path):
@@ -70,7 +73,7 @@ def test_it_evaluates_on_time_and_keeps_the_best(model, tmp_path):
     env = Scripted([1.0, 3.0, 0.0, 7.0, 9.0, 0.0, 2.0, 2.0, 0.0])
     evaluation = evaluation_of(env, options(tmp_path))
     model.learn(256, callback=evaluation)
-    rows = read_evaluations(tmp_path / "evaluations.csv")
+    rows = read_rows(tmp_path / "evaluations.csv", EvaluationRow)
     assert [row.total_steps for row in rows] == [100, 200, 256]
     assert [row.mean_return for row in rows] == [2.0, 8.0, 2.0]
     assert [row.std_return for row in rows] == [1.0, 1.0, 0.0]
@@ -84,7 +87,7 @@ def test_it_evaluates_on_time_and_keeps_the_best(model, tmp_path):
 def test_episodes_with_a_fault_do_not_count(model, tmp_path):
     env = Scripted([5.0], faulty=(1,))
     model.learn(64, callback=evaluation_of(env, options(tmp_path, eval_episodes=3)))
-    (row,) = read_evaluations(tmp_path / "evaluations.csv")
+    (row,) = read_rows(tmp_path / "evaluations.csv", EvaluationRow)
     assert (row.episodes, row.mean_return) == (2, 5.0)
 
 
@@ -100,7 +103,7 @@ def test_a_resumed_run_knows_its_best(model, tmp_path):
     before = (tmp_path / "best_model.zip").read_bytes()
     again = evaluation_of(Scripted([4.0]), options(tmp_path, steps_done=64))
     model.learn(64, callback=again, reset_num_timesteps=False)
-    rows = read_evaluations(tmp_path / "evaluations.csv")
+    rows = read_rows(tmp_path / "evaluations.csv", EvaluationRow)
     assert [(row.total_steps, row.mean_return) for row in rows] == [(64, 9.0), (128, 4.0)]
     assert (tmp_path / "best_model.zip").read_bytes() == before
 
@@ -110,11 +113,11 @@ def test_a_resumed_run_drops_what_came_after_its_model(model, tmp_path):
     env = Scripted([1.0, 1.0, 0.0, 9.0, 9.0, 0.0, 2.0, 2.0, 0.0])
     model.learn(192, callback=evaluation_of(env, options(tmp_path, eval_every=64)))
     again = evaluation_of(Scripted([4.0]), options(tmp_path, eval_every=64, steps_done=64))
-    kept = [row.total_steps for row in read_evaluations(tmp_path / "evaluations.csv")]
+    kept = [row.total_steps for row in read_rows(tmp_path / "evaluations.csv", EvaluationRow)]
     assert kept == [64, 128]
     model.num_timesteps = 64
     model.learn(64, callback=again, reset_num_timesteps=False)
-    rows = read_evaluations(tmp_path / "evaluations.csv")
+    rows = read_rows(tmp_path / "evaluations.csv", EvaluationRow)
     assert [(row.total_steps, row.mean_return) for row in rows] == [
         (64, 1.0),
         (128, 9.0),
@@ -136,7 +139,11 @@ def test_a_best_model_that_was_not_saved_is_not_the_best(model, tmp_path, monkey
         assert one.best is not None
         assert (one.best.total_steps, one.best.mean_return) == (64, 3.0)
     model.learn(64, callback=again, reset_num_timesteps=False)
-    assert [row.mean_return for row in read_evaluations(tmp_path / "evaluations.csv")] == [3, 9, 4]
+    assert [row.mean_return for row in read_rows(tmp_path / "evaluations.csv", EvaluationRow)] == [
+        3,
+        9,
+        4,
+    ]
     assert PPO.load(tmp_path / "best_model.zip", device="cpu").num_timesteps == 192
 
 
@@ -163,4 +170,4 @@ def test_a_full_disk(model, tmp_path, full_disk, capsys):
     evaluation.evaluate()
     assert evaluation.best is not None
     assert (tmp_path / "best_model.zip").exists()
-    assert read_evaluations(tmp_path / "evaluations.csv") == [evaluation.best]
+    assert read_rows(tmp_path / "evaluations.csv", EvaluationRow) == [evaluation.best]

@@ -24,7 +24,6 @@ from sc2pool.cli.training.run_folder import (
     WINDOW,
     EpisodeLog,
     EpisodeRow,
-    read_episodes,
     read_rows,
     write_rows,
 )
@@ -203,7 +202,7 @@ def test_episodes_that_a_full_disk_refuses_are_written_later(tmp_path, full_disk
     assert [file.name for file in tmp_path.iterdir()] == ["episodes.csv"]
     log.add(rows[3])
     log.close()
-    assert read_episodes(path) == log.episodes == rows
+    assert read_rows(path, EpisodeRow) == log.episodes == rows
 
 
 # ---- the file of episodes ------------------------------------------------------------------------
@@ -218,7 +217,7 @@ def test_every_episode_is_in_the_file_at_once(tmp_path):
     log = EpisodeLog(tmp_path / "episodes.csv")
     log.add(FIRST)
     log.add(CUT_SHORT)
-    assert read_episodes(tmp_path / "episodes.csv") == [FIRST, CUT_SHORT]
+    assert read_rows(tmp_path / "episodes.csv", EpisodeRow) == [FIRST, CUT_SHORT]
     assert log.wall_time_s == 1.1
     log.end(2.5)
     assert log.wall_time_s == 2.5, "the training went on after its last episode"
@@ -236,7 +235,7 @@ def test_a_later_log_goes_on_where_the_model_was_saved(tmp_path):
     assert log.wall_time_s == FIRST.wall_time_s
     log.add(CUT_SHORT)
     log.close()
-    assert read_episodes(path) == [FIRST, CUT_SHORT]
+    assert read_rows(path, EpisodeRow) == [FIRST, CUT_SHORT]
 
 
 def test_the_mean_is_over_the_latest_whole_episodes(tmp_path):
