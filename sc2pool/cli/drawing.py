@@ -13,7 +13,7 @@ learning curve differ in colour and in dashes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -66,15 +66,6 @@ def tidy(axes: Axes, title: str = "", *, grid: Literal["y", "both"] = "y") -> No
     axes.spines[["top", "right"]].set_visible(False)
     if title:
         axes.set_title(title, loc="left", fontsize=10.5)
-
-
-def stack_cpu(axes: Axes, place: float, cpu_us: Mapping[str, float], width: float) -> float:
-    """Draw a bar of CPU time, a part for each role; returns its height, the sum of the parts."""
-    bottom = 0.0
-    for role in ROLES:
-        axes.bar(place, cpu_us[role], width, bottom, color=ROLE_COLOURS[role])
-        bottom += cpu_us[role]
-    return bottom
 
 
 LABEL_GAP = 0.05
@@ -141,7 +132,10 @@ def draw_curve(
     axes.plot(steps[last_of_step], mean[last_of_step], color=BLUE, linewidth=2.2, zorder=4)
     axes.plot(steps[-1:], mean[-1:], "o", color=BLUE, markersize=5, zorder=5, clip_on=False)
     axes.set_xlim(0, max(1, int(steps.max(initial=0))))
-    axes.set_ylim(*value_range(returns, references))
+    values = [0.0, *returns, *(reference.score for reference in references)]
+    low, high = min(values), max(values)
+    margin = 0.04 * (high - low) or 1.0
+    axes.set_ylim(low - margin, high + margin)
     for reference in references:
         axes.axhline(
             reference.score,
@@ -177,16 +171,6 @@ def rolling_mean(values: NDArray[np.float64], window: int) -> NDArray[np.float64
     starts = np.maximum(ends - window, 0)
     means: NDArray[np.float64] = (sums[ends] - sums[starts]) / (ends - starts)
     return means
-
-
-def value_range(
-    returns: NDArray[np.float64], references: Sequence[Reference]
-) -> tuple[float, float]:
-    """Limits of the y axis: all values and zero, with a margin."""
-    values = [0.0, *returns, *(reference.score for reference in references)]
-    low, high = min(values), max(values)
-    margin = 0.04 * (high - low) or 1.0
-    return low - margin, high + margin
 
 
 def labels_for(mean: NDArray[np.float64], references: Sequence[Reference]) -> list[Label]:
@@ -233,19 +217,15 @@ def spread(heights: Sequence[float], gap: float) -> list[float]:
     """
     groups: list[list[float]] = []
     for height in heights:
-        groups.append([height])
-        while len(groups) > 1 and _top(groups[-2], gap) + gap > _bottom(groups[-1], gap):
-            last = groups.pop()
-            groups[-1] += last
+        group = [height]
+        while groups and _bottom(groups[-1], gap) + gap * len(groups[-1]) > _bottom(group, gap):
+            group = groups.pop() + group
+        groups.append(group)
     return [_bottom(group, gap) + gap * k for group in groups for k in range(len(group))]
 
 
 def _bottom(group: Sequence[float], gap: float) -> float:
     return sum(group) / len(group) - gap * (len(group) - 1) / 2
-
-
-def _top(group: Sequence[float], gap: float) -> float:
-    return sum(group) / len(group) + gap * (len(group) - 1) / 2
 
 
 def draw_sizes(path: Path, measured: Sequence[Measured], cores: int, title: str) -> None:
@@ -293,9 +273,13 @@ def _draw_rates(axes: Axes, measured: Sequence[Measured]) -> None:
 
 def _draw_costs(axes: Axes, measured: Sequence[Measured], cores: int) -> None:
     for place, one in enumerate(measured):
+        height = 0.0
+        for role, cpu_us in one.rounds.cpu_us_by_role().items():
+            axes.bar(place, cpu_us, 0.6, height, color=ROLE_COLOURS[role])
+            height += cpu_us
         axes.annotate(
             f"{one.cores_busy:.1f} of {cores}\ncores busy",
-            (place, stack_cpu(axes, place, one.rounds.cpu_us_by_role(), 0.6)),
+            (place, height),
             (0, 3),
             textcoords="offset points",
             ha="center",
