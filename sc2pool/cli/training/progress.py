@@ -19,7 +19,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self, TextIO
@@ -66,7 +66,9 @@ class Figures:
 
     @property
     def how_far(self) -> str:
-        return f"{self.steps:,} / {self.total_steps:,} steps · {duration(self.eta_s)} left"
+        left = max(0, self.total_steps - self.steps)
+        left_s = left / self.steps_per_s if self.steps_per_s else math.inf
+        return f"{self.steps:,} / {self.total_steps:,} steps · {duration(left_s)} left"
 
     @property
     def how_well(self) -> str:
@@ -78,11 +80,6 @@ class Figures:
         if self.faults:
             parts.append(f"{self.faults} cut short by faults")
         return " · ".join(parts)
-
-    @property
-    def eta_s(self) -> float:
-        left = max(0, self.total_steps - self.steps)
-        return left / self.steps_per_s if self.steps_per_s else math.inf
 
 
 class Bar:
@@ -115,12 +112,6 @@ class Lines:
     def __init__(self) -> None:
         self._next_s = 0.0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        pass
-
     def show(self, figures: Figures) -> None:
         """Print a line if the last one is `LINE_EVERY_S` old."""
         now_s = time.monotonic()
@@ -129,10 +120,11 @@ class Lines:
             say(str(figures))
 
 
-def open_display() -> Bar | Lines:
-    """A bar if stdout is a terminal that can redraw it, else lines; both are context managers."""
+def open_display() -> AbstractContextManager[Bar | Lines]:
+    """A bar if stdout is a terminal that can redraw it, else lines."""
     console = Console()
-    return Bar(console) if sys.stdout.isatty() and not console.is_dumb_terminal else Lines()
+    redraws = sys.stdout.isatty() and not console.is_dumb_terminal
+    return Bar(console) if redraws else nullcontext(Lines())
 
 
 def score(value: float) -> str:

@@ -135,9 +135,9 @@ def test_a_line_says_it_all() -> None:
 
 
 def test_lines_come_at_once_and_then_seldom(capsys: pytest.CaptureFixture[str]) -> None:
-    with Lines() as lines:
-        lines.show(figures())
-        lines.show(figures(steps=2000))
+    lines = Lines()
+    lines.show(figures())
+    lines.show(figures(steps=2000))
     assert capsys.readouterr().out.count("\n") == 1
 
 
@@ -149,7 +149,8 @@ def test_a_terminal_that_cannot_redraw_gets_lines(
     monkeypatch.setattr(screen, "isatty", lambda: True)
     monkeypatch.setattr("sys.stdout", screen)
     monkeypatch.setenv("TERM", term)
-    assert type(open_display()) is display
+    with open_display() as shown:
+        assert type(shown) is display
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
@@ -169,8 +170,7 @@ def test_a_terminal_that_is_gone_ends_no_training(monkeypatch: pytest.MonkeyPatc
     with Bar(Console(file=gone, width=80, force_terminal=True)) as bar:
         bar.show(figures())
     monkeypatch.setattr("sys.stdout", gone)
-    with Lines() as lines:
-        lines.show(figures())
+    Lines().show(figures())
     with pytest.raises(OSError, match="No space left on device"):
         check_said()  # every command calls this at its end
     with suppress(OSError):
