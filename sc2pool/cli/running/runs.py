@@ -155,19 +155,17 @@ def _in_short(stats: dict[str, Any]) -> str:
 def found(pid: int | None) -> dict[Path, int]:
     """The runs in the folder for temporary files, and those of process `pid` in other folders."""
     runs = living_runs(Path(tempfile.gettempdir()))
-    if pid is not None:
-        for worker in _children(pid):
-            with suppress(psutil.Error):  # a child that has just ended has no environment
-                folder = Path(worker.environ().get("TMPDIR", "")).parent
-                if trainer_of(folder) == pid:
-                    runs[folder] = pid
-    return runs
-
-
-def _children(pid: int) -> list[psutil.Process]:
+    if pid is None:
+        return runs
+    children = []
     with suppress(psutil.Error):
-        return psutil.Process(pid).children()
-    return []
+        children = psutil.Process(pid).children()
+    for worker in children:
+        with suppress(psutil.Error):  # a child that has just ended has no environment
+            folder = Path(worker.environ().get("TMPDIR", "")).parent
+            if trainer_of(folder) == pid:
+                runs[folder] = pid
+    return runs
 
 
 def command_of(pid: int) -> str:
