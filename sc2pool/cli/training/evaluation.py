@@ -64,7 +64,7 @@ class Evaluation(BaseCallback):
         self._env = env
         self._options = options
         self._stop = stop
-        self._algorithm = ALGORITHMS[options.algo]
+        self._pauses_training = options.realtime and not ALGORITHMS[options.algo].plays_on
         self._path = options.out / EVALUATIONS_FILE
         rows = read_rows(self._path, EvaluationRow)
         # The saved best model decides which row is the best: the model of a better row may not have
@@ -129,7 +129,7 @@ class Evaluation(BaseCallback):
             say(f"cannot save the evaluation to {self._options.out}: {error.strerror or error}")
 
     def _play(self) -> list[Ended]:
-        if self._options.realtime and not self._algorithm.plays_on:
+        if self._pauses_training:
             training = self.training_env.unwrapped
             assert isinstance(training, PoolVecEnv), "nothing else plays in real time"
             training.pause()  # until the next step

@@ -3,7 +3,7 @@
     run(options)          makes the games, trains, closes the games
     train(env, options)   trains on any VecEnv and keeps the run's folder (see `run_folder`)
     Saver                 saves the model and the curve while the run continues
-    connect, …_games      the games of a run: on this machine, or on the nodes of a Ray cluster
+    …_games               the games of a run: on this machine, or on the nodes of a Ray cluster
 
 Rules: the model and the curve are saved at the end of the training, also after a signal or an
 error, but not after a second signal. A file is replaced as a whole, so the last good file stays if
@@ -83,7 +83,10 @@ def run(options: TrainOptions) -> int:
     check_device(options.device)
     check_arguments(options.algo, options.hyperparameters)
     check_values(options)
-    connect(options)
+    if options.ray is not None:
+        from sc2pool.ray import connect  # noqa: PLC0415
+
+        connect(options.ray)  # before `Stop.handling`, because Ray sets a handler of SIGTERM
     stop = Stop()
     with stop.handling(), reserved(options.out), ExitStack() as opened:
         options = options.with_steps_done()  # another training may have saved before the lock
@@ -98,11 +101,10 @@ def run(options: TrainOptions) -> int:
         if options.eval_every or options.video:
             others = evaluation_games(options)
             opened.callback(others.close)
-        version = env.stats().game_version or ""
         saved = train(
             env,
             options,
-            game_version=version,
+            game_version=env.stats().game_version or "",
             stop=stop,
             evaluation_env=others,
             wandb=wandb,
@@ -278,17 +280,6 @@ class Saver:
 
 MOST_EVALUATED = 2
 """The most games for evaluations, because these games idle between evaluations."""
-
-
-def connect(options: TrainOptions) -> None:
-    """Connect to the run's cluster, if any; `ConfigError` if no cluster answers.
-
-    Call this before `Stop.handling`, because Ray sets a handler of SIGTERM.
-    """
-    if options.ray is not None:
-        from sc2pool.ray import connect  # noqa: PLC0415
-
-        connect(options.ray)
 
 
 def training_games(options: TrainOptions) -> PoolVecEnv[Any]:
