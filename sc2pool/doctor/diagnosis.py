@@ -168,7 +168,7 @@ async def _examine_until_signalled(
 def _note_room_for_games(findings: Findings) -> None:
     """Judge the machine's memory by the measured memory of a game."""
     memory, growth = findings.measured(checks.memory), findings.measured(checks.memory_growth)
-    if memory is not None and growth is not None and "last_bytes" in growth:
+    if memory and "last_bytes" in growth:
         findings.note(checks.memory, **{**memory, "game_bytes": growth["last_bytes"]})
 
 
@@ -179,7 +179,7 @@ def _note_settled(installation: Installation, findings: Findings) -> None:
     if facts != before:
         with suppress(ProbeFailed), findings.trying(checks.settled):
             settle(installation, facts)
-    if findings.measured(checks.settled) is None:
+    if not findings.measured(checks.settled):
         findings.note(checks.settled, facts)
 
 
@@ -405,7 +405,7 @@ async def _carry_out(part: Part, lab: Lab) -> None:
     finally:
         lab.close_games()
     for check in part.checks:
-        if findings.measured(check) is None:
+        if not findings.measured(check):
             findings.note_unknown(check, reason)
 
 
@@ -416,27 +416,26 @@ _WITH_CHANCE: Final = (resets.computer_restarts, resets.random_race)
 def settled_by(findings: Findings, before: Settled) -> Settled:
     """The facts that the measurements settle; facts that were not measured stay unchanged."""
     facts: dict[str, Any] = {}
-    restores = findings.measured(resets.restart_restores) or {}
+    restores = findings.measured(resets.restart_restores)
     # Reported faults are about exhausted fields, so without one a restart is not proven faithful.
     if restores.get("differences") or restores.get("exhausted"):
         facts["restart_faithful"] = not restores["differences"]
     games = [
         findings.grade(check) is Grade.OK
         for check in _WITH_CHANCE
-        if "beginnings" in (findings.measured(check) or {})
+        if "beginnings" in findings.measured(check)
     ]
     if False in games or len(games) == len(_WITH_CHANCE):
         facts["restart_with_computer"] = all(games)
-    bursts = findings.measured(matches.match_bursts) or {}
+    bursts = findings.measured(matches.match_bursts)
     if not bursts.get("undetermined", True):
         facts["bursts_in_matches"] = not bursts["difference"]
-    ended = (findings.measured(ends.awaited_end) or {}).get("samples")
-    if ended:
+    if ended := findings.measured(ends.awaited_end).get("samples"):
         facts["silent_end"] = any(sample["after_s"] is None for sample in ended)
     stops = [
         stop
         for check in (ends.stops, ends.match_stops)
-        for stop in (findings.measured(check) or {}).get("measured", ())
+        for stop in findings.measured(check).get("measured", ())
     ]
     if stops:
         facts["after_stop"] = ends.after_stop(stops)

@@ -160,10 +160,9 @@ class Findings:
             detail = f"this was not done when the {timeout_s:g} s were up"
             self.note_failure(self._under_way, detail, FaultKind.DEADLINE)
 
-    def measured(self, check: Check[...]) -> Mapping[str, Any] | None:
-        """The measurement for this check; None if nothing was recorded."""
-        finding = self._by_name.get(check.name)
-        return None if finding is None else finding.measured
+    def measured(self, check: Check[...]) -> Mapping[str, Any]:
+        """The measurement for this check; empty if nothing was recorded."""
+        return self._by_name[check.name].measured if check.name in self._by_name else {}
 
     def grade(self, check: Check[...]) -> Grade | None:
         """The outcome of this check; None if nothing was recorded."""
