@@ -138,10 +138,6 @@ class Client:
         """Kill the game and release its resources; may be called again."""
         self.api.close()
 
-    def hang_up(self) -> None:
-        """Close the socket without waiting for replies; the game is not killed."""
-        self._line.abort()
-
     # ---- messages -------------------------------------------------------------------------
 
     def post(self, *asked: sc_pb.Request, numbered: bool = True) -> None:

@@ -154,11 +154,8 @@ def launches_at_once(
     alone_s = max(measured[0]["took_s"], default=0.0)
     slowest_s: dict[str, tuple[float, int]] = {}
     for one in measured:
-        name = (
-            f"{one['number']} {one['apart_s']:g} s apart"
-            if one["apart_s"]
-            else f"{one['number']} at once"
-        )
+        apart = f"{one['apart_s']:g} s apart" if one["apart_s"] else "at once"
+        name = f"{one['number']} {apart}"
         if one["failures"]:
             failed = f"{len(one['failures'])} of {name} failed"
             troubles.append(f"{failed} ({shortened(one['failures'][0], 120)})")
@@ -263,7 +260,7 @@ async def _close_socket(lab: Lab, client: Client, pending: str, *, kill_first: b
     began_s = time.monotonic()
     if kill_first:
         client.process.kill()
-    client.hang_up()
+    client.api.connection.abort()
     has_ended = await client.ends_within(lab.paced(_WATCH_S))
     cpu_s, cpu_from_s = client.process.cpu_seconds(), time.monotonic()
     if not has_ended:

@@ -113,12 +113,8 @@ async def measure_action_delays(lab: Lab) -> None:
     """Order a unit to move, alone, in a match and in real time, and wait for its order."""
     client = await lab.launch()
     delays: dict[str, int | None] = {}
-
-    async def step() -> None:
-        await client.step(1)
-
     await client.begin(*lab.mini())
-    delays["one client"] = await _delay(client, step)
+    delays["one client"] = await _delay(client, lambda: client.step(1))
     await client.begin(*lab.mini(realtime=True))
     delays["real time"] = await _delay(client, lambda: asyncio.sleep(0.01))
     if lab.melee_map is not None:
@@ -128,7 +124,7 @@ async def measure_action_delays(lab: Lab) -> None:
     lab.findings.note(action_delay, delays)
 
 
-async def _delay(client: Client, advance: Callable[[], Awaitable[None]]) -> int | None:
+async def _delay(client: Client, advance: Callable[[], Awaitable[object]]) -> int | None:
     """Loops until a unit has the given order; None if it never has it."""
     seen = await client.observe()
     own = units_of(seen, raw_pb2.Self)
