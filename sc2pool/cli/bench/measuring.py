@@ -431,15 +431,12 @@ def _relief(game_share: float, worker_share: float) -> str:
 
 
 def _about_spares(resets: Sequence[Resets], limit: Limit) -> str:
-    with_spares = [one for one in resets if one.spares]
-    without = [one for one in resets if not one.spares]
-    if not with_spares or not without or not without[0].cost_percent:
+    bare = next((one.cost_percent for one in resets if not one.spares), {})
+    spared = next((one for one in resets if one.spares), None)
+    kind = next(iter(bare), None)
+    if spared is None or kind is None or kind not in spared.cost_percent:
         return ""
-    bare, spared = without[0], with_spares[0]
-    kind = next(iter(bare.cost_percent))
-    before, after = bare.cost_percent[kind], spared.cost_percent.get(kind)
-    if after is None:
-        return ""
+    before, after = bare[kind], spared.cost_percent[kind]
     measured = (
         f"A batch in which an episode ends takes {before:+.0f} % time without spares and "
         f"{after:+.0f} % with {spared.spares}"

@@ -105,8 +105,7 @@ def measure_resets(
         for kind in RESET_KINDS:
             episodes = ShortEpisodes(env, kind)
             episodes.play(seconds / len(RESET_KINDS))
-            median_ms = episodes.reset_ms()
-            if median_ms is not None:
+            if (median_ms := episodes.reset_ms()) is not None:
                 taken_ms[kind] = median_ms
             if cost := episodes.cost_percent():
                 cost_percent[kind] = median(cost)
