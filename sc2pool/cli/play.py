@@ -149,12 +149,8 @@ def _value(kind: Any, name: str) -> int:
 
 def films_of(args: argparse.Namespace, pool: VecPool) -> list[Film]:
     fps = float(pool.metadata["render_fps"])
-    films: list[Film] = []
-    if args.video is not None:
-        films.append(Video(args.video, pool, fps))
-    if args.gif is not None:
-        films.append(GifFilm(args.gif, pool, fps))
-    return films
+    kinds = ((Video, args.video), (GifFilm, args.gif))
+    return [kind(path, pool, fps) for kind, path in kinds if path is not None]
 
 
 def shown(episodes: Iterator[Ended]) -> Iterator[Ended]:

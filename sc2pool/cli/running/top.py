@@ -92,10 +92,9 @@ class TableView:
         """The pool, its instances and newest events; without a height, all lines and no keys."""
         stats = self.stats
         shown = table.Table(stats, self._sort, flipped=self._flipped, width=width)
-        head = [(line, "") for line in table.head_lines(stats, self.age_s, width)]
-        head[0] = (head[0][0], "bold")
+        first, *others = table.head_lines(stats, self.age_s, width)
         title = shown.title if height is None else shown.title.ljust(width)
-        head += [("", ""), (title, "reverse")]
+        head = [(first, "bold"), *((line, "") for line in others), ("", ""), (title, "reverse")]
         body = [(line, _colour(row["state"])) for row, line in shown]
         events = [(line, "dim") for line in table.event_lines(stats, _EVENTS, width)]
         if height is None:

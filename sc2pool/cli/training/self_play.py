@@ -79,10 +79,8 @@ def how(options: TrainOptions) -> str:
     mode = options.self_play
     plays = "both sides of each match" if mode == SHARED else f"against its own snapshots, {mode}"
     opponents = len(opponents_of(options))
-    matches, last = (
-        matches_for(games, opponents)
-        for games in (options.eval_episodes, MORE_AT_THE_END * options.eval_episodes)
-    )
+    matches = matches_for(options.eval_episodes, opponents)
+    last = matches_for(MORE_AT_THE_END * options.eval_episodes, opponents)
     every = f"{matches} matches every {options.eval_every:,} steps, {last} at the end"
     return f"{plays}\ntests   {every}"
 
