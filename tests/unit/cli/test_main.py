@@ -106,6 +106,13 @@ def test_a_resumed_run_keeps_what_is_not_given_anew(installation, earlier_run):
     assert options.resume == earlier_run / "model.zip"
 
 
+@pytest.mark.parametrize(("name", "value"), [("realtime", True), ("spares", 2), ("device", "cuda")])
+def test_a_resumed_run_keeps_each_option(installation, earlier_run, name, value):
+    describe(earlier_run, options={"task": "MoveToBeacon", "steps": 5000, name: value})
+    options = options_from("--game", installation, "--resume", earlier_run)
+    assert getattr(options, name) == value
+
+
 def test_a_resumed_run_of_an_unknown_algorithm(earlier_run):
     """The description may be of another version of sc2pool, or written by hand."""
     (earlier_run / "config.json").write_text('{"options": {"task": "Melee", "algo": "pppo"}}')
