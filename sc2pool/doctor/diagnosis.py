@@ -28,7 +28,7 @@ import signal
 import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
@@ -283,10 +283,8 @@ async def _launched(
         limit_s = min(plan.limits.launch_s * FIRST_LAUNCH_FACTOR, 0.9 * plan.timeout_s)
         game = await Game.launch(installation, plan.limits, deadline=Deadline.after(limit_s))
         findings.note(check, *durations([time.monotonic() - begun_s]))
-    try:
+    with closing(game):
         yield game
-    finally:
-        game.close()
 
 
 async def _probe_realtime(

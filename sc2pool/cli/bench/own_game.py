@@ -14,6 +14,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -72,8 +73,7 @@ def measure_sizes(
             continue
         tell(f"n={n}: starting")
         began_s = time.perf_counter()
-        env = SubprocSC2VecEnv(n=n, task=task, game=game)
-        try:
+        with closing(SubprocSC2VecEnv(n=n, task=task, game=game)) as env:
             side = PoolSide(env)
             started_s = time.perf_counter() - began_s
             rounds = []
@@ -82,8 +82,6 @@ def measure_sizes(
                 tell(f"n={n}: {rounds[-1].steps_per_s:,.0f} steps/s")
             memory = memory_by_role()
             version = env.stats().game_version or ""
-        finally:
-            env.close()
         game_bytes, worker_bytes = (
             # Only the n largest, because a game may start small helper processes.
             int(median([one.pss_bytes for one in memory[role]][:n] or [0]))
@@ -100,8 +98,7 @@ def measure_resets(
     tell(f"resets with {spares} spares: starting")
     taken_ms: dict[str, float] = {}
     cost_percent: dict[str, float] = {}
-    env = SubprocSC2VecEnv(n=n, task=short(task), game=game, spares=spares)
-    try:
+    with closing(SubprocSC2VecEnv(n=n, task=short(task), game=game, spares=spares)) as env:
         for kind in RESET_KINDS:
             episodes = ShortEpisodes(env, kind)
             episodes.play(seconds / len(RESET_KINDS))
@@ -109,8 +106,6 @@ def measure_resets(
                 taken_ms[kind] = median_ms
             if cost := episodes.cost_percent():
                 cost_percent[kind] = median(cost)
-    finally:
-        env.close()
     return Resets(n, spares, taken_ms, cost_percent)
 
 
