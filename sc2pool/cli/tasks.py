@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -115,12 +116,10 @@ def describe(name: str, installation: Installation | None) -> TaskRow:
 
 
 def _map_file(installation: Installation | None, map_name: str) -> Path | None:
-    if installation is None:
-        return None
-    try:
-        return find_map(installation, map_name)
-    except ConfigError:
-        return None
+    if installation is not None:
+        with suppress(ConfigError):
+            return find_map(installation, map_name)
+    return None
 
 
 def space_in_words(space: spaces.Space[Any]) -> str:

@@ -54,13 +54,11 @@ def tasks_by_map() -> dict[str, list[str]]:
 
 def probe_installation(game: str, findings: Findings) -> Installation | None:
     """Find the installation; None if no installation was found."""
-    try:
-        with findings.trying(checks.game):
-            found = find_installation(game)
-    except ProbeFailed:
-        return None
-    findings.note(checks.game, found.root, found.executable, found.base_build, found.found_by)
-    return found
+    with suppress(ProbeFailed), findings.trying(checks.game):
+        found = find_installation(game)
+        findings.note(checks.game, found.root, found.executable, found.base_build, found.found_by)
+        return found
+    return None
 
 
 def probe_maps(
@@ -81,10 +79,9 @@ def probe_maps(
 
 def locate(installation: Installation, map_name: str) -> Path | None:
     """The map's file, None if it is not installed."""
-    try:
+    with suppress(ConfigError):
         return find_map(installation, map_name)
-    except ConfigError:
-        return None
+    return None
 
 
 # ---- the machine --------------------------------------------------------------------------------
@@ -152,7 +149,6 @@ def listener_is_known() -> bool:
     """True if the system reports this process as the listener of a port that it listens on."""
     with socket.create_server((HOST, 0)) as listener:
         port = listener.getsockname()[1]
-        try:
+        with suppress(psutil.Error, OSError):
             return find_listener([psutil.Process()], port) is not None
-        except (psutil.Error, OSError):
-            return False
+    return False

@@ -148,10 +148,9 @@ def family() -> list[tuple[psutil.Process, str]]:
 
 
 def _is_game(process: psutil.Process) -> bool:
-    try:
+    with suppress(psutil.Error):
         return LISTEN in process.cmdline()
-    except psutil.Error:
-        return False
+    return False
 
 
 Used = dict[psutil.Process, tuple[str, float]]
@@ -226,10 +225,9 @@ def cpu_model() -> str:
 
 def version_of(package: str) -> str | None:
     """The version of an installed package, None if it is not installed."""
-    try:
+    with suppress(metadata.PackageNotFoundError):
         return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
+    return None
 
 
 @dataclass(frozen=True)

@@ -169,19 +169,16 @@ def found(pid: int | None) -> dict[Path, int]:
 
 
 def command_of(pid: int) -> str:
-    try:
-        line = shlex.join(psutil.Process(pid).cmdline())
-    except psutil.Error:
-        return ""
-    return printable(line, 80)
+    with suppress(psutil.Error):
+        return printable(shlex.join(psutil.Process(pid).cmdline()), 80)
+    return ""
 
 
 def state_of(pid: int) -> str:
     """The process's status as the system reports it: running, sleeping, stopped …"""
-    try:
+    with suppress(psutil.Error):
         return str(psutil.Process(pid).status())
-    except psutil.Error:
-        return "gone"
+    return "gone"
 
 
 _AGAIN_S = 0.3

@@ -172,11 +172,10 @@ def read_steps(model: Path, algo: str) -> int:
 
 def saved_steps(model: Path) -> int | None:
     """The env steps for which the policy in this file was trained; None without a valid file."""
-    try:
-        with Archive(model, str(model), "a model") as archive:
-            return int(archive.read_json("data")["num_timesteps"])
-    except (ConfigError, ValueError, TypeError, KeyError, RecursionError):
-        return None
+    broken = (ConfigError, ValueError, TypeError, KeyError, RecursionError)
+    with suppress(*broken), Archive(model, str(model), "a model") as archive:
+        return int(archive.read_json("data")["num_timesteps"])
+    return None
 
 
 def _why_not(algorithm: Algorithm, data: Any, parts: Collection[str]) -> str:
