@@ -259,8 +259,9 @@ TIMES = Section("times and memory of the game")
 BEHAVIOUR = Section("behaviour of the game")
 
 
-def _within(limit_s: float, field: str) -> Callable[[int, float, float, float, float], Judgement]:
-    """A judge of durations that `Limits(field=…)` limits, to `limit_s` by default."""
+def _within(field: str) -> Callable[[int, float, float, float, float], Judgement]:
+    """A judge of durations that `Limits(field=…)` limits."""
+    limit_s: float = getattr(Limits(), field)
     setting = f"PoolConfig(limits=Limits({field}=…))"
 
     def judge(n: int, first_s: float, p50_s: float, p95_s: float, longest_s: float) -> Judgement:
@@ -276,9 +277,7 @@ def _within(limit_s: float, field: str) -> Callable[[int, float, float, float, f
     return judge
 
 
-_LIMITS = Limits()
-_LAUNCH = _within(_LIMITS.launch_s, "launch_s")
-_STEP = _within(_LIMITS.step_s, "step_s")
+_LAUNCH, _STEP = _within("launch_s"), _within("step_s")
 
 launch = TIMES.check(
     "launch",
@@ -287,12 +286,8 @@ launch = TIMES.check(
     "does not permit execution, or there is no room for temporary files (TMPDIR)",
 )(_LAUNCH)
 launch_again = TIMES.check("launch again", "the same, with all files cached")(_LAUNCH)
-create_join = TIMES.check("create+join", "a reset with a seed")(
-    _within(_LIMITS.create_join_s, "create_join_s")
-)
-restart = TIMES.check("restart", "a reset without a seed, observation included")(
-    _within(_LIMITS.reset_s, "reset_s")
-)
+create_join = TIMES.check("create+join", "a reset with a seed")(_within("create_join_s"))
+restart = TIMES.check("restart", "a reset without a seed, observation included")(_within("reset_s"))
 burst_step = TIMES.check("burst step", "one env step as sc2pool makes it")(_STEP)
 single_step = TIMES.check("single step", "the same, one request after the other")(_STEP)
 
