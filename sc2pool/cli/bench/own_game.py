@@ -120,12 +120,9 @@ class Actions:
         self._space = space = env.action_space
         self._masked = isinstance(space, spaces.Discrete) and env.has_attr("action_masks")
         space.seed(0)
-        self._batches = [
-            np.array([space.sample() for _ in range(env.num_envs)])
-            if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.Box)
-            else [space.sample() for _ in range(env.num_envs)]
-            for _ in range(N_BATCHES)
-        ]
+        batches = [[space.sample() for _ in range(env.num_envs)] for _ in range(N_BATCHES)]
+        is_array = isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.Box)
+        self._batches: list[Any] = list(map(np.array, batches)) if is_array else batches
         self._next = 0
 
     def next(self) -> Any:
