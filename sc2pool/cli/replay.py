@@ -52,21 +52,17 @@ def _player(extra: sc_pb.PlayerInfoExtra) -> str:
 
 
 def _draw(replay: Replay, args: argparse.Namespace) -> str:
-    from sc2pool.cli.films import (  # noqa: PLC0415 - slow to import
-        MOST_FRAMES,
-        frame_of,
-        write_picture,
-    )
+    from sc2pool.cli import films  # noqa: PLC0415 - slow to import
 
-    loops = replay.info.game_duration_loops
-    if loops // args.every >= MOST_FRAMES:
+    loops, most = replay.info.game_duration_loops, films.MOST_FRAMES
+    if loops // args.every >= most:
         raise ConfigError(
-            f"{args.replay} has {loops:,} loops, of which a picture shows at most {MOST_FRAMES:,}: "
-            f"give --every {loops // MOST_FRAMES + 1} or more"
+            f"{args.replay} has {loops:,} loops, of which a picture shows at most {most:,}: "
+            f"give --every {loops // most + 1} or more"
         )
-    frames = [frame_of(frame) for frame in replay.frames(args.player, args.every)]
+    frames = [films.frame_of(frame) for frame in replay.frames(args.player, args.every)]
     try:
-        write_picture(args.picture, frames, LOOPS_PER_S / args.every)
+        films.write_picture(args.picture, frames, LOOPS_PER_S / args.every)
     except OSError as error:
         raise ConfigError(f"cannot write {args.picture}: {error.strerror or error}") from error
     return f"{args.picture}: {len(frames)} frames"
