@@ -72,7 +72,7 @@ class Diagnosis:
 
     def works(self) -> bool:
         """True if sc2pool works with this game, False if something must be fixed first."""
-        return reports.exit_status(self.findings) == 0
+        return reports.works(self.findings)
 
     def as_text(self, width: int) -> str:
         """The report for people, in lines of at most `width` characters except for long words."""

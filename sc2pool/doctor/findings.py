@@ -183,17 +183,17 @@ _OUTCOME_WIDTH = max(map(len, Grade)) + 2
 _ADVICE = "→ "
 
 
-def exit_status(findings: Sequence[Finding]) -> int:
-    """0 if sc2pool works with this game, 1 if something must be fixed first."""
-    return int(any(finding.judgement.outcome is Grade.FAILED for finding in findings))
+def works(findings: Sequence[Finding]) -> bool:
+    """True if sc2pool works with this game, False if something must be fixed first."""
+    return all(finding.judgement.outcome is not Grade.FAILED for finding in findings)
 
 
 def conclusion(findings: Sequence[Finding]) -> str:
     counts = Counter(finding.judgement.outcome for finding in findings)
     counted = ", ".join(f"{counts[outcome]} {outcome}" for outcome in Grade if counts[outcome])
-    if exit_status(findings):
-        return f"sc2pool does not work with this game as things are: {counted}."
-    return f"sc2pool works with this game: {counted}."
+    if works(findings):
+        return f"sc2pool works with this game: {counted}."
+    return f"sc2pool does not work with this game as things are: {counted}."
 
 
 def as_json(findings: Sequence[Finding]) -> str:
@@ -208,8 +208,7 @@ def as_json(findings: Sequence[Finding]) -> str:
         }
         for check, judgement, measured in findings
     ]
-    works = exit_status(findings) == 0
-    whole = {"works": works, "conclusion": conclusion(findings), "checks": checks}
+    whole = {"works": works(findings), "conclusion": conclusion(findings), "checks": checks}
     return json.dumps(whole, indent=2, default=_as_data)
 
 

@@ -337,14 +337,13 @@ async def measure_ends(lab: Lab) -> None:
         end(client)
         await client.ends_within(_ENDS_WITHIN_S)
         code = client.process.exit_code()
-        left = [file for file in lab.folder.rglob("*") if file.is_file()]
         measured.append(
             Ended(
                 way=way,
                 where=where.__name__.replace("_", " "),
                 ended="" if code is None else describe_exit(code),
                 after_s=time.monotonic() - began_s,
-                files=sum(1 for file in left if file.suffix != ".log"),
+                files=sum(f.is_file() and f.suffix != ".log" for f in lab.folder.rglob("*")),
             )
         )
         client.close()

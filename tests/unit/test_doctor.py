@@ -13,7 +13,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.doctor import checks, diagnosis, worker_check
 from sc2pool.doctor.diagnosis import all_checks
-from sc2pool.doctor.findings import Finding, Findings, Grade, as_json, as_text, exit_status
+from sc2pool.doctor.findings import Finding, Findings, Grade, as_json, as_text, works
 from sc2pool.doctor.lab import Lab
 from sc2pool.doctor.stepping import beginning, first_difference
 from sc2pool.errors import FaultKind
@@ -221,7 +221,7 @@ def test_failures_come_last_with_the_way_to_fix_them(broken: Findings) -> None:
     assert "1. launch: the game ended" in below
     assert "   | no graphics card\n   | good bye\n   → the game ended by itself" in below
     assert text.splitlines()[-1].startswith("sc2pool does not work with this game")
-    assert exit_status(in_order(broken)) == 1
+    assert not works(in_order(broken))
 
 
 def test_checks_that_were_not_possible_share_their_reason() -> None:
@@ -240,7 +240,7 @@ def test_differences_are_explained_and_no_failures() -> None:
     assert text.splitlines()[-1] == (
         f"sc2pool works with this game: 1 differs, {len(different) - 1} not possible."
     )
-    assert exit_status(different) == 0
+    assert works(different)
 
 
 @pytest.mark.parametrize("width", [72, 80, 120])
