@@ -27,7 +27,7 @@ class Film(ABC):
     """
 
     def __init__(self, path: Path, pool: VecPool, fps: float) -> None:
-        self._path = path
+        self.path = path
         self._pool = pool
         self._fps = fps
         self._over = False
@@ -55,7 +55,7 @@ class Film(ABC):
                 self._add(frame)
         except OSError as error:
             why, _, _ = (error.strerror or str(error)).partition("\n")
-            say(f"cannot write {self._path}: {why}")
+            say(f"cannot write {self.path}: {why}")
             self._over = self.failed = True
             self.close()
 
@@ -84,8 +84,8 @@ class Video(Film):
     def _open(self, width: int, height: int) -> Generator[None, Any, None]:
         import imageio_ffmpeg  # noqa: PLC0415
 
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._unfinished = new_file(self._path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._unfinished = new_file(self.path)
         writer: Generator[None, Any, None] = imageio_ffmpeg.write_frames(
             str(self._unfinished), (width, height), fps=self._fps, macro_block_size=2
         )
@@ -96,7 +96,7 @@ class Video(Film):
         if self._writer is not None and self._unfinished is not None:
             self._writer.close()
             _check(self._unfinished)
-            self._unfinished.replace(self._path)
+            self._unfinished.replace(self.path)
 
     def close(self) -> None:
         with suppress(OSError):
@@ -144,7 +144,7 @@ class GifFilm(Film):
         self._frames.append(frame_of(frame))
 
     def _finish(self) -> None:
-        write_picture(self._path, self._frames, self._fps)
+        write_picture(self.path, self._frames, self._fps)
 
     def close(self) -> None:
         self._frames.clear()

@@ -74,14 +74,13 @@ def run(args: argparse.Namespace) -> int:
         )
         episodes = list(shown(ended))
         print(printable(summary(episodes, opponent_of(args)), None))
-        files = [path for path in (args.video, args.gif) if path is not None]
-        written = [file for file, film in zip(files, films, strict=True) if not film.failed]
+        written = [(film.path, not film.failed) for film in films]
         if args.replay is not None:
-            files.append(args.replay)
-            written += [args.replay] if save_replay(episodes, args.replay) else []
-        for file in written:
-            print(printable(f"  {file}", None))
-        return 0 if written == files else 2
+            written.append((args.replay, save_replay(episodes, args.replay)))
+        for file, is_there in written:
+            if is_there:
+                print(printable(f"  {file}", None))
+        return 0 if all(is_there for _, is_there in written) else 2
 
 
 def check_files(args: argparse.Namespace) -> None:
