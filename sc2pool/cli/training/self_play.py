@@ -124,7 +124,7 @@ class MatchEvaluation(BaseCallback):
         self._opponents = opponents
         self._options = options
         self._stop = stop
-        self._results = ResultLog(
+        self.results = ResultLog(
             options.out / WIN_RATES_FILE,
             options.steps_done,
             saved_steps(options.out / BEST_MODEL_FILE),
@@ -135,16 +135,13 @@ class MatchEvaluation(BaseCallback):
         self._next_at = options.steps_done + self._every
 
     def win_rates(self) -> dict[str, float]:
-        return {name: row.win_rate for name, row in self._results.latest().items()}
-
-    def draw(self, path: Path, title: str) -> None:
-        draw_win_rates(path, self._results.rows, title)
+        return {name: row.win_rate for name, row in self.results.latest().items()}
 
     def outcome(self) -> str:
-        return ", ".join(map(str, self._results.latest().values())) or "no match was played"
+        return ", ".join(map(str, self.results.latest().values())) or "no match was played"
 
     def _on_training_start(self) -> None:
-        if not self._results.rows:
+        if not self.results.rows:
             self.evaluate(self._options.eval_episodes)
 
     def _on_step(self) -> bool:
@@ -191,8 +188,8 @@ class MatchEvaluation(BaseCallback):
         try:
             # Write the rows first: a model without its rows could not be compared with later ones.
             # The steps in the best model's file say which rows belong to it.
-            before = self._results.quality(saved_steps(path))
-            self._results.add(*rows)
+            before = self.results.quality(saved_steps(path))
+            self.results.add(*rows)
             wins = sum(row.win_rate for row in rows)
             if rows and (before is None or wins > before):
                 save_model(self.model, path)

@@ -65,6 +65,7 @@ from sc2pool.cli.training.run_folder import (
 from sc2pool.cli.training.self_play import (
     MatchEvaluation,
     begin_snapshots,
+    draw_win_rates,
     how,
     learns_against,
     opponents_of,
@@ -157,7 +158,7 @@ def train(
         if self_play is None:
             draw_curve(options.out / CURVE_FILE, episodes.episodes, title, game, references)
         else:
-            self_play.draw(options.out / CURVE_FILE, title)
+            draw_win_rates(options.out / CURVE_FILE, self_play.results.rows, title)
 
     saver = Saver(model, options.out, draw)
     say(banner(options, game_version, model, where(env.unwrapped)))
