@@ -34,14 +34,8 @@ from sc2pool.utilities import replacing
 if matplotlib.matplotlib_fname() == "matplotlibrc":
     matplotlib.rcdefaults()
 
-SKY, BLUE, GREEN, VERMILION, PURPLE, GREY = (
-    "#56B4E9",
-    "#0072B2",
-    "#009E73",
-    "#D55E00",
-    "#CC79A7",
-    "#6E6E6E",
-)
+SKY, BLUE, GREEN = "#56B4E9", "#0072B2", "#009E73"
+VERMILION, PURPLE, GREY = "#D55E00", "#CC79A7", "#6E6E6E"
 ROLE_COLOURS = dict(zip(ROLES, (VERMILION, BLUE, "#C9C9C9"), strict=True))
 
 
