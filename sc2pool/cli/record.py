@@ -23,7 +23,8 @@ SAY_EVERY_S = 5.0
 
 def run(args: argparse.Namespace) -> int:
     chosen: ChosenPlayer = args.chosen
-    dataset = args.dataset or default_id(chosen)
+    player = chosen.name if chosen.name in (RANDOM, SCRIPTED) else "model"
+    dataset = args.dataset or f"sc2pool/{chosen.task.__name__}/{player}-v0"
     check_recordable(chosen.task)
     check_dataset(dataset, resume=args.resume)
     stop = Stop()
@@ -110,11 +111,6 @@ def fill(
                 say(f"{writer.steps:,} / {args.steps:,} steps · {rate:,.0f} steps/s")
     finally:
         writer.flush()
-
-
-def default_id(chosen: ChosenPlayer) -> str:
-    name = chosen.name if chosen.name in (RANDOM, SCRIPTED) else "model"
-    return f"sc2pool/{chosen.task.__name__}/{name}-v0"
 
 
 def env_spec_of(chosen: ChosenPlayer) -> gymnasium.envs.registration.EnvSpec | None:
