@@ -221,9 +221,14 @@ class Observed:
             reply: sc_pb.Response = sc_pb.Response.FromString(self._payload)
         except DecodeError as error:
             raise _undecodable(error) from None
-        if self.plain is None:  # else the compiled path has checked all numbers of all units
-            _require_units(self._units)
-        _require_score(self._head.score.score_details)
+        # The compiled path has checked all numbers of all units.
+        if self.plain is None and not isfinite(sum(map(sum, _numbers_of_unit(self._units)))):
+            _complain_of_columns(self._units)
+        # The score itself is a whole number.
+        details = self._head.score.score_details
+        if _ENDS_LIKE_NAN.search(details):
+            decoded = score_pb2.ScoreDetails.FromString(details)
+            _complain("the score", _DETAILS, attrgetter(*_DETAILS)(decoded))
         return reply.observation
 
     @property
@@ -241,7 +246,8 @@ class Observed:
         if self.plain is not None:
             return UnitColumns(*self.plain.columns())
         units = self._units
-        _require_places(units)
+        if not isfinite(sum(units.pos.x) + sum(units.pos.y)):
+            _complain_of_columns(units)
         columns = UnitColumns(units.tag, units.unit_type, units.alliance, units.pos.x, units.pos.y)
         if len(set(map(len, columns))) == 1:
             return columns
@@ -260,7 +266,10 @@ class Observed:
             unit: raw_pb2.Unit = raw_pb2.Unit.FromString(self._serialized_units[row])
         except DecodeError as error:
             raise _undecodable(error) from None
-        _require_unit(unit)
+        place = unit.pos  # faster than `_numbers_of_unit`
+        vitals = unit.health + unit.shield + unit.energy + unit.weapon_cooldown
+        if not isfinite(place.x + place.y + place.z + vitals):
+            _complain("a unit", _NAMES, _numbers_of_unit(unit))
         self._decoded[row] = unit
         return unit
 
@@ -301,36 +310,6 @@ _numbers_of_unit: Final = attrgetter(*_NAMES)
 _ENDS_LIKE_NAN: Final = re.compile(rb"[\x80-\xff][\x7f\xff]")
 """The last two bytes of a little-endian 32-bit number that is NaN or infinite. The end of one
 number and the beginning of the next may match, too."""
-
-
-def _require_places(columns: Any) -> None:
-    """Check the places in a `RawColumns`' `units`; GameFault BAD_REPLY if one is NaN or
-    infinite."""
-    place = columns.pos
-    if not isfinite(sum(place.x) + sum(place.y)):
-        _complain_of_columns(columns)
-
-
-def _require_unit(unit: raw_pb2.Unit) -> None:
-    """Check one unit; GameFault BAD_REPLY if a number of the unit is NaN or infinite."""
-    place = unit.pos  # faster than `_numbers_of_unit`
-    vitals = unit.health + unit.shield + unit.energy + unit.weapon_cooldown
-    if not isfinite(place.x + place.y + place.z + vitals):
-        _complain("a unit", _NAMES, _numbers_of_unit(unit))
-
-
-def _require_units(columns: Any) -> None:
-    """Check all numbers in the `units` of a `RawColumns`; errors as from `_require_unit`."""
-    if not isfinite(sum(map(sum, _numbers_of_unit(columns)))):
-        _complain_of_columns(columns)
-
-
-def _require_score(details: bytes) -> None:
-    """Check the details of the score, a serialized message. The score itself is a whole number.
-    GameFault BAD_REPLY if a number is NaN or infinite."""
-    if _ENDS_LIKE_NAN.search(details):
-        decoded = score_pb2.ScoreDetails.FromString(details)
-        _complain("the score", _DETAILS, attrgetter(*_DETAILS)(decoded))
 
 
 def _complain_of_columns(columns: Any) -> None:
