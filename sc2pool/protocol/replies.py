@@ -52,26 +52,14 @@ _PLAYED = _RUNNING | {Status.IN_REPLAY}
 _ANY = frozenset(Status)
 
 STATUS_AFTER: dict[str, frozenset[int]] = {
-    "ping": _ANY,
-    "available_maps": _ANY,
-    "save_map": _ANY,
+    **dict.fromkeys(("ping", "available_maps", "save_map", "replay_info"), _ANY),
     "create_game": frozenset({Status.INIT_GAME}),
     # A game that cannot use the map's file stays LAUNCHED, and gives the player the id 0.
     "join_game": frozenset({Status.IN_GAME, Status.LAUNCHED}),
-    "restart_game": _RUNNING,
     "leave_game": frozenset({Status.LAUNCHED, Status.ENDED}),
-    "game_info": _PLAYED,
-    "data": _PLAYED,
-    "observation": _PLAYED,
-    "query": _PLAYED,
-    "save_replay": _PLAYED,
-    "replay_info": _ANY,
     "start_replay": frozenset({Status.IN_REPLAY}),
-    "action": _RUNNING,
-    "debug": _RUNNING,
-    "step": _PLAYED,
-    "quick_save": _RUNNING,
-    "quick_load": _RUNNING,
+    **dict.fromkeys(("game_info", "data", "observation", "query", "save_replay", "step"), _PLAYED),
+    **dict.fromkeys(("restart_game", "action", "debug", "quick_save", "quick_load"), _RUNNING),
 }
 """The statuses that a game may report after a successful request."""
 
