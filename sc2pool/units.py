@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,6 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import ConfigError
 from sc2pool.protocol.observed import Observed, UnitColumns, columns_of
-
-if TYPE_CHECKING:
-    from sc2pool._fast import Plain
 
 Floats = NDArray[np.float64]
 _FLOAT64 = np.dtype(np.float64)
@@ -115,7 +112,7 @@ class Units:
 
     tags: list[int]
     positions: Floats
-    _source: Source
+    _source: Observed | _Whole
     _rows: list[int]
 
     def __len__(self) -> int:
@@ -125,18 +122,6 @@ class Units:
     def messages(self) -> list[raw_pb2.Unit]:
         """The units' own messages, for attributes that have no array here."""
         return self._source.messages(self._rows)
-
-
-class Source(Protocol):
-    """Where units are read from: an `Observed`, or a whole message."""
-
-    @property
-    def columns(self) -> UnitColumns: ...
-
-    @property
-    def plain(self) -> Plain | None: ...
-
-    def messages(self, rows: Iterable[int], /) -> list[raw_pb2.Unit]: ...
 
 
 def select(observation: Observed | sc_pb.Observation, *kinds: Kind) -> list[Units]:
@@ -165,7 +150,8 @@ def select(observation: Observed | sc_pb.Observation, *kinds: Kind) -> list[Unit
         rows = found.get((types[row], alliances[row]))
         if rows is not None:
             rows.append(row)
-    return [_in_tag_order(source, columns, found[kind]) for kind in kinds]
+    in_tag_order = (sorted(found[kind], key=columns.tag.__getitem__) for kind in kinds)
+    return [_of_rows(source, columns, rows) for rows in in_tag_order]
 
 
 def with_tags(
@@ -180,12 +166,9 @@ def with_tags(
     source = observation if isinstance(observation, Observed) else _Whole(observation)
     columns = source.columns
     row_of = {tag: row for row, tag in enumerate(columns.tag)}
-    there = [tag for tag in tags if tag in row_of]
-    rows = [row_of[tag] for tag in there]
-    x, y = columns.x, columns.y
-    positions = np.array([(x[row], y[row]) for row in rows], np.float64).reshape(-1, 2)
+    rows = [row_of[tag] for tag in tags if tag in row_of]
     is_there = np.array([tag in row_of for tag in tags], np.bool_)
-    return is_there, Units(there, positions, source, rows)
+    return is_there, _of_rows(source, columns, rows)
 
 
 class _Whole:
@@ -229,18 +212,14 @@ def _numbers(units: Units, name: str) -> Floats:
     return np.array([getattr(unit, name) for unit in units.messages], dtype=np.float64)
 
 
-def _found(source: Source, tags: list[int], rows: list[int], positions: bytearray) -> Units:
+def _found(
+    source: Observed | _Whole, tags: list[int], rows: list[int], positions: bytearray
+) -> Units:
     # One call instead of two: `select` is on each step's path.
     return Units(tags, np.ndarray((len(tags), 2), _FLOAT64, positions), source, rows)
 
 
-def _in_tag_order(source: Source, columns: UnitColumns, rows: list[int]) -> Units:
-    tag = columns.tag
-    rows = sorted(rows, key=tag.__getitem__)
-    x, y = columns.x, columns.y
-    return Units(
-        tags=[tag[row] for row in rows],
-        positions=np.array([(x[row], y[row]) for row in rows], np.float64).reshape(-1, 2),
-        _source=source,
-        _rows=rows,
-    )
+def _of_rows(source: Observed | _Whole, columns: UnitColumns, rows: list[int]) -> Units:
+    tag, x, y = columns.tag, columns.x, columns.y
+    positions = np.array([(x[row], y[row]) for row in rows], np.float64).reshape(-1, 2)
+    return Units([tag[row] for row in rows], positions, source, rows)
