@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import base64
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from io import BytesIO
@@ -26,7 +27,7 @@ import numpy as np
 from gymnasium import spaces
 
 from sc2pool.errors import ConfigError
-from sc2pool.foreign import Archive, parse_json, printable
+from sc2pool.foreign import Archive, printable
 from sc2pool.optional import needed_for
 from sc2pool.replacing import replacing
 from sc2pool.tasks.opponents.pickled_spaces import load_space
@@ -80,9 +81,8 @@ class SavedModel:
         Raises:
             ConfigError: the file does not exist, or is not a model that SB3 has saved.
         """
-        with self._opened() as archive:
-            data = self._data(archive)
-            return self._space(data, "observation_space"), self._space(data, "action_space")
+        with self._opened() as (_, data):
+            return _space(data, "observation_space"), _space(data, "action_space")
 
     def check_spaces(
         self, observation_space: spaces.Space[Any], action_space: spaces.Space[Any]
@@ -101,9 +101,9 @@ class SavedModel:
         Raises:
             ConfigError: as in `read_spaces`.
         """
-        with self._opened() as archive:
+        with self._opened() as (_, data):
             # SB3 keeps the observation before it is normalised; without VecNormalize it is None.
-            return self._data(archive).get("_last_original_obs") is not None
+            return data.get("_last_original_obs") is not None
 
     def load(self) -> Policy:
         """The policy; the same object until the file changes.
@@ -119,26 +119,20 @@ class SavedModel:
             import torch  # noqa: PLC0415
         # The games and the other workers need the cores.
         torch.set_num_threads(1)
-        with self._opened() as archive, needed_for(f"the model {self.name}"):
-            data = self._data(archive)
-            arguments = dict(self._value(data, "policy_kwargs") or {})
+        with needed_for(f"the model {self.name}"), self._opened() as (archive, data):
+            arguments = dict(_value(data, "policy_kwargs") or {})
             if data.get("use_sde"):
                 arguments["use_sde"] = True
-            try:
-                policy = self._value(data, "policy_class")(
-                    self._space(data, "observation_space"),
-                    self._space(data, "action_space"),
-                    _no_learning,
-                    **arguments,
-                )
-                archive.check("policy.pth")  # an archive itself, which torch unpacks without limits
-                content = BytesIO(archive.read("policy.pth"))
-                weights = torch.load(content, map_location="cpu", weights_only=True)
-                policy.load_state_dict(weights)
-            except (ConfigError, ModuleNotFoundError):
-                raise
-            except Exception as error:  # zipfile, zlib, pickle and torch raise many kinds
-                raise self._not_a_model(error) from error
+            policy = _value(data, "policy_class")(
+                _space(data, "observation_space"),
+                _space(data, "action_space"),
+                _no_learning,
+                **arguments,
+            )
+            archive.check("policy.pth")  # an archive itself, which torch unpacks without limits
+            content = BytesIO(archive.read("policy.pth"))
+            weights = torch.load(content, map_location="cpu", weights_only=True)
+            policy.load_state_dict(weights)
         policy.set_training_mode(False)
         return policy  # type: ignore[no-any-return]
 
@@ -156,39 +150,31 @@ class SavedModel:
             raise ConfigError(f"{self._what}: {error.strerror}") from error
         return found.st_mtime_ns, found.st_size
 
-    def _opened(self) -> Archive:
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[Archive, dict[str, Any]]]:
+        """The archive and its `data`; an error in the block means that it is not a model."""
         if isinstance(self.source, Path) and not self.source.exists():
             raise ConfigError(f"{self._what}: no such file")
-        return Archive(self.source, self._what, KIND)
+        with Archive(self.source, self._what, KIND) as archive:
+            try:
+                yield archive, dict(archive.read_json("data"))
+            except (ConfigError, ModuleNotFoundError):
+                raise  # `needed_for` names the package to install
+            except Exception as error:  # the kind depends on the damage and on pickled classes
+                what = f"{self._what} is not {KIND}: {type(error).__name__}"
+                raise ConfigError(f"{what}: {printable(' '.join(str(error).split()))}") from error
 
-    def _data(self, archive: Archive) -> dict[str, Any]:
-        content = archive.read("data")
-        try:
-            return dict(parse_json(content))
-        except Exception as error:  # also RecursionError, for deeply nested brackets
-            raise self._not_a_model(error) from error
 
-    def _space(self, data: dict[str, Any], name: str) -> spaces.Space[Any]:
-        try:
-            return load_space(base64.b64decode(data[name][_SERIALIZED]))
-        except Exception as error:  # the kind of exception depends on the damage
-            raise self._not_a_model(error) from error
+def _space(data: dict[str, Any], name: str) -> spaces.Space[Any]:
+    return load_space(base64.b64decode(data[name][_SERIALIZED]))
 
-    def _value(self, data: dict[str, Any], name: str) -> Any:
-        """A value of `data`, unpickled if it is pickled."""
-        try:
-            value = data[name]
-            if isinstance(value, dict) and _SERIALIZED in value:
-                return pickle.loads(base64.b64decode(value[_SERIALIZED]))
-        except ModuleNotFoundError:
-            raise  # `needed_for` names the package to install
-        except Exception as error:  # the kind of exception depends on the pickled class
-            raise self._not_a_model(error) from error
-        return value
 
-    def _not_a_model(self, error: Exception) -> ConfigError:
-        words = printable(" ".join(str(error).split()))
-        return ConfigError(f"{self._what} is not {KIND}: {type(error).__name__}: {words}")
+def _value(data: dict[str, Any], name: str) -> Any:
+    """A value of `data`, unpickled if it is pickled."""
+    value = data[name]
+    if isinstance(value, dict) and _SERIALIZED in value:
+        return pickle.loads(base64.b64decode(value[_SERIALIZED]))
+    return value
 
 
 @lru_cache(maxsize=_MOST_LOADED)

@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import re
+import sys
 import tracemalloc
 import zipfile
 from io import BytesIO
@@ -18,7 +19,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from sc2pool.errors import ConfigError
+from sc2pool.errors import ConfigError, MissingPackageError
 from sc2pool.tasks.opponents.models import (
     ModelPair,
     SavedModel,
@@ -189,6 +190,13 @@ def test_a_damaged_file_is_a_config_error(saved, part, damage):
         SavedModel("model", path).load()
 
 
+def test_a_model_of_a_missing_package(saved, monkeypatch):
+    model = SavedModel("model", saved(masked=True))
+    monkeypatch.setitem(sys.modules, "sb3_contrib.common.maskable.policies", None)
+    with pytest.raises(MissingPackageError, match="the model model needs sb3-contrib"):
+        model.load()
+
+
 def with_pickle(path, pickled: bytes) -> SavedModel:
     """The model in this file, with another pickle of its observation space."""
     with zipfile.ZipFile(path) as archive:
@@ -340,7 +348,10 @@ def test_a_part_that_becomes_much_larger_than_the_file(saved):
     for part, content in {"data": large, "policy.pth": weights.getvalue()}.items():
         path = saved()
         rewrite_archive(path, {part: content}, zipfile.ZIP_DEFLATED)
-        with pytest.raises(ConfigError, match="is much larger than the file"):
+        once = (
+            rf"^model {re.escape(str(path))} is not a model that SB3 has saved: '.*' is much larger"
+        )
+        with pytest.raises(ConfigError, match=once):
             SavedModel("model", path).load()
 
 
@@ -366,6 +377,7 @@ def test_every_space_of_gymnasium_is_read(saved):
         text=spaces.Text(5),
         many=spaces.Sequence(spaces.Discrete(2)),
         graph=spaces.Graph(spaces.Discrete(2), None),
+        edges=spaces.Graph(spaces.Discrete(2), spaces.Discrete(3)),
         one_of=spaces.OneOf([spaces.Discrete(2), spaces.Box(0, 1)]),
     )
     every.seed(3)
