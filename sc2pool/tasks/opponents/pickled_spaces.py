@@ -200,10 +200,6 @@ class _Spaces:
             raise pickle.UnpicklingError(f"it has more than {_MOST_SPACES:,} parts")
         return make(self, noted.state)
 
-    def optional(self, noted: Any) -> spaces.Space[Any] | None:
-        """The space, or None."""
-        return None if noted is None else self.space_of(noted)
-
     def box(self, state: Any) -> spaces.Space[Any]:
         low, high = _array(state["low"]), _array(state["high"])
         return spaces.Box(low, high, low.shape, low.dtype.type)
@@ -245,8 +241,8 @@ class _Spaces:
         return spaces.Sequence(self.space_of(state["feature_space"]), stack=state["stack"] is True)
 
     def graph(self, state: Any) -> spaces.Space[Any]:
-        node, edge = state["node_space"], state["edge_space"]
-        return spaces.Graph(self.space_of(node), self.optional(edge))
+        node, edge = self.space_of(state["node_space"]), state["edge_space"]
+        return spaces.Graph(node, None if edge is None else self.space_of(edge))
 
 
 _KINDS: Final[Mapping[str, Callable[[_Spaces, Any], spaces.Space[Any]]]] = {

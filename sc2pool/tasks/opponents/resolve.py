@@ -101,7 +101,7 @@ def yardsticks(store: SnapshotStore, task: type[TaskDefinition]) -> dict[str, Op
     player ("scripted") if it has one.
     """
     actions = task.action_space
-    found: dict[str, Opponent] = {"first": FirstOpponent(store, actions, "first")}
+    found: dict[str, Opponent] = {"first": FirstOpponent(store, actions)}
     scripted = getattr(task, "scripted", None)  # a function of the observation
     if scripted is not None:
         pair = partial(FunctionPair, scripted, actions)

@@ -204,11 +204,9 @@ class FirstOpponent:
 
     store: SnapshotStore
     action_space: spaces.Space[Any]
-    name: str = "first"
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair]:
         present = self.store.snapshots()
         if not present:
             raise ConfigError(f"no snapshot in {self.store.folder}")
-        policy = present[0].load()
-        return self.name, model_pair(policy, self.action_space, episode)
+        return "first", model_pair(present[0].load(), self.action_space, episode)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +13,12 @@ from gymnasium import spaces
 
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.opponents.results import Score, WinRates, read_scores
-from sc2pool.tasks.opponents.snapshots import SnapshotOpponent, SnapshotStore, steps_of
+from sc2pool.tasks.opponents.snapshots import (
+    FirstOpponent,
+    SnapshotOpponent,
+    SnapshotStore,
+    steps_of,
+)
 from sc2pool.tasks.player import Episode
 from tests.unit.tasks.opponents.conftest import FOUR, SEEN, answer
 
@@ -156,6 +162,17 @@ def test_an_episode_is_played_by_a_snapshot(tmp_path, make_model):
     assert FOUR.contains(answer(pair))
     store.add(make_model(), 500)
     assert opponent.begin(Episode(1))[0] == "step-500"
+
+
+def test_the_first_snapshot_plays_once_it_is_there(tmp_path, make_model):
+    store = SnapshotStore(tmp_path)
+    opponent = FirstOpponent(store, FOUR)
+    with pytest.raises(ConfigError, match=f"no snapshot in {re.escape(str(tmp_path))}"):
+        opponent.begin(Episode(0))
+    store.add(make_model(), 0)
+    name, pair = opponent.begin(Episode(0))
+    assert name == "first"
+    assert FOUR.contains(answer(pair))
 
 
 def test_a_snapshot_of_other_spaces_is_refused(tmp_path, make_model):
