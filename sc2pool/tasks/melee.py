@@ -27,6 +27,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool import commands
 from sc2pool.commands import Commands
 from sc2pool.config import Computer
+from sc2pool.protocol.replies import result_of
 from sc2pool.tasks.minigames import town as towns
 from sc2pool.tasks.minigames.geometry import PlayableArea, bits_of, bytes_of, walkable_of
 from sc2pool.tasks.minigames.move_to_beacon import IMAGE_SIZE
@@ -56,6 +57,7 @@ HOME_CELLS = 20.0
 """Enemies nearer to the command centre than this threaten it."""
 VALUE_OF_A_WIN = 10_000.0
 """Minerals and gas. Destroying units and structures of this cost counts as much as a win."""
+_BONUS: dict[int | None, float] = {sc_pb.Victory: 1.0, sc_pb.Defeat: -1.0}
 
 
 class Melee(Task):
@@ -134,15 +136,8 @@ class Melee(Task):
         destroyed = details.killed_value_units + details.killed_value_structures
         gained = (destroyed - self._destroyed) / VALUE_OF_A_WIN
         self._destroyed = destroyed
-        return gained + self._result()
-
-    def _result(self) -> float:
-        """1 for a win, −1 for a defeat, 0 in all other cases."""
-        me = self.observation.player_common.player_id
-        for one in self.response.player_result:
-            if one.player_id == me:
-                return {sc_pb.Victory: 1.0, sc_pb.Defeat: -1.0}.get(one.result, 0.0)
-        return 0.0
+        result = result_of(self.response, self.observation.player_common.player_id)
+        return gained + _BONUS.get(result, 0.0)
 
     def act(self, action: int) -> Commands:
         town, front = self.town, self.front
