@@ -360,7 +360,7 @@ def needs_depot(town: Town) -> bool:
 
 WAIT = TownStep(lambda _: True, lambda _: [])
 GATHER_MINERALS = TownStep(
-    lambda town: bool(town.idle and town.all(MINERAL_FIELD)), lambda town: town.gather_minerals()
+    lambda town: bool(town.idle and town.all(MINERAL_FIELD)), Town.gather_minerals
 )
 TRAIN_SCV = TownStep(
     lambda town: town.can_train(COMMAND_CENTER),
@@ -384,11 +384,9 @@ BUILD_REFINERY = TownStep(
     lambda town: (
         town.can_pay(REFINERY) and len(town.all(REFINERY)) + town.coming(REFINERY) < N_GEYSERS
     ),
-    lambda town: town.build_refinery(),
+    Town.build_refinery,
 )
-GATHER_GAS = TownStep(
-    lambda town: town.needs_gas_worker() is not None, lambda town: town.gather_gas()
-)
+GATHER_GAS = TownStep(lambda town: town.needs_gas_worker() is not None, Town.gather_gas)
 
 
 def take(step: TownStep, town: Town) -> Commands:

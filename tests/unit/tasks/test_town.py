@@ -19,6 +19,7 @@ from sc2pool.tasks.minigames.town import (
     SCV,
     SUPPLY_DEPOT,
     Town,
+    take,
 )
 from sc2pool.tasks.minigames.town_games import (
     BUILD_BARRACKS,
@@ -129,7 +130,7 @@ def test_refineries_and_their_workers(town, worker, unit):
     refinery = unit(Kind(REFINERY, OWN), 22.5, 37.5, tag=7, build_progress=1)
     refinery.assigned_harvesters, refinery.ideal_harvesters = 2, 3
     seen = town(worker(1, 20, 33, 295, target=101), refinery)
-    (order,) = seen.gather_gas()
+    (order,) = take(RESOURCE_STEPS[GATHER_GAS], seen)
     assert (list(order.unit_tags), order.target_unit_tag) == ([1], 7)
 
 
