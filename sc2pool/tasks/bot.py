@@ -67,9 +67,11 @@ class RLBotAI(TaskDefinition, BotAI):
         policy: Callable[[Any], Any] | None = None,
     ) -> None:
         super().__init__()
-        if (queue_pair is None) == (policy is None):
+        if queue_pair is None and policy is not None:
+            queue_pair = PolicyPair(policy)
+        elif queue_pair is None or policy is not None:
             raise ConfigError(f"{type(self).__name__} takes either a queue pair or a policy")
-        self.queue_pair = PolicyPair(policy) if queue_pair is None and policy else queue_pair
+        self.queue_pair = queue_pair
         self.options = {}
         self._rules = EpisodeRules(self)
         self._owns_game = True
@@ -102,7 +104,7 @@ class RLBotAI(TaskDefinition, BotAI):
             if self._owns_game:
                 await self.client.leave()
         else:
-            action = await self._pair.get_action()
+            action = await self.queue_pair.get_action()
             await awaited(self.act(action))
             self.last_action = action
             self.client.game_step = self.step_mul  # `act` may have changed it
@@ -118,31 +120,22 @@ class RLBotAI(TaskDefinition, BotAI):
         if self.episode_over:
             return
         with suppress(ProtocolError, ConnectionAlreadyClosedError):
-            await self._see_final_state()
+            # python-sc2 ends the game without the last observation, so request it here. Not by
+            # `client.observation`: it expects the result again, which the game reports only once.
+            response = await self.client._execute(observation=sc_pb.RequestObservation())
+            state = GameState(response.observation)
+            if state.game_loop > self.state.game_loop:
+                self._prepare_step(state, sc_pb.Response(game_info=self.game_info._proto))
         await self._put(game_ended=True)
 
     def _seen(self) -> tuple[sc_pb.ResponseGameInfo, sc_pb.Observation]:
         return self.game_info._proto, self.state.observation
 
-    async def _see_final_state(self) -> None:
-        """Request the last observation: python-sc2 ends the game without it."""
-        # Not `client.observation`: it expects the result again, which the game reports only once.
-        response = await self.client._execute(observation=sc_pb.RequestObservation())
-        state = GameState(response.observation)
-        if state.game_loop > self.state.game_loop:
-            info = sc_pb.Response(game_info=self.game_info._proto)
-            self._prepare_step(state, info)
-
     async def _put(self, *, game_ended: bool) -> None:
         state = self.state
-        self._pair.put(
+        self.queue_pair.put(
             await self._rules.transition(state.game_loop, state.score.score, game_ended=game_ended)
         )
-
-    @property
-    def _pair(self) -> QueuePair:
-        assert self.queue_pair is not None
-        return self.queue_pair
 
 
 class PolicyBot(BotAI):

@@ -167,7 +167,10 @@ class MarineDuel(Task):
         if not len(own):
             return []
         if action >= FIRST_WALK:
-            return self._walk(int(action) - FIRST_WALK)
+            direction = int(action) - FIRST_WALK
+            on_map = direction if self.facing > 0 else _TURNED[direction]
+            # All walk in the same direction, so the group keeps its shape.
+            return walks(own, repeat(on_map), self.area)
         if action == HOLD:
             return [commands.hold_position(own.tags)]
         return self._attack(action) if len(enemies) else []
@@ -222,11 +225,6 @@ class MarineDuel(Task):
         if to_others.shape[1]:
             rows[:, 4] = to_others.min(axis=1) / NEAR
         return rows
-
-    def _walk(self, direction: int) -> Commands:
-        """All marines walk in the same direction, so the group keeps its shape."""
-        on_map = direction if self.facing > 0 else _TURNED[direction]
-        return walks(self.own, repeat(on_map), self.area)
 
 
 def _put(rows: NDArray[np.float32], numbers: NDArray[np.float32]) -> None:
