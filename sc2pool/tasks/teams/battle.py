@@ -159,7 +159,8 @@ class Battle:
         enemies = units_of(observed, raw_pb2.Enemy)
         if (len(own), len(enemies)) != (scenario.n_agents, scenario.n_enemies):
             return None
-        kinds = _standard_kinds(enemies, scenario.enemies)
+        index_of = {kind.id: index for index, (kind, _) in enumerate(scenario.enemies)}
+        kinds = [index_of.get(unit.unit_type, len(scenario.enemies)) for unit in enemies]
         allies = side_of(own, scenario.allies, own_kinds(own))
         return cls(scenario, rules, allies, side_of(enemies, scenario.enemies, kinds), observed)
 
@@ -216,12 +217,6 @@ def own_kinds(units: Sequence[raw_pb2.Unit]) -> list[int]:
     """The index of each unit's type among a team's types, whose ids are consecutive on the map."""
     types = [unit.unit_type for unit in units]
     return [unit_type - min(types) for unit_type in types]
-
-
-def _standard_kinds(units: Sequence[raw_pb2.Unit], groups: Sequence[Group]) -> list[int]:
-    """The index of each unit's type in the groups; `len(groups)` for a type without a group."""
-    index_of = {kind.id: index for index, (kind, _) in enumerate(groups)}
-    return [index_of.get(unit.unit_type, len(groups)) for unit in units]
 
 
 def side_of(

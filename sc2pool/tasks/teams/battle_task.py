@@ -343,7 +343,7 @@ class SmacDuel(SmacTask):
 
 def is_beaten(side: Army) -> bool:
     """True if all units of a side are dead, or only medivacs are left."""
-    return not side.alive.any() or side.has_medivacs_alone()
+    return not (side.alive & ~side.medivacs).any()
 
 
 def begun(

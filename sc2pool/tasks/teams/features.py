@@ -180,11 +180,9 @@ def _seen(battle: Battle, others: Army, first: Bools | Floats, types: Floats) ->
     offsets = others.positions[None, :, :] - allies.positions[:, None, :]
     distance = np.hypot(offsets[..., 0], offsets[..., 1])
     visible = (distance < sight) & others.alive
-    columns = [types]
-    if battle.rules.obs_all_health:
-        columns.insert(0, _shares(others))
+    columns = [_shares(others), types] if battle.rules.obs_all_health else [types]
     of_units = np.concatenate(columns, axis=1)
-    seen = np.concatenate(
+    seen: Floats = np.concatenate(
         [
             first[..., None],
             (distance / sight)[..., None],
@@ -194,8 +192,7 @@ def _seen(battle: Battle, others: Army, first: Bools | Floats, types: Floats) ->
         axis=2,
     )
     seen[~visible] = 0.0
-    found: Floats = seen
-    return found
+    return seen
 
 
 def _shares(side: Army) -> Floats:

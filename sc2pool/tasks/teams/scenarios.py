@@ -117,11 +117,7 @@ class Scenario(Contest):
     @property
     def is_even(self) -> bool:
         """True if both sides have the same units."""
-        return sorted(self.allies, key=_by_id) == sorted(self.enemies, key=_by_id)
-
-
-def _by_id(group: Group) -> int:
-    return group[0].id
+        return set(self.allies) == set(self.enemies)
 
 
 def own_scenario(

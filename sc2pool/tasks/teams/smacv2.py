@@ -78,7 +78,7 @@ from sc2pool.tasks.teams.battle import (
     by_type_and_place,
     units_of,
 )
-from sc2pool.tasks.teams.battle_task import BattleTask, made_task
+from sc2pool.tasks.teams.battle_task import BattleTask, is_beaten, made_task
 from sc2pool.tasks.teams.features import N_AROUND, N_HEIGHTS, Sizes
 from sc2pool.tasks.teams.scenarios import (
     BANELING,
@@ -261,7 +261,6 @@ def _side(
 MOST_UNITS = 100
 """The largest number of units of a side. SMACv2's largest scenario has 23."""
 _PLACINGS: tuple[Placing, ...] = get_args(Placing)
-_COUNTS = ("n_units", "n_enemies")
 _LEAST_SHARE = 0.001
 """The least sum of the weights of types that are not exceptions. A team of only exceptions is drawn
 again, which takes about 1,000 draws with this share and one unit."""
@@ -301,8 +300,8 @@ def random_teams(name: str, map_name: str, config: Mapping[str, Any]) -> RandomT
     """The teams of a config, on a map such as "10gen_terran"; ConfigError for a wrong value."""
     kinds = _kinds_of(map_name)
     whole = _Part("capability_config", config)
-    n_units, n_enemies = (whole.count(key) for key in _COUNTS)
-    counts = dict(zip(_COUNTS, (n_units, n_enemies), strict=True))
+    counts = {key: whole.count(key) for key in ("n_units", "n_enemies")}
+    n_units, n_enemies = counts.values()
     team = whole.part("team_gen", counts)
     team.choice("dist_type", ("weighted_teams",))
     drawn = team.types("unit_types", kinds)
@@ -440,13 +439,10 @@ class _Part:
             raise ConfigError(f"{self.where} has unknown keys: {', '.join(map(str, self._left))}")
 
 
-_DIRECTIONS = ("north", "south", "east", "west")
-
-
 def observation_names(sizes: Sizes) -> list[str]:
     """The name of each number of an agent's observation."""
     scenario, rules = sizes.scenario, sizes.rules
-    names = [f"move_action_{direction}" for direction in _DIRECTIONS]
+    names = [f"move_action_{direction}" for direction in ("north", "south", "east", "west")]
     names += [f"pathing_grid_{i}" for i in range(N_AROUND * rules.obs_pathing_grid)]
     names += [f"terrain_height_{i}" for i in range(N_HEIGHTS * rules.obs_terrain_height)]
     for enemy in range(scenario.n_enemies):
@@ -563,12 +559,9 @@ class RandomTeamsTask(BattleTask):
 
 def terran_outcome(battle: Battle) -> int | None:
     """The outcome of a battle of Terran teams; None if the battle continues."""
-    allies, enemies = (
-        (side.alive & ~side.medivacs).any() for side in (battle.allies, battle.enemies)
-    )
-    if not allies:
+    if is_beaten(battle.allies):
         return LOST
-    return None if enemies else WON
+    return WON if is_beaten(battle.enemies) else None
 
 
 def smacv2_task(
@@ -586,18 +579,16 @@ def smacv2_task(
         ConfigError: the scenario is unknown, the config is wrong or impossible here, or the rules
             have another type.
     """
-    if capability_config is not None:
-        return _made(random_teams(name, name, capability_config), rules)
-    if name not in SCENARIOS:
-        raise ConfigError(f"no scenario {name!r}; SMACv2 has {', '.join(SCENARIOS)}")
-    map_name, n, m = SCENARIOS[name]
-    return _made(random_teams(name, map_name, example_config(map_name, n, m)), rules)
-
-
-def _made(teams: RandomTeams, rules: Rules | None) -> type[RandomTeamsTask]:
+    map_name = name
+    if capability_config is None:
+        if name not in SCENARIOS:
+            raise ConfigError(f"no scenario {name!r}; SMACv2 has {', '.join(SCENARIOS)}")
+        map_name, n, m = SCENARIOS[name]
+        capability_config = example_config(map_name, n, m)
+    teams = random_teams(name, map_name, capability_config)
     sides = f"{teams.n_agents} agents, {teams.n_enemies} enemies"
-    doc = f"SMACv2's random teams, {teams.name}: {sides}."
-    return made_task(RandomTeamsTask, teams.name, teams, rules, doc)
+    doc = f"SMACv2's random teams, {name}: {sides}."
+    return made_task(RandomTeamsTask, name, teams, rules, doc)
 
 
 def __getattr__(name: str) -> type[RandomTeamsTask]:

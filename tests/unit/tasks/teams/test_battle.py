@@ -252,6 +252,9 @@ def test_units_of_other_types_are_an_error(seen):
     units = [unit(1, 2060, 1, 1), unit(2, 2061, 1, 1), unit(3, 2060, 2, 1), *enemies(3)]
     with pytest.raises(ConfigError, match=r"expected 3 marine; .* types \[2060, 2060, 2061\]"):
         Battle.begun(SCENARIOS["3m"], Rules(), seen(units))
+    units = [*marines(3), *enemies(2), unit(103, 51, 23, 18, enemy=True)]
+    with pytest.raises(ConfigError, match=r"expected 3 marine; .* types \[48, 48, 51\]"):
+        Battle.begun(SCENARIOS["3m"], Rules(), seen(units))
 
 
 def test_damage_and_kills_are_earned(begin, seen):
