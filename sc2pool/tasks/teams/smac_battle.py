@@ -59,14 +59,13 @@ def smac_battle(
         raise ConfigError(
             f"difficulty must be one of {', '.join(_DIFFICULTIES)}, got {difficulty!r}"
         )
-    rules = _rules_of(options)
+    values = _values_of(options)
+    rules = Rules(**values)
     members: dict[str, Any] = {"shares_state": True, "tells_deaths": True}
     parent: type[BattleTask]
-    if isinstance(map_name, Scenario):
-        if capability_config is not None:
-            raise ConfigError("a scenario of your own has no capability_config, which is SMACv2's")
-        parent = smac_task(map_name)
-    elif capability_config is None and map_name in SCENARIOS:
+    if isinstance(map_name, Scenario) and capability_config is not None:
+        raise ConfigError("a scenario of your own has no capability_config, which is SMACv2's")
+    if isinstance(map_name, Scenario) or (capability_config is None and map_name in SCENARIOS):
         parent = smac_task(map_name)
     elif capability_config is None and map_name not in RANDOM_TEAMS:
         raise ConfigError(
@@ -77,8 +76,6 @@ def smac_battle(
         parent = smacv2_task(map_name, capability_config)
         members["tells_best_return"] = True
         if capability_config is None:
-            known = [field.name for field in fields(Rules)]
-            values = {name: getattr(rules, name) for name in options if name in known}
             rules = replace(parent.rules, **values)
     scenario = parent.scenario
     if limit is not None:
@@ -94,8 +91,8 @@ def smac_battle(
     return type(parent.__name__, (parent,), members)
 
 
-def _rules_of(options: Mapping[str, Any]) -> Rules:
-    """Options by name, over SMAC's defaults; ConfigError for an unknown option or wrong value."""
+def _values_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are `Rules`; ConfigError for an unknown option or wrong value."""
     known = [field.name for field in fields(Rules)]
     for name, value in options.items():
         if name in _FIXED and value not in _FIXED[name]:
@@ -103,4 +100,4 @@ def _rules_of(options: Mapping[str, Any]) -> Rules:
             raise ConfigError(f"{name} can only be {possible} here, got {value!r}")
         if name not in _FIXED and name not in _WITHOUT_EFFECT and name not in known:
             raise ConfigError(f"no option {name!r}; SMAC's are {', '.join(known)}")
-    return Rules(**{name: value for name, value in options.items() if name in known})
+    return {name: value for name, value in options.items() if name in known}

@@ -6,6 +6,7 @@ import copy
 import pickle
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from sc2pool.tasks.teams.scenarios import (
     Rules,
     UnitType,
 )
+from sc2pool.tasks.teams.smac_battle import smac_battle
 from sc2pool.tasks.teams.smacv2 import (
     EXAMPLE_RULES,
     MAPS,
@@ -489,6 +491,13 @@ def test_a_config_of_ones_own():
 def test_no_such_scenario(name, config, message):
     with pytest.raises(ConfigError, match=message):
         smacv2_task(name, config)
+
+
+def test_options_of_a_scenario_are_over_those_of_the_example_configs():
+    given = {"obs_own_pos": False, "move_amount": 3}
+    task = smac_battle("terran_5_vs_5", None, given, "7", None)
+    assert task.rules == replace(EXAMPLE_RULES, **given)
+    assert smac_battle("3m", None, given, "7", None).rules == Rules(**given)
 
 
 MARINES = [ally(1, MARINE, 1, 1), ally(2, MEDIVAC, 2, 2), enemy(3, MARINE, 9, 9)]
