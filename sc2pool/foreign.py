@@ -17,7 +17,7 @@ import stat
 import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from io import BytesIO, RawIOBase, TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -332,34 +332,20 @@ def why_not_ours(found: os.stat_result) -> str:
     """
     if WINDOWS:
         return ""  # on Windows, other users cannot write into a user's folders
-    if found.st_uid not in (0, os.getuid()):
-        return f"it belongs to {_user(found.st_uid)}"
-    if found.st_mode & stat.S_IWOTH:
-        return "every user may write there"
-    if found.st_mode & stat.S_IWGRP and not _is_own_group(found.st_gid):
-        return "its group may write there"
-    return ""
-
-
-def _user(uid: int) -> str:
-    if WINDOWS:
-        return ""
-    import pwd  # noqa: PLC0415 - only POSIX has this module
-
-    try:
-        return f"user {pwd.getpwuid(uid).pw_name}"
-    except KeyError:
-        return f"user {uid}"
-
-
-def _is_own_group(gid: int) -> bool:
-    if WINDOWS:
-        return True
     import grp  # noqa: PLC0415 - only POSIX has these modules
     import pwd  # noqa: PLC0415
 
-    try:
-        group, user = grp.getgrgid(gid), pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return False
-    return group.gr_name == user and not set(group.gr_mem) - {user}
+    if found.st_uid not in (0, os.getuid()):
+        owner: object = found.st_uid
+        with suppress(KeyError):
+            owner = pwd.getpwuid(found.st_uid).pw_name
+        return f"it belongs to user {owner}"
+    if found.st_mode & stat.S_IWOTH:
+        return "every user may write there"
+    if found.st_mode & stat.S_IWGRP:
+        with suppress(KeyError):
+            group, user = grp.getgrgid(found.st_gid), pwd.getpwuid(os.getuid()).pw_name
+            if group.gr_name == user and not set(group.gr_mem) - {user}:
+                return ""
+        return "its group may write there"
+    return ""

@@ -225,6 +225,22 @@ def test_who_else_can_have_written_a_file(uid, mode, why):
     assert why_not_ours(found) == why
 
 
+@pytest.mark.skipif(WINDOWS, reason="only POSIX knows users by numbers")
+def test_users_and_groups_have_names(monkeypatch):
+    import grp
+    import pwd
+
+    found = SimpleNamespace(st_uid=4_000_000_000, st_mode=stat.S_IFDIR | 0o775, st_gid=7)
+    with monkeypatch.context() as known:
+        known.setattr(pwd, "getpwuid", lambda uid: SimpleNamespace(pw_name="jane"))
+        assert why_not_ours(found) == "it belongs to user jane"
+    found.st_uid, own = os.getuid(), pwd.getpwuid(os.getuid()).pw_name
+    for members, why in (([], ""), ([own], ""), ([own, "jane"], "its group may write there")):
+        group = SimpleNamespace(gr_name=own, gr_mem=members)
+        monkeypatch.setattr(grp, "getgrgid", lambda gid, group=group: group)
+        assert why_not_ours(found) == why
+
+
 @pytest.mark.skipif(WINDOWS, reason="what lies in the folders of a user is the user's there")
 def test_a_file_that_must_be_ours(tmp_path):
     path = tmp_path / "file"
