@@ -47,8 +47,9 @@ def try_lock(path: Path, mode: int = 0o600) -> int | None:
                 return None
             path.unlink(missing_ok=True)
             raise
-        if _is_still_at(path, fd):
-            return fd
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(fd), path.lstat()):
+                return fd
         # The last holder deleted the file between our open and our lock. This lock is worthless,
         # because another process would create and lock a new file.
         os.close(fd)
@@ -100,10 +101,3 @@ def is_own(path: Path) -> bool:
     if WINDOWS:
         return True  # on Windows, each user has a separate temporary folder
     return path.stat().st_uid == os.getuid()
-
-
-def _is_still_at(path: Path, fd: int) -> bool:
-    try:
-        return os.path.samestat(os.fstat(fd), path.lstat())
-    except FileNotFoundError:
-        return False

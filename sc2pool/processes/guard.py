@@ -25,7 +25,7 @@ from contextlib import suppress
 from typing import Final
 
 from sc2pool.platform import WINDOWS
-from sc2pool.processes.spawn import Child, leave_interrupts_to_parent, start_python
+from sc2pool.processes.spawn import leave_interrupts_to_parent, start_python
 from sc2pool.processes.tree import end_orphan
 
 _ENDS_WITHIN_S: Final = 5.0
@@ -36,7 +36,15 @@ class Guard:
     """The program's side: starts the guard process, and names the tree to kill."""
 
     def __init__(self) -> None:
-        self._process = _start()
+        self._start()
+
+    def _start(self) -> None:
+        # Not in a session of its own: there the system would not resume a stopped guard (`main`).
+        self._process = start_python("sc2pool.processes.guard", stdin=subprocess.PIPE)
+        assert self._process.stdin is not None
+        self._pipe = self._process.stdin
+        if not WINDOWS:  # on Windows, pipes always block
+            os.set_blocking(self._pipe.fileno(), False)
 
     def note(self, paused: tuple[int, float] | None) -> None:
         """Name the root (pid, creation time) of the tree to kill if this program ends, or None."""
@@ -47,7 +55,7 @@ class Guard:
             except BlockingIOError:  # thousands of lines are unread
                 self._process.kill()
                 self._process.wait()
-                self._process = _start()
+                self._start()
                 self._write(line)
 
     def dismiss(self) -> None:
@@ -56,27 +64,16 @@ class Guard:
         self.close()
 
     def _write(self, line: bytes) -> None:
-        assert self._process.stdin is not None
-        os.write(self._process.stdin.fileno(), line)  # atomic, because it is short (pipe(7))
+        os.write(self._pipe.fileno(), line)  # atomic, because it is short (pipe(7))
 
     def close(self) -> None:
         """End the guard; call `note(None)` first."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        self._pipe.close()
         try:
             self._process.wait(_ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:  # the guard is stopped, or the machine is very slow
             self._process.kill()
             self._process.wait()
-
-
-def _start() -> Child:
-    # Not in a session of its own: there the system would not resume a stopped guard, see `main`.
-    process = start_python("sc2pool.processes.guard", stdin=subprocess.PIPE)
-    assert process.stdin is not None
-    if not WINDOWS:  # on Windows, pipes always block
-        os.set_blocking(process.stdin.fileno(), False)
-    return process
 
 
 def main() -> None:

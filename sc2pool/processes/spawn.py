@@ -218,9 +218,7 @@ def notices_children() -> bool:
 
 def describe_exit(code: int) -> str:
     """An exit code in words: `exit code 3`, `signal SIGKILL`."""
-    if code >= 0:
-        return f"exit code {code}"
-    return f"signal {signal_name(-code)}"
+    return f"exit code {code}" if code >= 0 else f"signal {signal_name(-code)}"
 
 
 def signal_name(number: int) -> str:
@@ -259,13 +257,8 @@ class _Thread:
 
     def __init__(self) -> None:
         self._work: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
-        self._pid = os.getpid()
+        self.pid = os.getpid()
         self._thread = start_thread(self._run, "sc2pool-uninterrupted")
-
-    @property
-    def is_of_this_process(self) -> bool:
-        """False in a forked child, which has only the thread that forked."""
-        return self._pid == os.getpid()
 
     def submit(self, work: Callable[[], _T]) -> Future[_T]:
         result: Future[_T] = Future()
@@ -297,7 +290,8 @@ def submit(work: Callable[[], _T]) -> Future[_T]:
         _do(work, done)
         return done
     global _thread  # noqa: PLW0603 - one thread per process is the point
-    if _thread is None or not _thread.is_of_this_process:
+    # A forked child has only the thread that forked.
+    if _thread is None or _thread.pid != os.getpid():
         _thread = _Thread()
     return _thread.submit(work)
 

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -142,17 +142,15 @@ class ProcessTree:
                 names = ", ".join(str(process.pid) for process in [*moving, *new])
                 raise PauseError(f"processes below {self._names} did not stop in time: {names}")
             for process in new:
-                self._suspend(process)
+                with suppress(psutil.NoSuchProcess):
+                    try:
+                        process.suspend()
+                    except psutil.AccessDenied as error:
+                        what = f"process {process.pid} may not be stopped"
+                        raise PauseError(f"{what}: {error}") from error
+                    self._held.append(process)
             if moving and not new:
                 time.sleep(_POLL_S)
-
-    def _suspend(self, process: psutil.Process) -> None:
-        with suppress(psutil.NoSuchProcess):
-            try:
-                process.suspend()
-            except psutil.AccessDenied as error:
-                raise PauseError(f"process {process.pid} may not be stopped: {error}") from error
-            self._held.append(process)
 
     def _members(self) -> list[psutil.Process]:
         members = []
@@ -266,17 +264,13 @@ class Processes:
 
     def below(self, pid: int) -> list[ProcessRow]:
         """All processes below this one."""
-        return [self._rows[child] for child in self._pids_below(pid)]
+        children = self._children.get(pid, ())
+        return [row for child in children for row in (self._rows[child], *self.below(child))]
 
     def tree(self, pid: int) -> list[ProcessRow]:
         """This process, if it has not ended, and all below it."""
         root = self.at(pid)
         return [*([root] if root else []), *self.below(pid)]
-
-    def _pids_below(self, pid: int) -> Iterator[int]:
-        for child in self._children.get(pid, ()):
-            yield child
-            yield from self._pids_below(child)
 
 
 class PsutilTable:

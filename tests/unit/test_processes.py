@@ -18,6 +18,7 @@ import sc2pool
 from sc2pool.deadline import Deadline
 from sc2pool.errors import PauseError
 from sc2pool.platform import LINUX, WINDOWS
+from sc2pool.processes import filelock
 from sc2pool.processes import guard as guard_module
 from sc2pool.processes import tree as tree_module
 from sc2pool.processes.filelock import try_lock
@@ -35,6 +36,7 @@ from sc2pool.processes.tree import (
 from sc2pool.processes.with_parent import Follower
 from tests.support.programs import assert_gone, has_ended, talking
 from tests.support.systems import KILLED, SLEEPS, start_group
+from tests.unit.conftest import printed_by
 
 # ---- start ---------------------------------------------------------------------------------------
 
@@ -575,7 +577,42 @@ def test_without_a_free_descriptor(make, limited):
     table.read()
 
 
+# ---- work that no interrupt reaches --------------------------------------------------------------
+
+
+@pytest.mark.skipif(WINDOWS, reason="it has no fork")
+def test_a_forked_child_works_in_a_thread_of_its_own():
+    program = """
+import os, signal
+from sc2pool.processes.spawn import uninterrupted
+assert uninterrupted(os.getpid) == os.getpid()
+if os.fork() == 0:
+    signal.alarm(10)
+    os._exit(uninterrupted(os.getpid) != os.getpid())
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+    assert printed_by(program) == "0\n"
+
+
 # ---- locks on files ------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(WINDOWS, reason="it does not delete an open file")
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_lock_whose_file_the_last_holder_deletes(tmp_path, monkeypatch, is_new):
+    lock, take = tmp_path / "lock", filelock._take
+
+    def take_too_late(fd: int) -> None:
+        lock.unlink()
+        if is_new:
+            lock.touch()
+        monkeypatch.setattr(filelock, "_take", take)
+        take(fd)
+
+    monkeypatch.setattr(filelock, "_take", take_too_late)
+    fd = try_lock(lock)
+    assert os.path.samestat(os.fstat(fd), lock.stat())
+    os.close(fd)
 
 
 @pytest.mark.skipif(WINDOWS, reason="its folders are each user's own")
