@@ -10,10 +10,10 @@ A game plays only its own replays: the stand-in does not play those of StarCraft
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
@@ -24,8 +24,6 @@ from sc2pool.foreign import read_bytes
 from sc2pool.game.game import Game
 from sc2pool.game.program.installation import find_installation
 from sc2pool.protocol.replies import Status, require
-
-_T = TypeVar("_T")
 
 MOST_BYTES = 64 * 1024 * 1024
 """Limit of a replay, which is sent to the game in one message."""
@@ -96,7 +94,7 @@ class Replay:
             replay_data=self._content, observed_player_id=player, options=options
         )
         require(self._request(sc_pb.Request(start_replay=start)), "start_replay")
-        info = self._run(self._game.game_info())
+        info = self._runner.run(self._game.game_info())
         status = Status.IN_REPLAY
         while True:
             seen = self._request(sc_pb.Request(observation=sc_pb.RequestObservation()))
@@ -107,7 +105,4 @@ class Replay:
             status = Status(stepped.status)
 
     def _request(self, request: sc_pb.Request) -> sc_pb.Response:
-        return self._run(self._game.request(request))
-
-    def _run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        return self._runner.run(coroutine)
+        return self._runner.run(self._game.request(request))
