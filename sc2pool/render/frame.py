@@ -68,14 +68,7 @@ def draw(
     picture = picture.reduce(_OVERSIZE)
     frame = Image.new("RGB", (MAP_PX + PANEL_PX, MAP_PX))
     frame.paste(lay_fog(picture, raw.map_state, view._replace(side_px=MAP_PX)))
-    draw_panel(
-        frame,
-        MAP_PX,
-        title or game_info.map_name,
-        observation,
-        max_loops=max_loops,
-        figures=figures or {},
-    )
+    draw_panel(frame, title or game_info.map_name, observation, max_loops, figures or {})
     return np.array(frame)
 
 
@@ -95,19 +88,17 @@ _LEGEND = (  # text, colour, True for a line instead of a disc
 
 def draw_panel(
     frame: Image.Image,
-    left: int,
     title: str,
     observation: sc_pb.Observation,
-    *,
     max_loops: int | None,
     figures: Mapping[str, object],
 ) -> None:
-    """Draw the panel onto the part of the frame to the right of `left`."""
+    """Draw the panel onto the part of the frame to the right of the map."""
     width, height = frame.size
     draw = ImageDraw.Draw(frame)
-    draw.rectangle((left, 0, width, height), palette.PANEL)
-    draw.line((left, 0, left, height), palette.PANEL_EDGE)
-    x, right, y = left + _MARGIN_PX, width - _MARGIN_PX, _MARGIN_PX
+    draw.rectangle((MAP_PX, 0, width, height), palette.PANEL)
+    draw.line((MAP_PX, 0, MAP_PX, height), palette.PANEL_EDGE)
+    x, right, y = MAP_PX + _MARGIN_PX, width - _MARGIN_PX, _MARGIN_PX
     size_px = _title_size_px(title, right - x)
     for line in _wrapped(title, right - x, size_px):
         _write(frame, (x, y), line, palette.TEXT, size_px=size_px)
@@ -258,21 +249,11 @@ def shape_of(unit: raw_pb2.Unit, view: View) -> Shape:
     x, y = view.point(position.x, position.y)
     is_shard = unit.unit_type in palette.MINERAL_SHARD_TYPES
     radius = _SHARD_RADIUS if is_shard else unit.radius or 0.5
-    colour = _colour_of(unit)
+    colour = palette.SIDES.get(unit.alliance, palette.SIDES[raw_pb2.Neutral])
+    if unit.alliance == raw_pb2.Neutral:
+        colour = palette.NEUTRALS.get(unit.unit_type, colour)
     is_building = radius > _BUILDING_RADIUS and not unit.is_flying
     return Shape(unit, x, y, view.length(radius, _LEAST_RADIUS_PX), colour, is_building)
-
-
-def _colour_of(unit: raw_pb2.Unit) -> Colour:
-    if unit.alliance == raw_pb2.Neutral:
-        kind = unit.unit_type
-        if kind in palette.MINERAL_FIELD_TYPES or kind in palette.MINERAL_SHARD_TYPES:
-            return palette.MINERALS
-        if kind in palette.GEYSER_TYPES:
-            return palette.GAS
-        if kind in palette.BEACON_TYPES:
-            return palette.BEACON
-    return palette.SIDES.get(unit.alliance, palette.SIDES[raw_pb2.Neutral])
 
 
 def _height(shape: Shape) -> tuple[bool, bool, bool]:
@@ -284,7 +265,8 @@ def _draw_body(draw: ImageDraw.ImageDraw, shape: Shape) -> None:
     unit, x, y, radius = shape.unit, shape.x, shape.y, shape.radius
     kind = unit.unit_type
     edge = shade(shape.colour, 0.45)
-    if unit.alliance == raw_pb2.Neutral:
+    is_neutral = unit.alliance == raw_pb2.Neutral
+    if is_neutral:
         if kind in palette.BEACON_TYPES:
             _draw_beacon(draw, shape)
             return
@@ -303,13 +285,12 @@ def _draw_body(draw: ImageDraw.ImageDraw, shape: Shape) -> None:
     width = 2 if radius < 12 else 3
     if unit.is_selected:
         _circle(draw, (x, y), radius + 5, edge=(255, 255, 255))
-    if shape.is_building and unit.alliance != raw_pb2.Neutral:
+    if shape.is_building and not is_neutral:
         half = radius * 0.86
         box = (x - half, y - half, x + half, y + half)
         draw.rounded_rectangle(box, half * 0.3, fill, edge, width)
         return
-    is_side = unit.alliance != raw_pb2.Neutral
-    if is_side and radius >= _NOSE_LEAST_PX and math.isfinite(unit.facing):
+    if not is_neutral and radius >= _NOSE_LEAST_PX and math.isfinite(unit.facing):
         _draw_nose(draw, shape)
     _circle(draw, (x, y), radius, fill=fill, edge=edge, width=width)
 
@@ -350,7 +331,7 @@ def _draw_orders(
             there = None
         if there is None:  # no target, or a unit that is not visible
             continue
-        colour = palette.order_colour(order.ability_id)
+        colour = palette.ORDERS.get(order.ability_id, palette.ORDER_OTHER)
         draw.line((here, there), (*colour, 130), 3)
         _circle(draw, there, 5, fill=(*colour, 190))
         here = there

@@ -29,15 +29,23 @@ MINERAL_FIELD_TYPES = frozenset(
 )
 """Ids of all variants of mineral fields, which are two cells wide."""
 MINERAL_SHARD_TYPES = frozenset({1680})
-GEYSER_TYPES = frozenset({342, 343, 344, 608, 880, 881})
 BEACON_TYPES = frozenset({317})
+NEUTRALS: dict[int, Colour] = {
+    **dict.fromkeys(MINERAL_FIELD_TYPES | MINERAL_SHARD_TYPES, MINERALS),
+    **dict.fromkeys((342, 343, 344, 608, 880, 881), GAS),
+    **dict.fromkeys(BEACON_TYPES, BEACON),
+}
+"""The colours of special neutral units by type."""
 
-ATTACKS = frozenset({23, 3674})
-MOVES = frozenset({16, 17, 18, 3793, 3794, 3795})
-"""Move, patrol and hold position: the specific ids, and the general ids that replace them."""
 ORDER_ATTACK: Colour = (255, 104, 92)
 ORDER_MOVE: Colour = (120, 232, 140)
 ORDER_OTHER: Colour = (246, 214, 110)
+ORDERS: dict[int, Colour] = {
+    **dict.fromkeys((23, 3674), ORDER_ATTACK),
+    # Move, patrol and hold position: the specific ids, and the general ids that replace them.
+    **dict.fromkeys((16, 17, 18, 3793, 3794, 3795), ORDER_MOVE),
+}
+"""The colours of attacks and moves by ability."""
 
 HEALTH_FULL: Colour = (92, 214, 92)
 HEALTH_HALF: Colour = (240, 200, 64)
@@ -67,10 +75,3 @@ def health_colour(share: float) -> Colour:
     if share > 0.6:
         return HEALTH_FULL
     return HEALTH_HALF if share > 0.3 else HEALTH_LOW
-
-
-def order_colour(ability_id: int) -> Colour:
-    """The colour of an order, by its ability."""
-    if ability_id in ATTACKS:
-        return ORDER_ATTACK
-    return ORDER_MOVE if ability_id in MOVES else ORDER_OTHER

@@ -136,28 +136,31 @@ def test_shields_and_progress_have_bars_too(game_info):
 
 
 def test_neutral_things_have_no_bars_and_their_own_colours(game_info):
-    (shard,) = palette.MINERAL_SHARD_TYPES
+    (shard,), (beacon,) = palette.MINERAL_SHARD_TYPES, palette.BEACON_TYPES
     frame = draw(
         game_info,
         observation(
             unit(8, 10, alliance=raw_pb2.Neutral, unit_type=341, radius=1.1, health_max=500),
             unit(12, 10, alliance=raw_pb2.Neutral, unit_type=342, radius=1.6),
             unit(16, 10, alliance=raw_pb2.Neutral, unit_type=shard, radius=0.1),
+            unit(20, 10, alliance=raw_pb2.Neutral, unit_type=beacon, radius=2.5),
         ),
     )
-    assert [at(frame, x, 10) for x in (8, 12, 16)] == [
+    assert [at(frame, x, 10) for x in (8, 12, 16, 20)] == [
         palette.MINERALS,
         palette.GAS,
         palette.MINERALS,
+        palette.BEACON,
     ]
     assert count(frame, palette.HEALTH_LOW) == 0
 
 
-def test_orders_are_lines_to_their_targets(game_info):
+@pytest.mark.parametrize(("moves", "attacks"), [(16, 23), (3794, 3674)])
+def test_orders_are_lines_to_their_targets(game_info, moves, attacks):
     ordered = unit(8, 10)
-    ordered.orders.add(ability_id=16).target_world_space_pos.x = 14
+    ordered.orders.add(ability_id=moves).target_world_space_pos.x = 14
     ordered.orders[0].target_world_space_pos.y = 10
-    ordered.orders.add(ability_id=23, target_unit_tag=2)
+    ordered.orders.add(ability_id=attacks, target_unit_tag=2)
     other = unit(14, 16, tag=2, alliance=raw_pb2.Enemy)
     without = draw(game_info, observation(unit(8, 10), other))
     frame = draw(game_info, observation(ordered, other))
@@ -167,7 +170,7 @@ def test_orders_are_lines_to_their_targets(game_info):
     assert move[1] > 20, "green on the way to the first target"
     assert move[1] > move[0]
     assert attack[0] > 20, "red from there to the second"
-    assert attack[0] > attack[1]
+    assert attack[0] > 2 * attack[1]
     np.testing.assert_array_equal(at(frame, 14, 16), ENEMY)
 
 
