@@ -62,33 +62,26 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _NAMES = {
-    "sc2pool.config": (
-        "Computer",
-        "Limits",
-        "PoolConfig",
-        "RecyclePolicy",
-        "ReplayPolicy",
-        "RestartPolicy",
-    ),
-    "sc2pool.datasets.callback": ("MinariCallback",),
-    "sc2pool.envs.callbacks": ("PoolStatsCallback", "SnapshotCallback"),
-    "sc2pool.envs.gym": ("SC2GymEnv",),
-    "sc2pool.envs.pettingzoo": ("SC2ParallelEnv",),
-    "sc2pool.envs.sb3": ("DummySC2VecEnv", "SubprocSC2VecEnv"),
-    "sc2pool.envs.tianshou": ("SC2TianshouVectorEnv",),
-    "sc2pool.envs.vector": ("SC2VectorEnv",),
-    "sc2pool.errors": ("ConfigError", "SC2PoolError"),
-    "sc2pool.pool.statistics": ("PoolStats",),
-    "sc2pool.ray.vec_env": ("RaySC2VecEnv",),
-    "sc2pool.realtime.async_off_policy": ("AsyncDQN", "AsyncSAC", "AsyncTD3"),
-    "sc2pool.realtime.async_ppo.learner": ("AsyncPPO",),
-    "sc2pool.realtime.env": ("ActionInFlightObservation", "RealTimeEnv", "StepResult"),
-    "sc2pool.realtime.gate": ("PausableEnv", "PauseGate"),
-    "sc2pool.realtime.sb3": ("PauseCallback",),
-    "sc2pool.realtime.screen.window": ("GameWindow",),
-    "sc2pool.tasks.bot": ("PolicyBot", "RLBotAI"),
-    "sc2pool.tasks.opponents.snapshots": ("SnapshotStore",),
-    "sc2pool.tasks.task": ("Task", "TeamTask"),
+    "sc2pool.config": "Computer Limits PoolConfig RecyclePolicy ReplayPolicy RestartPolicy",
+    "sc2pool.datasets.callback": "MinariCallback",
+    "sc2pool.envs.callbacks": "PoolStatsCallback SnapshotCallback",
+    "sc2pool.envs.gym": "SC2GymEnv",
+    "sc2pool.envs.pettingzoo": "SC2ParallelEnv",
+    "sc2pool.envs.sb3": "DummySC2VecEnv SubprocSC2VecEnv",
+    "sc2pool.envs.tianshou": "SC2TianshouVectorEnv",
+    "sc2pool.envs.vector": "SC2VectorEnv",
+    "sc2pool.errors": "ConfigError SC2PoolError",
+    "sc2pool.pool.statistics": "PoolStats",
+    "sc2pool.ray.vec_env": "RaySC2VecEnv",
+    "sc2pool.realtime.async_off_policy": "AsyncDQN AsyncSAC AsyncTD3",
+    "sc2pool.realtime.async_ppo.learner": "AsyncPPO",
+    "sc2pool.realtime.env": "ActionInFlightObservation RealTimeEnv StepResult",
+    "sc2pool.realtime.gate": "PausableEnv PauseGate",
+    "sc2pool.realtime.sb3": "PauseCallback",
+    "sc2pool.realtime.screen.window": "GameWindow",
+    "sc2pool.tasks.bot": "PolicyBot RLBotAI",
+    "sc2pool.tasks.opponents.snapshots": "SnapshotStore",
+    "sc2pool.tasks.task": "Task TeamTask",
 }
 """The public names, by the module that defines them."""
 
@@ -97,7 +90,7 @@ _MOVED = {"QueuePair": "sc2pool.tasks.queue_pair", "StarCraft2Env": "sc2pool.sma
 
 _MODULES = ("commands", "errors", "smac", "units")
 
-_HOME = {name: home for home, names in _NAMES.items() for name in names}
+_HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 # `from sc2pool import *` must not need tianshou, PettingZoo or Ray.
 __all__ = sorted(  # noqa: PLE0605
