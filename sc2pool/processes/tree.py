@@ -314,11 +314,7 @@ if LINUX:
         def read(self) -> Processes:
             pids = {int(name) for name in os.listdir("/proc") if name.isdecimal()}  # noqa: PTH208
             self._strangers &= pids  # pids of ended processes may be reused
-            rows = {}
-            for pid in pids - self._strangers:
-                row = _read_stat(pid)
-                if row is not None:
-                    rows[pid] = row
+            rows = {pid: row for pid in pids - self._strangers if (row := _read_stat(pid))}
             belongs = {self._root_pid: True, 0: False} | dict.fromkeys(self._strangers, False)
             for pid in rows:
                 self._settle(pid, rows, belongs)
