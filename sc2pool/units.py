@@ -151,7 +151,8 @@ def select(observation: Observed | sc_pb.Observation, *kinds: Kind) -> list[Unit
         if rows is not None:
             rows.append(row)
     in_tag_order = (sorted(found[kind], key=columns.tag.__getitem__) for kind in kinds)
-    return [_of_rows(source, columns, rows) for rows in in_tag_order]
+    tag = columns.tag
+    return [_at_rows(source, columns, [tag[i] for i in rows], rows) for rows in in_tag_order]
 
 
 def with_tags(
@@ -166,9 +167,9 @@ def with_tags(
     source = observation if isinstance(observation, Observed) else _Whole(observation)
     columns = source.columns
     row_of = {tag: row for row, tag in enumerate(columns.tag)}
-    rows = [row_of[tag] for tag in tags if tag in row_of]
+    there = [tag for tag in tags if tag in row_of]
     is_there = np.array([tag in row_of for tag in tags], np.bool_)
-    return is_there, _of_rows(source, columns, rows)
+    return is_there, _at_rows(source, columns, there, [row_of[tag] for tag in there])
 
 
 class _Whole:
@@ -219,7 +220,9 @@ def _found(
     return Units(tags, np.ndarray((len(tags), 2), _FLOAT64, positions), source, rows)
 
 
-def _of_rows(source: Observed | _Whole, columns: UnitColumns, rows: list[int]) -> Units:
-    tag, x, y = columns.tag, columns.x, columns.y
+def _at_rows(
+    source: Observed | _Whole, columns: UnitColumns, tags: list[int], rows: list[int]
+) -> Units:
+    x, y = columns.x, columns.y
     positions = np.array([(x[row], y[row]) for row in rows], np.float64).reshape(-1, 2)
-    return Units([tag[row] for row in rows], positions, source, rows)
+    return Units(tags, positions, source, rows)
