@@ -174,7 +174,7 @@ def _font(size_px: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 @lru_cache(maxsize=16)
 def _title_size_px(title: str, width_px: int) -> int:
-    """The largest size in which each word fits on a line, or the smallest size."""
+    """The largest size in which each word fits on a line; the smallest if no size fits."""
     fitting = (
         size_px
         for size_px in _TITLE_SIZES_PX
@@ -296,7 +296,7 @@ def _draw_body(draw: ImageDraw.ImageDraw, shape: Shape) -> None:
 
 
 def _draw_nose(draw: ImageDraw.ImageDraw, shape: Shape) -> None:
-    """Draw a nose in the direction of the unit's facing; the disc will cover its base."""
+    """Draw a nose in the direction of the unit's facing; the disc will cover the nose's base."""
     x, y, radius, facing = shape.x, shape.y, shape.radius, shape.unit.facing
     corners = [
         (x + length * radius * math.cos(angle), y - length * radius * math.sin(angle))

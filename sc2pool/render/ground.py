@@ -54,7 +54,7 @@ def ground(game_info: sc_pb.ResponseGameInfo, view: View) -> Image.Image:
 
 
 class _Grid(bytes):
-    """A serialized grid, which can be a key of the cache."""
+    """A serialized grid: unlike the message, it can be a key of the cache."""
 
     def cells(self) -> Cells:
         return cells_of(sc_pb.ResponseGameInfo().start_raw.pathing_grid.FromString(self))
@@ -157,7 +157,7 @@ class View(NamedTuple):
     left: float
     bottom: float
     side: float
-    """In cells."""
+    """The side's length, in cells."""
     side_px: int
 
     @property
