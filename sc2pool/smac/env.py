@@ -10,13 +10,13 @@
     env = StarCraftCapabilityEnvWrapper(map_name="10gen_terran", capability_config={...})
 
 SMAC's random agents and code bases such as PyMARL can use it unchanged. Rules: the options, the
-order of the agents and the methods' results are SMAC's, and an unavailable action is an
+order of the agents and the methods' results are SMAC's, and an unavailable action raises an
 AssertionError, as in SMAC. An option without effect here accepts any value; a value that would
-change the game is an error. A game that fails ends the battle with reward 0, as in SMAC. Its info
-also has the fault and `episode_limit`, so that learners do not count a defeat.
+change the game is an error. A game that fails ends the battle with reward 0, as in SMAC. The info
+then also has the fault and `episode_limit`, so that learners do not count a defeat.
 
-Two things differ. A battle begins in another way; see `reset`. SMAC's methods that take a unit of
-pysc2, such as `unit_max_cooldown`, are missing, because this process has no such units.
+Two things differ from SMAC. A battle begins in another way; see `reset`. SMAC's methods that take a
+unit of pysc2, such as `unit_max_cooldown`, are missing, because this process has no such units.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from sc2pool.smac import Scenario
 from sc2pool.utilities import Array, replacing, whole_number
 
 _NOT_SMACS = {"sc2pool.synthetic", "sc2pool.opponent", "sc2pool.result", "sc2pool.untold_end"}
-"""Keys that are removed from an info, because SMAC's learners add up all values in it."""
+"""Keys that are removed from an info, because SMAC's learners add up all values of an info."""
 
 
 class StarCraft2Env:
@@ -70,9 +70,9 @@ class StarCraft2Env:
         config: see `SubprocSC2VecEnv`.
         rules: SMAC's and SMACv2's other options, such as `obs_last_action` or `heuristic_ai`, by
             name; see `sc2pool.tasks.teams.scenarios.Rules`. The defaults are SMAC's. For a
-            scenario of SMACv2 that is given by its name alone, they are those of its example
-            config. `window_size_x`, `window_size_y`, `debug`, `kill_unit_step_mul` and
-            `num_fov_actions` have no effect. `game_version` may be None or "latest".
+            scenario of SMACv2 that is given by its name alone, the defaults are those of the
+            scenario's example config. `window_size_x`, `window_size_y`, `debug`,
+            `kill_unit_step_mul`, `num_fov_actions` have no effect. `game_version`: None, "latest".
 
     Attributes:
         map_name: the scenario's name.
@@ -178,7 +178,7 @@ class StarCraft2Env:
         self._episode_steps = 0
         n_types = self._task.scenario.n_types
         last = self.get_obs_size() - self._task.rules.obs_timestep_number
-        # At the first step all agents live, and each sees its own type.
+        # At the first observation all agents live, and each sees its own type.
         self._capabilities = np.stack(self._observations)[:, last - n_types : last]
         return self.get_obs(), self.get_state()
 
@@ -230,7 +230,7 @@ class StarCraft2Env:
         return reward, terminated or truncated, info
 
     def _to_first_battle(self, max_reward: float | None) -> float:
-        """The factor of this battle's rewards: SMACv2 scales all battles as the first one."""
+        """The factor of this battle's rewards: SMACv2 scales all battles like the first battle."""
         if max_reward is None or not self._task.rules.reward_scale:
             return 1.0
         if self._max_reward is None:
@@ -270,11 +270,11 @@ class StarCraft2Env:
         return self._task.sizes.move
 
     def get_obs_enemy_feats_size(self) -> tuple[int, int]:
-        """The number of enemies in an observation, and the numbers for each; they come second."""
+        """The number of enemies in an observation, and of features per enemy; they come second."""
         return self.n_enemies, self._task.sizes.enemy
 
     def get_obs_ally_feats_size(self) -> tuple[int, int]:
-        """The number of allies in an observation, and the numbers for each; they come third."""
+        """The number of allies in an observation, and of features per ally; they come third."""
         return self.n_agents - 1, self._task.sizes.ally
 
     def get_obs_own_feats_size(self) -> int:
@@ -369,7 +369,7 @@ class StarCraft2Env:
 
     @property
     def env(self) -> StarCraft2Env:
-        """The env itself: in SMACv2's wrapper, this attribute is the wrapped env."""
+        """The env itself, because in SMACv2's wrapper this attribute is the wrapped env."""
         return self
 
     def seed(self) -> int | None:
@@ -397,7 +397,7 @@ class StarCraft2Env:
         return path
 
     def render(self, mode: str = "human") -> Any:  # noqa: ARG002 - SMAC's signature
-        """A frame of the battle as it is now, uint8 (480, 640, 3), in either mode."""
+        """A frame of the battle as it is now, uint8 (480, 640, 3), in either render mode."""
         return self._launched().render([0])[0]
 
     def close(self) -> None:
@@ -409,7 +409,7 @@ class StarCraft2Env:
 def _number(agent: int, action: Any) -> int:
     """The action's number.
 
-    `ActionError` if the action is not one number; nothing was sent.
+    `ActionError` if the action is not one number. Nothing has been sent to the game by then.
     """
     try:
         # Call `item` of tensors, too, because numpy cannot read a tensor on a GPU.
