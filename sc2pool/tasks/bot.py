@@ -17,8 +17,8 @@ python-sc2's `run_game`.
 
     run_game(map, [Bot(Race.Terran, PolicyBot(MoveToBeacon, PPO.load("model.zip")))], …)
 
-In `PolicyBot` the policy's own task class makes the policy's observations and turns its actions
-into commands, as in the pool. A `Task` is driven by `DrivenTask`, an `RLBotAI` by the bot itself.
+In `PolicyBot` a task class makes the policy's observations and turns the policy's actions into
+commands, as in the pool. `DrivenTask` drives a `Task`; the `PolicyBot` itself drives an `RLBotAI`.
 Rules: each game has a new task object. The hooks are called in the pool's order, at the same game
 loops, so the same game and the same policy give the same actions. A `Task` can
 `await self.game.request(…)`. Neither SB3 nor torch is imported: a policy is any object with SB3's
@@ -54,10 +54,10 @@ class RLBotAI(TaskDefinition, BotAI):
     """A bot whose actions a learner chooses through its queue pair.
 
     Args:
-        queue_pair: the source of actions and the destination of transitions. The pool passes its
-            own.
+        queue_pair: the source of actions and the destination of transitions. The pool passes a
+            queue pair of its own.
         policy: a function from an observation to an action, in place of a queue pair. It may be
-            `async`. With it the bot plays without a learner.
+            `async`. With a policy the bot plays without a learner.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class RLBotAI(TaskDefinition, BotAI):
         """
 
     async def on_step(self, iteration: int) -> None:  # noqa: ARG002
-        """Put the transition of the newest state, and take the next action."""
+        """Put the newest state's transition on the queue pair, and take the next action from it."""
         self.client.game_step = self.step_mul  # for python-sc2's own loop
         observed_s = time.monotonic()
         await self._put(game_ended=False)
@@ -108,7 +108,7 @@ class RLBotAI(TaskDefinition, BotAI):
             await awaited(self.act(action))
             self.last_action = action
             self.client.game_step = self.step_mul  # `act` may have changed it
-            if self.realtime:  # in the pool, the player replaces this by a more exact value
+            if self.realtime:  # the pool's player replaces this by a more exact value
                 self.delay_s = time.monotonic() - observed_s
 
     async def on_end(self, game_result: Result) -> None:  # noqa: ARG002
@@ -186,7 +186,7 @@ class PolicyBot(BotAI):
         return self._pair.episode_return
 
     async def on_before_start(self) -> None:
-        """Make the task object of the game that begins."""
+        """Make the task object for the game that begins."""
         definition = self._definition
         self._pair = PredictPair(self._policy, definition.action_space, self._deterministic)
         self._episode = self._bot = None
@@ -250,7 +250,7 @@ class PolicyBot(BotAI):
 
 
 class TaskEpisode:
-    """Drives one task object."""
+    """Drives one task object through one game of python-sc2."""
 
     def __init__(
         self,
@@ -301,7 +301,7 @@ class TaskEpisode:
             return
         observed = self._task.lazy_observation
         # python-sc2 ends the game without the last observation, so request it here. Not by
-        # `client.observation`: it expects the result again, which the game reports only once.
+        # `client.observation`, which expects the result again: the game reports it only once.
         with suppress(ProtocolError, ConnectionAlreadyClosedError):
             response = await self._client._execute(observation=sc_pb.RequestObservation())
             observed = Observed.of(response.observation)
@@ -312,7 +312,7 @@ class TaskEpisode:
 
 
 class ClientGame:
-    """A task's `game` if the game belongs to python-sc2."""
+    """The attribute `game` of a task whose game belongs to python-sc2."""
 
     def __init__(self, client: Client, *, realtime: bool) -> None:
         self._client = client
@@ -320,7 +320,7 @@ class ClientGame:
 
     @property
     def result(self) -> int | None:
-        """The own player's `Result`, once the game has ended with one."""
+        """The bot's `Result`; None until the game has ended with a result."""
         results = self._client._game_result or {}
         result = results.get(self._client._player_id)
         return None if result is None else int(result.value)

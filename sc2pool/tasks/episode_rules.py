@@ -12,13 +12,13 @@ game:
 Rules, the same for all tasks:
 - The hooks are called once for each observation, in this order: `observe`, `reward`,
   `terminated`, `info`, `action_masks`. So the later hooks can use values that `observe` stored.
-- The first observation has reward 0; `reward` and `terminated` are not called, as no step led to
-  it.
+- The first observation has reward 0; `reward` and `terminated` are not called, because no
+  step led to it.
 - An episode that reaches `max_loops` is truncated. If the game ends earlier, it is terminated.
 - An episode of `max_episode_steps` steps is truncated, too.
 - `terminated` is also called on the last observation, so an episode can be both terminated and
   truncated.
-- `score_change` is the change of the game's score since the observation before.
+- `score_change` is the change of the game's score since the previous observation.
 - The return values of the hooks are checked. An error names the hook, its class and its place.
 """
 
@@ -44,7 +44,7 @@ from sc2pool.tasks.task import Task, TaskDefinition
 
 
 class EpisodeRules:
-    """Turns the task's observations into transitions; it is `over` when the last one is made."""
+    """Turns the task's observations into transitions; `over` is True after the last one."""
 
     def __init__(self, task: TaskDefinition) -> None:
         self._task = task
@@ -60,7 +60,7 @@ class EpisodeRules:
     async def transition(
         self, game_loop: int, score: int, *, game_ended: bool = False
     ) -> Transition:
-        """The transition of the task's newest observation; ObservationError names a wrong hook."""
+        """The transition of the newest observation; ObservationError if a hook's value is wrong."""
         task, before = self._task, self._score
         self._score = score
         task.score_change = 0.0 if before is None else float(score - before)
@@ -115,7 +115,7 @@ class DrivenTask:
     async def transition(
         self, observed: Observed | None = None, *, game_ended: bool = False
     ) -> Transition:
-        """The transition of an observation; None is the task's newest, as `on_start` may step."""
+        """The transition of an observation; None for the newest, because `on_start` may step."""
         if observed is None:
             observed = self._task.lazy_observation
         self._task.lazy_observation = observed
@@ -132,12 +132,12 @@ class DrivenTask:
         return commands
 
     def see(self, step: Step, tick: Tick | None) -> Awaitable[Transition]:
-        """The transition after a step; only in real time, `tick` says how late the step was."""
+        """The transition after a step. `tick` says how late it was; None if not in real time."""
         task, observed = self._task, step.observed
         note_delay(task, tick)
         task.action_results = tuple(step.action_results)
         task.lazy_observation = observed
-        # Returned, not awaited: it runs in each step, and saves a coroutine.
+        # Returned, not awaited, which saves a coroutine in each step.
         return self.rules.transition(observed.game_loop, observed.score, game_ended=step.ended)
 
 
@@ -160,7 +160,7 @@ def how_it_ends(
 
 
 PLAIN = frozenset({np.ndarray, np.float64, float, int, bool, dict, list, tuple, type(None)})
-"""Types that nearly every hook returns. For them the call of `isawaitable`, which costs a
+"""Types that nearly every hook returns. For these types the call of `isawaitable`, which costs a
 microsecond, is left out."""
 
 

@@ -1,9 +1,9 @@
 """`ActionInFlight`: adds the last action and its delay to the observation.
 
 In real time an observation alone is not a Markov state. The last action may not have taken effect
-yet, and its delay predicts the delay of the next action. With both in the observation the task is a
-Markov decision process again. (Ramstedt & Pal, "Real-Time Reinforcement Learning", 2019; Bouteiller
-et al., "Reinforcement Learning with Random Delays", 2021.)
+yet, and its delay predicts the delay of the next action. With the action and its delay in the
+observation, the task is a Markov decision process again. (Ramstedt & Pal, "Real-Time Reinforcement
+Learning", 2019; Bouteiller et al., "Reinforcement Learning with Random Delays", 2021.)
 
     class InFlight(ActionInFlight, MoveToBeacon):
         ...
@@ -33,9 +33,9 @@ class ActionInFlight(TaskDefinition):
     - `observation`: the task's own observation.
     - `last_action`: the action before this observation. For `Discrete(n)` the space is
       `Discrete(n + 1)`, whose last value means "none yet". For `MultiDiscrete` the same holds in
-      each component. Both are int64, because the actions' own dtype may not hold one value more.
-      For `Box` and `MultiBinary` the space is the action's own, and zeros (clipped to the bounds)
-      mean "none yet".
+      each component. Both spaces have the dtype int64, because the actions' own dtype may not hold
+      one value more. For `Box` and `MultiBinary` the space is the action's own, and zeros (clipped
+      to the bounds) mean "none yet".
     - `delay_periods`: float32, (1,): the delay of that action in decision periods. It is 0 if the
       game waits for actions.
 
@@ -50,7 +50,7 @@ class ActionInFlight(TaskDefinition):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         if ActionInFlight not in cls.__bases__:
-            return  # a subclass of a combined class
+            return  # its base class was combined and checked before
         if getattr(cls, "observe", None) is not ActionInFlight.observe:
             raise ConfigError(f"{cls.__name__}: ActionInFlight must be the first of its bases")
         if issubclass(cls, TeamTask):
@@ -73,7 +73,7 @@ class ActionInFlight(TaskDefinition):
 def in_flight_space(
     observation_space: spaces.Space[Any], action_space: spaces.Space[Any], name: str
 ) -> tuple[spaces.Dict, Any]:
-    """The space of the parts, and the action for "none yet"; ConfigError for other spaces."""
+    """The space of the dict, and the action for "none yet"; ConfigError for other spaces."""
     shown, nothing_done = _shown(action_space, name)
     delay = spaces.Box(0.0, np.inf, (1,), np.float32)
     parts = (observation_space, shown, delay)

@@ -1,7 +1,7 @@
 """MarineDuel: five marines against five, a learner on either side.
 
 The side wins that concentrates its fire and saves hurt marines. Each side looks at the map from its
-own end (`facing`), so both see the same and one policy plays both. The game is zero-sum, except
+own end (`facing`), so the same policy can play either side. The game is zero-sum, except
 that a tie is a defeat for both.
 
 StarCraft II has no such map; it belongs to the stand-in: `sc2standin/maps/MarineDuel.SC2Map`. The
@@ -58,7 +58,7 @@ _BONUS: Final[dict[int | None, float]] = {sc_pb.Victory: 1.0, sc_pb.Defeat: -1.0
 """A tie costs both sides as much as a defeat. Otherwise two learners could flee from each other
 without a loss, and would never stop."""
 _TURNED = tuple((N_DIRECTIONS // 2 - k) % N_DIRECTIONS for k in range(N_DIRECTIONS))
-"""Each direction, with left and right exchanged."""
+"""For each direction, the direction with left and right exchanged."""
 
 
 class MarineDuel(Task):
@@ -73,11 +73,11 @@ class MarineDuel(Task):
       others attack as in 0.
     - 4: All stand still, and shoot at enemies in range.
     - 5 to 12: All walk. 5 is ahead, towards the enemy's end, the others follow counter-clockwise in
-      steps of 45° as this side sees the map. That is clockwise on the map for the side that began
-      on the right.
+      steps of 45° as this side sees the map. For the side that began on the right, they follow
+      clockwise on the map.
 
     Actions 0 to 3 are masked, and do nothing, while one side has no marines. Action 3 is also
-    masked while the nearest marine is not hurt or is the only one. It then equals action 0.
+    masked, and acts like 0, while the marine nearest to the enemies is not hurt or is the only one.
 
     Observation space: `Box(-1, 1, (57,), float32)`, see `observe`.
 
@@ -95,7 +95,7 @@ class MarineDuel(Task):
 
     area: PlayableArea
     facing: float = 1.0
-    """1 if the own marines began on the left. -1 if on the right; they see the map mirrored."""
+    """1 if the own marines began on the left; -1 if on the right: they see the map mirrored."""
     own: Units
     enemies: Units
     own_health: Floats
@@ -119,7 +119,7 @@ class MarineDuel(Task):
             self.facing = -1.0
 
     def observe(self) -> NDArray[np.float32]:
-        """Look at the field from the own end.
+        """Look at the field from this side's end.
 
         Returns:
             (57,) float32, each in [-1, 1]; zeros stand for missing marines. x grows towards the
@@ -128,12 +128,12 @@ class MarineDuel(Task):
 
             0, 1: Number of own and of enemy marines / 5.
             2: Game loop / 1920.
-            3, 4: The own centre (x, y) relative to the area's, in halves of the area's longer side.
-            5, 6: The enemy's centre (x, y).
+            3, 4: Position (x, y) of the own centre relative to the area's centre, in halves of the
+            area's longer side. 5, 6: The enemy's centre (x, y).
             7 to 31: Own marines, the nearest to the enemy's centre first, because enemies shoot at
-            it first. For each: place (x, y), hit points / 45, loops until its weapon is ready / 15,
-            distance to the nearest enemy in tens of cells.
-            32 to 56: Enemy marines, the nearest to the own centre first; the same for each.
+            that one first. For each: place (x, y), hit points / 45, loops until its weapon is ready
+            / 15, distance to the nearest enemy in tens of cells.
+            32 to 56: Enemy marines, the nearest to the own centre first; the same values for each.
         """
         own, enemies = select(self.lazy_observation, OWN_MARINES, ENEMY_MARINES)
         self.own, self.enemies = own, enemies
@@ -198,13 +198,13 @@ class MarineDuel(Task):
         return masks
 
     def _foremost_is_hurt(self) -> bool:
-        """True if a few hits would kill the foremost own marine, and others are left."""
+        """True if three hits would kill the foremost own marine, and it is not the only one."""
         if len(self.own) < 2 or not len(self.enemies):
             return False
         return bool(self.own_health[nearest_first(self.own, self.enemies)[0]] <= HURT)
 
     def _strengths(self) -> float:
-        """How much stronger the own side is than the enemy's, from -1 to 1."""
+        """How much stronger this side is than the enemy's, from -1 to 1."""
         more = (len(self.own) - len(self.enemies)) / N_MARINES
         healthier = self.own_health.sum() - self.enemy_health.sum()
         return float(more + healthier / (N_MARINES * MARINE_HEALTH)) / 2
@@ -216,7 +216,7 @@ class MarineDuel(Task):
     def _described(self, units: Units, centre: Floats, to_others: Floats) -> NDArray[np.float32]:
         """The values of one side's marines, a row for each, in the order of their tags.
 
-        `centre` is the learner's; `to_others` are the distances to each marine of the other side.
+        `centre` is the own marines'; `to_others` are the distances to each of the other side's.
         """
         rows = np.zeros((len(units), VALUES_PER_MARINE), np.float32)
         rows[:, :2] = self._relative(units.positions - centre)
@@ -228,6 +228,6 @@ class MarineDuel(Task):
 
 
 def _put(rows: NDArray[np.float32], numbers: NDArray[np.float32]) -> None:
-    """Write the first rows of one side into its part of the observation, as many as it has."""
+    """Write one side's rows, at most `N_MARINES`, into that side's part of the observation."""
     shown = rows[:N_MARINES].ravel()
     numbers[: len(shown)] = shown

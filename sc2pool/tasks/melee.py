@@ -4,12 +4,12 @@ Rules:
 - Only mineral fields and geysers near the command centre belong to the town. Structures stand on
   cells of the placement grid, with a cell between two of them, so that units can pass.
 - Attacking marines go to the nearest known enemy structure, else to the nearest known enemy unit.
-  Without either they go to the opponent's start, then to the nearest ground that was never seen.
+  If none is known, they go to the opponent's start, then to the nearest ground never seen.
 
 `MeleeImage` is for convolutional policies. The longer side of the playable area fills the image,
-and the area's middle is its middle. Row 0 is the farthest up, column 0 the farthest left. Units and
-structures are squares of their size; the more finished they are, the brighter. The last two planes
-are constant: minerals and free supply, which have no place on the map.
+and the area's middle is the image's. Row 0 is the farthest up, column 0 the farthest left. Units
+and structures are squares of their size; the more finished they are, the brighter. The last two
+planes have one value each: minerals and free supply, which have no place on the map.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ OBSERVATION_SIZE = TOWN_SIZE + 9
 HOME_CELLS = 20.0
 """Enemies nearer to the command centre than this threaten it."""
 VALUE_OF_A_WIN = 10_000.0
-"""Minerals and gas. Destroying units and structures of this cost counts as much as a win."""
+"""Destroying units and structures that cost this much minerals and gas counts as much as a win."""
 _BONUS: dict[int | None, float] = {sc_pb.Victory: 1.0, sc_pb.Defeat: -1.0}
 
 
@@ -191,7 +191,7 @@ class Home(Town):
 
 
 STRUCTURE_RADIUS = 1.1
-"""Enemies with a larger radius count as structures: Terran units on foot are smaller."""
+"""Enemies with a larger radius count as structures, because Terran units on foot are smaller."""
 REACHED_CELLS = 6.0
 """A start location nearer to the marines than this counts as searched."""
 LOST_GROUND, UNKNOWN = 1, 0

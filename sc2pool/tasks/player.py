@@ -3,7 +3,7 @@
 A player plays whole episodes. `play(episode, pair)` puts the first observation, then one transition
 for each action that it gets, and returns when the episode is over. There is one coroutine per
 episode, because python-sc2's `on_step` has that shape. Rules: a player never touches shared memory
-or the trainer. Every failure of its game is raised as `GameFault`. Exceptions of the user's code
+or the trainer. Every failure of the game is raised as `GameFault`. Exceptions of the user's code
 are passed on unchanged.
 """
 
@@ -33,7 +33,7 @@ class Episode:
     """One episode to be played.
 
     Attributes:
-        number: its index in the run, from 0. For an env of the user's, its index in that env.
+        number: the episode's index in the run, from 0; for an env of the user, in that env.
         seed: the game's random seed, or None for the game's own choice.
         options: as given to `reset(options=…)`.
         both_keywords: whether an env's `reset` gets seed and options even if they are empty.
@@ -55,7 +55,7 @@ class GameFacts:
     """The facts that the trainer records about a launched game."""
 
     pid: int
-    """The process that listens."""
+    """The process that listens on the port."""
     root_pid: int
     """The process that was started, which may be a script that starts the game."""
     port: int
@@ -71,13 +71,13 @@ class Player(ABC):
     Attributes:
         strict: True for tasks, whose observations must be finite and match the space in shape and
             dtype. False for envs of the user, whose observations are cast to the space.
-        rows: how many rows its env has in a batch: one for each of its learning players or agents.
-            The spaces are those of one row.
-        attributes: one dict for each row: the values that `set_attr` set earlier. They are set
+        rows: how many rows its env has in a batch (one for each learning player or agent). The
+            spaces are those of one row.
+        attributes: for each row, a dict of the values that `set_attr` set earlier. They are set
             again on the next new object.
         realtime: True if the game runs by itself.
         is_a_pool: True for an env of sc2pool's, which has a pool of its own.
-        directory: for the temporary files of its game. None for the system's.
+        directory: for the temporary files of its game; None for the system's directory.
         warn: called with a sentence about the game that the user should read once.
     """
 
@@ -95,7 +95,7 @@ class Player(ABC):
     _paused: ProcessTree | None = None
 
     async def launch(self, deadline: Deadline) -> Sequence[GameFacts]:  # noqa: ARG002
-        """Start its games, and return their facts: one game, two for a match, or none."""
+        """Start the player's games (one, two for a match, or none), and return their facts."""
         return ()
 
     def exit_fault(self) -> GameFault:
@@ -144,11 +144,11 @@ class Player(ABC):
         """In real time, make the next decision period this many game loops longer."""
 
     async def pause(self) -> None:
-        """Stop its processes between two actions; PauseError if one does not stop (all go on)."""
+        """Stop the processes between two actions. If one does not stop, all go on; PauseError."""
         self.hold()
 
     def hold(self) -> None:
-        """Like `pause`, right after an observation: the game is not asked for another one."""
+        """Like `pause`, but right after an observation: the game is not asked for another one."""
         # Only a worker that is paused needs psutil.
         from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree  # noqa: PLC0415
 
@@ -159,12 +159,12 @@ class Player(ABC):
 
     @property
     def processes(self) -> tuple[Sequence[int], bool]:
-        """The pids of the roots of its process trees, and whether the roots are its own too."""
+        """The root pids of the player's process trees, and whether the roots are stopped, too."""
         # The worker, the root here, keeps running: it must receive the message to resume.
         return (os.getpid(),), False
 
     async def resume(self) -> int | None:
-        """Let stopped processes continue; returns the game loops in between, None if unknown."""
+        """Let stopped processes continue; return the game loops since `pause`, None if unknown."""
         self.resume_now()
         return None
 
@@ -175,7 +175,7 @@ class Player(ABC):
             tree.resume()
 
     def log_tail(self) -> str:
-        """The last lines of the logs of its games; empty without a game."""
+        """The last lines of the logs of the player's games; empty without a game."""
         return ""
 
     def close(self) -> None:  # noqa: B027 - not every player has something to close

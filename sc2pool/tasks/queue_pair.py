@@ -9,8 +9,8 @@ There are three kinds of queue pairs:
 - `QueuePair.local()`, for a bot and a learner in two threads of one process,
 - `PolicyPair`, whose learner is a function.
 
-Rules: a transition is put before each `get_action`; the first of an episode has reward 0. An env
-may have several rows: two players of a match, or the agents of a team. Such an env puts all
+Rules: a transition is put before each `get_action`; an episode's first transition has reward 0. An
+env may have several rows: two players of a match, or the agents of a team. Such an env puts all
 transitions in one call and gets all actions in one call. Its game continues only when all rows have
 acted.
 """
@@ -101,7 +101,7 @@ class QueuePair(ABC):
 
 
 class LocalQueuePair(QueuePair):
-    """A queue pair between two threads: the bot's runs an event loop, the learner's blocks."""
+    """A queue pair of two threads: the bot's thread runs an event loop, the learner's blocks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -118,7 +118,7 @@ class LocalQueuePair(QueuePair):
             waiting.get_loop().call_soon_threadsafe(_wake, waiting)
 
     def receive(self, timeout_s: float | None = None) -> Transition:
-        """The next transition, in the order they were put; called by the learner.
+        """The next transition, in the order in which they were put; called by the learner.
 
         Raises:
             TimeoutError: no transition came within `timeout_s` seconds.

@@ -101,7 +101,7 @@ def built_in_name(task: type[TaskDefinition]) -> str | None:
 
 
 def scripted_player(task: type[TaskDefinition]) -> Callable[[Any], Any] | None:
-    """The task's scripted player, a function from an observation to an action; None without one."""
+    """The task's scripted player, a function from an observation to an action; else None."""
     from sc2pool.tasks.melee import play_melee  # noqa: PLC0415 - rarely needed
     from sc2pool.tasks.minigames.scripted import SCRIPTED  # noqa: PLC0415
 
@@ -175,7 +175,7 @@ def _imported(task: str) -> object:
 
 
 def _module_of(file: str) -> str:
-    """The module of a file's name."""
+    """The module that a file's name stands for."""
     return file.removeprefix("./").removesuffix(".py").replace("/", ".")
 
 

@@ -1,7 +1,7 @@
-"""`Task` and `TeamTask`, the base classes of tasks, and `TaskDefinition`, which `RLBotAI` shares.
+"""`Task` and `TeamTask`, the base classes of tasks; `RLBotAI` shares their base `TaskDefinition`.
 
-A definition names a game and its spaces. `Task` is written directly on the protobuf observation,
-which is the fast way:
+A definition names a game and its spaces. A `Task` reads the game's protobuf observation directly,
+which is fast:
 
     class Greedy(Task):
         map_name = "MoveToBeacon"
@@ -15,8 +15,9 @@ which is the fast way:
             return np.array(...)
 
 Rules: a definition consists of class attributes, because it is read before a game is launched. Each
-episode has a new object. Every hook may be `async`. Hooks read the newest observation:
-`self.lazy_observation` decodes only the parts that are read, `self.observation` the whole message.
+episode has a new object. Every hook (a method that the pool calls) may be `async`. Hooks read the
+newest observation: `self.lazy_observation` decodes only the parts that are read,
+`self.observation` the whole message.
 
 The agents of a `TeamTask` act together in one game:
 
@@ -72,7 +73,7 @@ class TaskDefinition(ABC):
         observation_space: the space of the values that `observe()` returns.
         action_space: the space of the actions that `act()` takes.
         step_mul: game loops per env step. (22.4 loops are one second of real time.) A pool may
-            override `step_mul` and `max_loops`. The object then has the pool's values.
+            override `step_mul` and `max_loops`. The task then has the pool's values.
         max_loops: an episode of this many game loops is truncated. None for no limit.
         race_requested: the learner's race, a `common_pb2.Race` value or python-sc2's `Race`.
         players: the number of players, 1 or 2. With 2 each env is a match: two games that play each
@@ -80,15 +81,15 @@ class TaskDefinition(ABC):
         opponents: built-in opponents of a task for one player. Empty for the mini-games, whose
             enemies belong to the map.
         disable_fog: whether the whole map is visible.
-        restart: "auto" begins an episode by restart_game where that is proven to restore
-            everything. "never" creates a game for each episode, which takes longer.
+        restart: "auto" begins an episode by the request restart_game where this is proven to
+            restore everything. "never" creates a game for each episode, which takes longer.
         metadata: as in `gymnasium.Env`. Without `render_fps`, frames are shown in real time.
         render_mode: None, or one of the metadata's `render_modes`.
 
-    A task may have a method `action_masks()`: which actions are possible now, a bool array of
-    shape (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`, as sb3-contrib's
-    MaskablePPO expects it, or None where every action is possible. It is not defined here: a task
-    has masks if it has the method.
+    A task may have a method `action_masks()`, which returns the actions that are possible now: a
+    bool array of shape (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`, as
+    sb3-contrib's MaskablePPO expects it, or None if every action is possible. This class does not
+    define the method, because only a task with masks has it.
     """
 
     map_name: ClassVar[str]
@@ -107,11 +108,11 @@ class TaskDefinition(ABC):
     """An episode of this many env steps is truncated; `SC2VectorEnv` sets it."""
 
     episode: Episode
-    """This episode: its number in the run, and its seed."""
+    """The running episode: its number in the run, and its seed."""
     game_version: str = ""
     """The game's version; empty before the task is played."""
     last_action: Any = None
-    """The action before the newest observation; None before the episode's first."""
+    """The action before the newest observation; None before the episode's first action."""
     delay_s: float = 0.0
     """In real time, the seconds from an observation to the action that answered it; else 0."""
     options: Mapping[str, Any]
@@ -134,13 +135,13 @@ class TaskDefinition(ABC):
         return self.score_change
 
     def terminated(self) -> bool | Awaitable[bool]:
-        """True if the task ends the episode here. The end of the game itself needs no hook."""
+        """True if the task ends the episode now. (The end of the game always ends the episode.)"""
         return False
 
     def info(self) -> dict[str, Any] | Awaitable[dict[str, Any]]:
         """Return further facts about this step, for the `info` dict; by default none.
 
-        Keys that begin with `sc2pool.` are reserved for the pool: here they raise `UserCodeError`.
+        Keys that begin with `sc2pool.` are reserved for the pool; a task's raise `UserCodeError`.
         """
         return {}
 
@@ -148,8 +149,8 @@ class TaskDefinition(ABC):
         """Draw a frame of the game as it is now; see `sc2pool.render.frame.draw`.
 
         Returns:
-            uint8, (480, 640, 3). A task's own `render` may return another shape, the same for
-            every frame.
+            uint8, (480, 640, 3). A task's own `render` may return another shape, but the
+            same one for every frame.
 
         Raises:
             MissingPackageError: Pillow is not installed.
@@ -175,7 +176,7 @@ class TaskDefinition(ABC):
 
     @classmethod
     def check_values(cls) -> None:
-        """Check the values of the class attributes. Subclasses with more attributes extend it.
+        """Check the values of the class attributes; subclasses with more attributes add checks.
 
         Raises:
             ConfigError: a value is wrong.
@@ -224,7 +225,7 @@ class TaskDefinition(ABC):
 
 
 _LOOKS_PER_LOOP = 20
-"""How often per game loop `advance` requests an observation in real time before it gives up."""
+"""In real time, `advance` gives up after this many requests for an observation per game loop."""
 
 
 class Task(TaskDefinition):
@@ -265,18 +266,18 @@ class Task(TaskDefinition):
         return None
 
     async def advance(self, loops: int = 2) -> None:
-        """Play game loops in `on_start`; the observation after them is the episode's first one.
+        """Play game loops in `on_start`; the observation after these loops is the episode's first.
 
         Use it after debug commands: an observation shows a created, killed or changed unit only two
         loops later. The time limit begins after these loops.
 
         Args:
-            loops: at least 1. In real time the game plays them by itself.
+            loops: at least 1. In real time the game plays these loops by itself.
 
         Raises:
             ConfigError: `loops` is not a whole number of at least 1.
-            UserCodeError: the task has two players, whose games step together, or the game does not
-                continue, for instance because it has ended.
+            UserCodeError: the task has two players, whose games must step together, or the game
+                does not continue, for instance because it has ended.
         """
         check_loops("loops", loops)
         until = self.lazy_observation.game_loop + loops
@@ -293,7 +294,7 @@ class Task(TaskDefinition):
             words = ", ".join(reply.error) or f"it is at loop {self.lazy_observation.game_loop}"
             raise UserCodeError(f"the game does not reach loop {until}: {printable(words)}")
         if self.max_loops is not None:
-            self.max_loops += loops  # type: ignore[misc]  # only of this episode's object
+            self.max_loops += loops  # type: ignore[misc]  # changes only this episode's object
 
     def result(self) -> int | None:
         """The episode's result for this side of a match, a `sc2api_pb2.Result`.
@@ -351,12 +352,12 @@ class TeamTask(Task):
         """
 
     def state(self) -> Any:
-        """Return the whole battle of the newest observation, an element of the state space."""
+        """Return the state of the whole battle now, an element of the state space."""
         raise NotImplementedError(f"{type(self).__name__} has no state")
 
     @classmethod
     def check_values(cls) -> None:
-        """Also check that the agents' names differ, and that a shared state has a space."""
+        """Check the base class's values, the agents' names, and the space of a shared state."""
         super().check_values()
         agents: object = cls.agents
         if (
@@ -380,7 +381,7 @@ def agents_of(task: type[TaskDefinition]) -> int:
 
 
 def row_space(task: type[TaskDefinition]) -> spaces.Space[Any]:
-    """The observation space of a row of a task's env."""
+    """The observation space of one row (one player or agent) of a task's env."""
     if not issubclass(task, TeamTask) or not task.shares_state:
         return task.observation_space
     assert task.state_space is not None, "checked with the definition"

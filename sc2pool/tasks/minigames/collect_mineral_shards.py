@@ -71,7 +71,7 @@ def shards_vector(marines: Floats, shards: Floats, area: PlayableArea) -> NDArra
         side.
         2, 3, 4: Its next shard: unit vector (x, y) towards it, and its distance in lengths of the
         area's longer side, in [0, 1].
-        5, 6, 7 and 8, 9, 10: The same for its second and third shard.
+        5, 6, 7 and 8, 9, 10: The same values for its second and third shard.
 
         A missing shard has the vector 0, 0 and the distance 1. A missing marine has the position
         0, 0 and no shards.
@@ -89,7 +89,7 @@ def shards_vector(marines: Floats, shards: Floats, area: PlayableArea) -> NDArra
 
 
 def preferences(marines: Floats, shards: Floats) -> NDArray[np.intp]:
-    """For each marine all shards by distance; those nearer to another marine come last."""
+    """For each marine, all shards by distance; shards nearer to another marine come last."""
     to_shards = distances(marines, shards)
     nearest = to_shards.min(axis=0, initial=np.inf)
     another_is_nearer = to_shards > nearest

@@ -1,7 +1,7 @@
 """DefeatRoaches: nine marines against four roaches; +10 a roach, -1 a marine, then the next wave.
 
-Marines outrange roaches by one cell and walk as fast as they do. So the choice of targets and the
-position of hurt marines decide a fight. The actions are such orders to the whole group.
+Marines outrange roaches by one cell and walk as fast as roaches. So the choice of targets and the
+position of hurt marines decide a fight. The actions order the whole group to do these things.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MARINE_HEALTH = 45.0
 ROACH_HEALTH = 145.0
 ROACH_DAMAGE = 16.0
 NEAR = 10.0
-"""The unit of distances within a fight; distances on the map use the area's longer side."""
+"""The unit of distances within a fight, in cells; on the map it is the area's longer side."""
 N_ROACHES_SEEN = 4
 OBSERVATION_SIZE = 9 + 4 * N_ROACHES_SEEN
 
@@ -82,11 +82,11 @@ class DefeatRoaches(Task):
             (25,) float32, each in [-1, 1]; zeros stand for missing units:
 
             0: Number of marines / 20. 1: Number of roaches / 8.
-            2, 3: Position (x, y) of the marines' centre relative to the area's, in halves of the
-            area's longer side.
+            2, 3: Position (x, y) of the marines' centre relative to the area's centre, in halves of
+            the area's longer side.
             4, 5: Mean and lowest hit points of the marines / 45.
             6: Share of the marines whose weapon is ready.
-            7: Distance between the nearest marine and roach, in tens of cells, at most 1.
+            7: Smallest distance between a marine and a roach, in tens of cells, at most 1.
             8: Distance between the marine with the fewest hit points and the roach nearest to it,
             in tens of cells, at most 1 (a roach hits a marine from 0.5 away).
             9 to 24: The four roaches nearest to the marines' centre. For each: the unit vector

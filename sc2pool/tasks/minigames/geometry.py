@@ -29,8 +29,8 @@ DIRECTIONS: tuple[tuple[float, float], ...] = tuple(
 """Unit vectors: 0 is right (east), then counter-clockwise in steps of 45°; 2 is up, 4 is left."""
 
 WALK_LENGTH = 4.0
-"""The distance of a walk order, in cells. No unit covers it within one env step of 8 loops, so it
-never stands still between two actions."""
+"""The distance of a walk order, in cells. No unit walks as far within one env step of 8 loops, so
+a unit never stands still between two actions."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class PlayableArea:
 
 
 def walk_target(x: float, y: float, direction: int, area: PlayableArea) -> tuple[float, float]:
-    """The target of a walk in a direction, clamped by axis, so a unit slides along the edge."""
+    """The target of a walk in a direction; clamped on each axis, so units slide along the edge."""
     step_x, step_y = DIRECTIONS[direction]
     return area.clamp(x + WALK_LENGTH * step_x, y + WALK_LENGTH * step_y)
 
@@ -122,7 +122,7 @@ def nearest_direction(offset_x: float, offset_y: float) -> int:
 def bearing_of(
     offset_x: float, offset_y: float, longest_distance: float
 ) -> tuple[float, float, float]:
-    """Like `bearings`, for one target at this offset; ten times as fast, as it avoids numpy."""
+    """Like `bearings`, for one target at this offset; ten times as fast, without numpy."""
     length = math.hypot(offset_x, offset_y)
     unit = max(length, 1e-6)
     return _clip(offset_x / unit), _clip(offset_y / unit), _clip(length / longest_distance)
@@ -131,7 +131,7 @@ def bearing_of(
 def bearings(x: float, y: float, targets: Floats, longest_distance: float) -> NDArray[np.float32]:
     """The direction and distance of each target, (n, 2), from the point (x, y), as (n, 3) float32.
 
-    The direction is a unit vector, zero at the target. The distance is in [0, 1];
+    The direction is a unit vector, or zero if (x, y) is the target. The distance is in [0, 1];
     `longest_distance` and larger distances become 1.
     """
     offsets = targets - (x, y)

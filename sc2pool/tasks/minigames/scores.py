@@ -3,8 +3,8 @@
 The published scores are those of the SC2LE paper, from its table of mini-game results: Vinyals et
 al., "StarCraft II: A New Challenge for Reinforcement Learning", 2017, arXiv:1708.04782. The table
 has the random policy, the DeepMind human player, the StarCraft grandmaster, and the FullyConv
-agent's best mean. Its random policy acts in the game's full function space. A random policy's score
-here differs, because it depends on the task's action space.
+agent's best mean. The paper's random policy acts in the game's full function space. A random
+policy's score in sc2pool differs, because the score depends on the task's action space.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class StandInScores(NamedTuple):
     """Mean returns on the stand-in. `sc2standin/README.md` has the episodes and the ranges."""
 
     random: float
-    """The mean of uniformly random possible actions."""
+    """The mean of a player that draws each action uniformly from the possible ones."""
     scripted: float
     """The mean of the scripted player, which is SMAC's heuristic in SMAC's scenarios."""
 

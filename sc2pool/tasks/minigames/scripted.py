@@ -2,7 +2,7 @@
 
 Each is a pure function from an observation to an action, like a trained policy. They show that a
 task's spaces allow good play. Their scores show whether the stand-in is as difficult as the real
-game. `scripts/studies/scores.py` measures them.
+game. `scripts/studies/scores.py` measures the scores.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def defeat_roaches(observation: Observation) -> int:
 
 
 def find_and_defeat_zerglings(observation: Observation) -> int:
-    """Shoot the nearest zergling. Without one in sight, walk to the nearest unsearched ground."""
+    """Shoot the nearest zergling. If none is in sight, walk to the nearest unsearched ground."""
     if observation[1] > 0:
         return zerglings.FOCUS_NEAREST
     return zerglings.SEARCH_FIRST_WALK + nearest_direction(observation[24], observation[25])
@@ -99,4 +99,4 @@ SCRIPTED: dict[str, Callable[[Observation], Any]] = {
     "CollectMineralsAndGas": collect_minerals_and_gas,
     "BuildMarines": build_marines,
 }
-"""By task name."""
+"""The scripted players by task name."""

@@ -1,11 +1,11 @@
 """A town: the learner's units on a map with an economy, and the steps that make it grow.
 
-A task's actions are some of the steps (`TownStep`). `Town` chooses the structure's place and the
-worker, by simple rules. The place is the free one nearest to the command centre, with a distance
-from minerals and geysers. The worker is the one nearest to that place.
+A task's actions are some of the steps (`TownStep`). `Town` chooses the place of a new structure,
+and the worker that builds it, by simple rules. The place is the free one nearest to the command
+centre, away from minerals and geysers. The worker is the one nearest to that place.
 
 Rules of the steps: an impossible step is masked and gives no commands. Some tasks also mask a step
-that is possible but useless now. If a policy chooses it nevertheless, it gives its commands.
+that is possible but useless now. If a policy chooses such a step, its commands are given.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FOOTPRINTS = {
     MINERAL_FIELD: (1.0, 0.5),
     GEYSER: (1.5, 1.5),
 }
-"""Half the width and height of the cells on which a unit of a type stands."""
+"""Half the width and half the height of the ground that a unit of each type covers, in cells."""
 BUILT_BY = {
     commands.BUILD_SUPPLY_DEPOT: SUPPLY_DEPOT,
     commands.BUILD_REFINERY: REFINERY,
@@ -59,7 +59,7 @@ RESERVED_LOOPS = 320
 """How long the place of an ordered structure stays reserved, in loops."""
 QUEUE_PLACES = 5
 FIELD_PLACES = 2
-"""Workers for which a mineral field has room: one gathers while a second one is on its way."""
+"""How many workers a mineral field has room for: one gathers while a second one walks."""
 TOWN_SIZE = 9
 
 Unit = raw_pb2.Unit
@@ -126,7 +126,7 @@ class Town:
             for order in unit.orders
         )
         sites = len(self.all(unit_type)) - len(self.finished(unit_type))
-        return max(on_the_way, sites)  # the builder of a structure keeps its order until the end
+        return max(on_the_way, sites)  # a builder keeps its order until the structure is finished
 
     @property
     def free_supply(self) -> int:
@@ -171,7 +171,7 @@ class Town:
         return self.minerals >= COSTS[unit_type] and bool(self.workers)
 
     def can_train(self, factory_type: int) -> bool:
-        """True if a finished structure has a free place in its queue, and a unit can be paid."""
+        """True if minerals, supply and a finished structure's queue allow one more unit."""
         return (
             self.minerals >= COSTS[SCV]
             and self.food_used < self.food_cap
@@ -187,10 +187,10 @@ class Town:
         return [commands.command(ability_id, [emptiest.tag])]
 
     def gather_minerals(self) -> Commands:
-        """Send each idle worker to the field with fewer than two workers that is nearest to a home.
+        """Send idle workers to the fields nearest to a command centre, up to two workers per field.
 
-        If all fields have two, the limit is four, and so on. A worker that brings minerals home
-        still counts at its field.
+        If all fields have two workers, the limit is four, and so on. A worker that brings minerals
+        home still counts at its field.
         """
         fields = self.all(MINERAL_FIELD)
         if not fields:
@@ -220,7 +220,7 @@ class Town:
         return orders
 
     def build(self, ability_id: int) -> Commands:
-        """Build a structure. Its worker gathers minerals again afterwards."""
+        """Build a structure. The builder gathers minerals again afterwards."""
         kind = BUILT_BY[ability_id]
         place = self._free_place(kind)
         return [] if place is None else self._send_builder(ability_id, place, place)
@@ -237,14 +237,14 @@ class Town:
         return self._send_builder(commands.BUILD_REFINERY, at(geyser), geyser.tag)
 
     def needs_gas_worker(self) -> Unit | None:
-        """A refinery that can employ more workers; None without one."""
+        """A refinery that can employ more workers; None if no refinery can."""
         for refinery in self.finished(REFINERY):
             if refinery.assigned_harvesters < refinery.ideal_harvesters:
                 return refinery
         return None
 
     def gather_gas(self) -> Commands:
-        """Send the nearest worker that is idle or mines minerals to a refinery in need of one."""
+        """Send the nearest worker that is idle or mines minerals to a refinery that needs it."""
         refinery = self.needs_gas_worker()
         if refinery is None:
             return []
@@ -340,8 +340,8 @@ def _distance(unit: Unit, other: Unit) -> float:
 
 N_GEYSERS = 4
 SUPPLY_AHEAD = 3
-"""Enough free supply for each structure that trains units. The structure uses up less while a
-supply depot is built, including its builder's walk."""
+"""This much free supply per structure that trains units is enough: the structure uses up less in
+the time in which a builder walks to a place and builds a supply depot."""
 
 
 class TownStep(NamedTuple):
@@ -353,7 +353,7 @@ class TownStep(NamedTuple):
 
 
 def needs_depot(town: Town) -> bool:
-    """True without a supply depot, or if supply may be used up before another is built."""
+    """True without a supply depot, or if supply may be used up before another depot is built."""
     depots = len(town.finished(SUPPLY_DEPOT)) + town.coming(SUPPLY_DEPOT)
     return not depots or town.free_supply < SUPPLY_AHEAD * town.factories
 

@@ -1,17 +1,17 @@
 """The mini-games with a town: `CollectMineralsAndGas` and `BuildMarines`, also as images.
 
-CollectMineralsAndGas: twelve SCVs, sixteen mineral fields, four geysers. +1 for each mineral and
-each unit of gas that is brought to the command centre. All SCVs are idle at first. More SCVs gather
-more, but need supply. Gas needs refineries.
+CollectMineralsAndGas: twelve SCVs, sixteen mineral fields, four geysers. The reward is +1 for each
+mineral and each unit of gas that is brought to the command centre. All SCVs are idle at first. More
+SCVs gather more, but need supply. Gas needs refineries.
 
-BuildMarines: twelve SCVs, eight mineral fields. +1 for each marine. A marine needs a barracks, a
-barracks a supply depot, and all of them supply and minerals.
+BuildMarines: twelve SCVs, eight mineral fields. The reward is +1 for each marine. A marine needs
+a barracks and supply, a barracks needs a supply depot, and all of them cost minerals.
 
-The images are for convolutional policies. Only the observation differs from the task with a vector;
-the actions are inherited. Row 0 is the farthest up and column 0 the farthest left. The longer side
-of the playable area fills the image, and the area's middle is the image's middle. Structures are
-rectangles; the more finished they are, the brighter. Units are squares of one cell. The last two
-planes are constant: minerals and free supply, which have no place on the map.
+The images are for convolutional policies. They inherit the actions of the games with a vector, and
+differ only in the observation. Row 0 is the farthest up and column 0 the farthest left. The longer
+side of the playable area fills the image, and the area's middle is the image's middle. Structures
+are rectangles; the more finished they are, the brighter. Units are squares of one cell. The last
+two planes have one value each: minerals and free supply, which have no place on the map.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ class CollectMineralsAndGas(TownGame):
     - 1: Idle SCVs gather minerals, each at the nearest field with fewer than two SCVs.
     - 2: Train an SCV.
     - 3: Build a supply depot. 4: Build a refinery. Rules choose the place and the SCV.
-    - 5: One more SCV gathers gas, at a refinery with fewer than three.
+    - 5: One more SCV gathers gas, at a refinery with fewer than three SCVs.
 
-    A step lasts 32 game loops: in most shorter steps only waiting would be possible.
+    A step lasts 32 game loops, because in most shorter steps only waiting would be possible.
 
     An action that is not possible, for lack of minerals, supply or a place, is masked and does
     nothing.
@@ -144,12 +144,12 @@ class BuildMarines(TownGame):
     - 3: Build a supply depot. 4: Build a barracks. Rules choose the place and the SCV.
     - 5: Train a marine, in the barracks with the shortest queue.
 
-    A step lasts 32 game loops: in most shorter steps only waiting would be possible.
+    A step lasts 32 game loops, because in most shorter steps only waiting would be possible.
 
     An action that is not possible, for lack of minerals, supply, a structure or a place, is masked
     and does nothing. Action 3 is also masked while at least three supply are free for each
     structure that trains units. If it is chosen then, the depot is still built. Without this mask
-    random possible actions would spend most minerals on supply depots.
+    a random player would spend most minerals on supply depots.
 
     Observation space: `Box(0, 1, (14,), float32)`, see `observe`.
     """
@@ -226,7 +226,7 @@ class BuildMarinesImage(BuildMarines):
 
 
 def town_image(town: Town, kinds: Sequence[tuple[int, ...]]) -> NDArray[np.uint8]:
-    """Draw each group of unit types into its own plane; the last two are minerals and supply."""
+    """Draw each group of unit types in its own plane; the last two show minerals and supply."""
     image = np.zeros((N_PLANES, IMAGE_SIZE, IMAGE_SIZE), dtype=np.uint8)
     centre_x, centre_y = town.area.centre
     scale, middle = IMAGE_SIZE / town.area.longer_side, IMAGE_SIZE / 2

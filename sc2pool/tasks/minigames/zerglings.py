@@ -1,20 +1,21 @@
 """The mini-games against zerglings: `FindAndDefeatZerglings` and `DefeatZerglingsAndBanelings`.
 
-FindAndDefeatZerglings: three marines, a dark map, 25 zerglings. +1 for a zergling, -1 for a marine.
-The observation contains only zerglings that the marines see. So that a policy without memory can
-search, the task adds when each part of the map was last seen. For that the map is divided into
-blocks. A block counts as seen if its middle is near a marine. The game's own visibility grid is
-more detailed, but takes longer to read.
+FindAndDefeatZerglings: three marines, a dark map, 25 zerglings. The reward is +1 for a killed
+zergling, -1 for a lost marine. The observation contains only zerglings that the marines see. So
+that a policy without memory can search, the task adds when each part of the map was last seen. For
+this purpose the map is divided into blocks. A block counts as seen if its middle is near a marine.
+The game's own visibility grid is more detailed, but takes longer to read.
 
-DefeatZerglingsAndBanelings: nine marines against six zerglings and four banelings. +5 for each
-enemy, -1 for a marine, then the next wave. A baneling that reaches a group of marines hurts all of
-them. So marines must shoot it earlier, or stand apart.
+DefeatZerglingsAndBanelings: nine marines against six zerglings and four banelings. The reward is +5
+for a killed enemy, -1 for a lost marine. Waves follow each other. A baneling that reaches a
+group of marines hurts all of them. So the marines must shoot a baneling before it arrives, or stand
+apart.
 
-The images of both games are for convolutional policies. Only the observation differs from the task
-with a vector; the actions are inherited. Row 0 is the farthest up and column 0 the farthest left.
-The middle of the learner's units is always in the middle of the image. The image extends in each
-direction by the length of the playable area's longer side, so it always shows the whole area. Units
-are discs; the more hit points they have, the brighter.
+The images of both games are for convolutional policies. They inherit the actions of the games with
+a vector, and differ only in the observation. Row 0 is the farthest up and column 0 the farthest
+left. The middle of the learner's units is always in the middle of the image. The image extends in
+each direction by the length of the playable area's longer side, so it always shows the whole area.
+Units are discs; the more hit points they have, the brighter.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ OWN_MARINES = Kind("Marine")
 MARINE_HEALTH = 45.0
 ZERGLING_HEALTH = 35.0
 NEAR = 10.0
-"""The unit of distances within sight and within a fight, in cells; distances on the map use the
-area's longer side."""
+"""The unit of distances within sight and within a fight, in cells. The unit of distances on the map
+is the area's longer side."""
 
 
 # ---- FindAndDefeatZerglings ----------------------------------------------------------------------
@@ -113,8 +114,8 @@ class FindAndDefeatZerglings(Task):
             (35,) float32, each in [-1, 1]; zeros stand for missing units:
 
             0: Number of marines / 3. 1: Number of zerglings in sight / 8.
-            2, 3: Position (x, y) of the marines' centre relative to the area's, in halves of the
-            area's longer side.
+            2, 3: Position (x, y) of the marines' centre relative to the area's centre, in halves of
+            the area's longer side.
             4, 5: Mean and lowest hit points of the marines / 45.
             6: Share of the marines whose weapon is ready.
             7: Distance between the marine with the fewest hit points and the zergling nearest to
@@ -187,11 +188,11 @@ class FindAndDefeatZerglings(Task):
 
 
 BLOCK_SIDE = 4.0
-"""The approximate side of a block, in cells: a whole number of equal blocks fills the area."""
+"""The side of a block, in cells. It is rounded so that equal blocks fill the area."""
 CLEAR_SIGHT = 8.0
-"""The distance up to which a marine surely sees a whole unit, in cells. Its sight is 9."""
+"""The distance up to which a marine surely sees a whole unit, in cells. A marine's sight is 9."""
 FORGOTTEN_LOOPS = 800
-"""The age at which a block counts as unseen: zerglings may have come back, or a new wave."""
+"""The age at which a block counts as unseen, because zerglings may have come there since."""
 SURVEYED_CELLS = 12.0
 """The range of `ages_by_direction`, in cells."""
 
@@ -221,15 +222,15 @@ class SearchMemory:
         return np.clip((self._loop - self._seen_at) / FORGOTTEN_LOOPS, 0.0, 1.0)
 
     def nearest_forgotten(self, x: float, y: float) -> NDArray[np.float64]:
-        """The middle, (2,), of the block to visit: the nearest forgotten, else the oldest."""
+        """The middle, (2,), of the block to visit: the nearest forgotten, else the oldest block."""
         offsets = self.middles - (x, y)
         ages = self.ages()
-        # An age outweighs every distance unless both blocks are forgotten.
+        # A difference in age outweighs every distance; all forgotten blocks have the same age.
         cost = np.hypot(offsets[:, 0], offsets[:, 1]) - 1e4 * ages
         return np.asarray(self.middles[cost.argmin()])
 
     def ages_by_direction(self, x: float, y: float) -> NDArray[np.float32]:
-        """The mean age of the blocks in each of the eight directions, (8,); 0 without a block."""
+        """The mean age of the blocks in each of the eight directions, (8,); 0 if there is none."""
         offsets = self.middles - (x, y)
         lengths = np.hypot(offsets[:, 0], offsets[:, 1])
         towards = np.argmax(offsets @ np.array(DIRECTIONS).T, axis=1)
@@ -262,7 +263,7 @@ class DefeatZerglingsAndBanelings(Task):
     Action space: `Discrete(12)`:
 
     - 0: Each marine attacks the enemy nearest to it.
-    - 1: Each marine attacks the baneling nearest to it, or acts as in 0 without banelings.
+    - 1: Each marine attacks the baneling nearest to it, or acts as in 0 if there is none.
     - 2: Each marine walks away from the middle of the marines within 3 cells of it.
     - 3: The marines within 3.5 cells of a baneling walk away from it, the others attack as in 1.
     - 4 to 11: All walk. 4 is right (east), then counter-clockwise in steps of 45°.
@@ -292,15 +293,15 @@ class DefeatZerglingsAndBanelings(Task):
             (34,) float32, each in [-1, 1]; zeros stand for missing units:
 
             0: Number of marines / 40. 1: Number of zerglings / 6. 2: Number of banelings / 4.
-            3, 4: Position (x, y) of the marines' centre relative to the area's, in halves of the
-            area's longer side.
+            3, 4: Position (x, y) of the marines' centre relative to the area's centre, in halves of
+            the area's longer side.
             5, 6: Mean and lowest hit points of the marines / 45.
             7: Share of the marines whose weapon is ready.
             8: Mean distance of the marines to their centre, in tens of cells.
             9: Share of the marines within 3.5 cells of a baneling.
             10 to 21: The four zerglings nearest to the marines' centre. For each: the unit vector
             (x, y) towards it and its distance in lengths of the longer side.
-            22 to 33: The same for the banelings.
+            22 to 33: The same for the four banelings nearest to the centre.
         """
         self._read_units()
         vector = np.zeros(BATTLE_SIZE, dtype=np.float32)
@@ -390,8 +391,8 @@ class FindAndDefeatZerglingsImage(FindAndDefeatZerglings):
 
     Observation space: `Box(0, 255, (3, 64, 64), uint8)`, channel first; see the file's docstring.
     Plane 0: marines, 1: zerglings in sight, 2: the age of the last sight of each part of the
-    playable area. It is from 0 (now, or outside the area) to 255 (36 seconds or 800 loops, or never
-    seen).
+    playable area. The age is from 0 (now, or outside the area) to 255 (36 seconds or 800 loops, or
+    never seen).
     """
 
     observation_space = spaces.Box(0, 255, (3, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
@@ -443,9 +444,9 @@ class DefeatZerglingsAndBanelingsImage(DefeatZerglingsAndBanelings):
 def draw_units(
     plane: NDArray[np.uint8], units: Units, full_health: float, middle: Floats, area: PlayableArea
 ) -> None:
-    """Draw a disc for each unit in `plane`, as bright as its share of `full_health`.
+    """Draw a disc for each unit in `plane`; the unit's share of `full_health` is its brightness.
 
-    The brightest is on top. `middle`, (2,), is the map point in the middle of the image.
+    The brightest disc is on top. `middle`, (2,), is the map point in the middle of the image.
     """
     if not len(units):
         return

@@ -5,7 +5,7 @@
                 …           optimizers and others, which only training needs: never read
 
 Rules: the trainer reads the two spaces as data. It runs no code from the file and imports neither
-torch nor SB3. No part of a file may grow much larger than the file when it is unpacked. A worker
+torch nor SB3. No unpacked part of a file may be much larger than the file. A worker
 loads each file once, with one thread for torch. Loading a policy's class and arguments may run code
 from the file, as SB3's own `load` does. Each policy has its own random numbers, so a seeded episode
 does not depend on the other episodes of the worker.
@@ -65,7 +65,7 @@ def save_model(model: Saveable, path: Path) -> None:
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A model in a file, or the content of such a file.
+    """A model in a file, or in the bytes of such a file.
 
     Attributes:
         name: the opponent's name. It is ignored when models are compared.
@@ -102,7 +102,7 @@ class SavedModel:
             ConfigError: as in `read_spaces`.
         """
         with self._opened() as (_, data):
-            # SB3 keeps the observation before it is normalised; without VecNormalize it is None.
+            # SB3 keeps the observation before it is normalised; without VecNormalize this is None.
             return data.get("_last_original_obs") is not None
 
     def load(self) -> Policy:
@@ -115,9 +115,9 @@ class SavedModel:
 
     def _load(self) -> Policy:
         with needed_for(f"the model {self.name}"):
-            # The file names SB3's classes, which are imported later. torch is always needed.
+            # torch is always needed; SB3's classes, which the file names, are imported later.
             import torch  # noqa: PLC0415
-        # The games and the other workers need the cores.
+        # The games and the other workers need the other cores.
         torch.set_num_threads(1)
         with needed_for(f"the model {self.name}"), self._opened() as (archive, data):
             arguments = dict(_value(data, "policy_kwargs") or {})
@@ -226,7 +226,7 @@ def _may_be_stacked(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool
 
 
 def channels_first(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
-    """The space of an image (height, width, channels) as SB3's networks get it, else None."""
+    """The space of an image (height, width, channels) as SB3's networks get it; else None."""
     if not isinstance(space, spaces.Box) or len(space.shape) != 3:
         return None
     low, high = (np.moveaxis(bound, -1, 0) for bound in (space.low, space.high))
@@ -234,7 +234,7 @@ def channels_first(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
 
 
 class ModelPair(PredictPair):
-    """A loaded policy for all agents of a side; `episode_return` is the return of one of them."""
+    """A loaded policy for all agents of a side; `episode_return` is the return of one agent."""
 
     _n = 1
     """The number of agents."""
@@ -283,6 +283,6 @@ def model_pair(policy: Policy, space: spaces.Space[Any], episode: Episode) -> Qu
 
 
 def draws_of(episode: Episode) -> np.random.Generator:
-    """A random generator for this episode, seeded with its seed, or without one its number."""
+    """A random generator for this episode, seeded with the episode's seed, or else its number."""
     key = (0, episode.number) if episode.seed is None else (1, episode.seed)
     return np.random.default_rng(key)

@@ -3,12 +3,12 @@
     pickle's opcodes ─► a tree of plain values and of `_Noted` calls ─► gymnasium's own spaces
 
 A pickle says which functions to call with which arguments. The trainer reads an opponent's file as
-soon as the user has named it. Even numpy's own functions would be unsafe: with arguments from the
-file they can read any memory. So calls are only recorded. The records of spaces, arrays and numbers
-are then checked part by part, and gymnasium and numpy get only checked values.
+soon as the user has named it. Calling even numpy's own functions would be unsafe, because with
+arguments from the file they can read any memory. So calls are only recorded. The records of spaces,
+arrays and numbers are then checked part by part, and gymnasium and numpy get only checked values.
 
 Rule: only single values are hashed. Python computes the hash of a tuple from its parts, without a
-limit: a few bytes can name a tuple whose hash takes years, and deep levels end the process.
+limit, so a few bytes can name a tuple whose hash takes years or whose depth ends the process.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Noted:
 
 
 def load_space(pickled: bytes) -> spaces.Space[Any]:
-    """The space in a pickle; UnpicklingError for another object, any exception if it is damaged."""
+    """The space in a pickle; UnpicklingError for another object, any exception for damage."""
     return _Spaces().space_of(_Machine().run(pickled))
 
 
@@ -121,7 +121,7 @@ class _Machine:
         self.memo[len(self.memo) if index is None else index] = self.stack[-1]
 
     def global_(self, argument: str) -> None:
-        """Push the function of the text "module name"."""
+        """Push the function that a text "module name" names."""
         module, _, name = argument.partition(" ")
         self.stack.append((module, name))
 
@@ -137,7 +137,7 @@ class _Machine:
 
 
 def _single(value: Any) -> Any:
-    """The value, which is to be hashed."""
+    """The value, which will be hashed; UnpicklingError if it is not a single value."""
     if not isinstance(value, str | bytes | int | float | None):
         raise pickle.UnpicklingError(f"expected a single value, got {shown(value)}")
     return value
@@ -260,7 +260,7 @@ _KINDS: Final[Mapping[str, Callable[[_Spaces, Any], spaces.Space[Any]]]] = {
 
 
 def _array(noted: Any) -> NDArray[Any]:
-    """The array of a recorded call: numbers of a known type, as many as its shape says."""
+    """The array of a recorded call: numbers of a known type, as many as the shape says."""
     match noted:
         case _Noted(name="_reconstruct", state=(_, shape, kind, fortran, content)):
             order = "F" if fortran else "C"

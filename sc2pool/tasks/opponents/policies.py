@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Policy(Protocol):
-    """The method of every SB3 model: PPO, A2C, DQN, SAC, MaskablePPO, RecurrentPPO and others."""
+    """The method that all SB3 models have: PPO, A2C, DQN, SAC, MaskablePPO, RecurrentPPO, …"""
 
     def predict(
         self,
@@ -101,7 +101,7 @@ class FunctionPair(PolicyPair):
 
 
 class SharedPair(QueuePair):
-    """A team's pairs for one policy, which may have a state or random numbers for each agent."""
+    """One queue pair per agent of a team, for a policy with a state or random numbers per agent."""
 
     def __init__(self, pairs: Sequence[QueuePair]) -> None:
         self._pairs = pairs
@@ -122,7 +122,7 @@ class SharedPair(QueuePair):
 
 
 def action_of(space: spaces.Space[Any], predicted: Any) -> Any:
-    """An action as in the pool: in the space's dtype, clipped for a Box; ActionError if outside."""
+    """The action in the space's dtype, clipped for a Box; ActionError if it is not in the space."""
     action = predicted
     if isinstance(space, spaces.Box):
         action = np.clip(predicted, space.low, space.high)
@@ -151,7 +151,7 @@ class PlainBot:
 
 @dataclass(frozen=True)
 class BotOpponent:
-    """Plays with a python-sc2 bot: a class, or copies of an object; for `race` see `PlainBot`."""
+    """Plays with new objects of a bot's class, or copies of a bot; for `race` see `PlainBot`."""
 
     name: str
     bot: type[BotAI] | BotAI

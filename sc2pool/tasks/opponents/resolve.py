@@ -5,14 +5,14 @@
     an object        with SB3's `predict`; an SB3 model is sent to workers in its saved form
     a path           of a model that SB3 has saved
     a SnapshotStore  earlier policies of the learner
-    a python-sc2 bot its class, an object of it, or a `Bot(race, …)`; see `bots`
+    a python-sc2 bot its class, an object of it, or a `Bot(race, …)`; see `policies`
     an Opponent      it acts inside the worker
-    a Computer       the game's own; it needs no second process
+    a Computer       the game's built-in opponent; it needs no second process
 
 Rules: all errors are raised as `ConfigError` before any process starts. An opponent is sent to each
 worker, so it is cheap to pickle, and large parts are loaded when its first episode begins. Policies
-sample their actions, as in training, and do not take the best one. In a team task they play each
-agent of the side, and each agent sees its own observation, not the state.
+sample their actions, as in training, and do not take the best one. In a team task a policy plays
+all agents of its side, and each agent sees its own observation, not the state.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Opponent(Protocol):
         """The name and the player of this episode.
 
         Returns:
-            The opponent's name, which the last info has as `sc2pool.opponent`, and its player for
+            The opponent's name (`sc2pool.opponent` in the episode's last info), and its player for
             this episode. The player is a python-sc2 bot or a queue pair. A queue pair gets the
             opponent's transitions and gives its actions: `put_rows` and `get_actions` for all
             agents of its side, `put` and `get_action` for a single agent.
@@ -86,7 +86,7 @@ class ModelOpponent:
 
 @dataclass(frozen=True)
 class InTurn:
-    """Several opponents that take turns. Each plays two episodes: the learner plays both sides."""
+    """Opponents that take turns of two episodes each, so that the learner plays both sides."""
 
     opponents: tuple[Opponent, ...]
 
@@ -112,8 +112,8 @@ def yardsticks(store: SnapshotStore, task: type[TaskDefinition]) -> dict[str, Op
 def resolve(opponent: Any, task: type[TaskDefinition]) -> Opponent | Computer | None:
     """The opponent that a user has given for a task.
 
-    Raises ConfigError if it is of another kind, its file is missing or not a model, or the model is
-    for other spaces. Also if the task has one player, or a computer shall play against a team.
+    Raises ConfigError if it is of another kind, its file is missing or not a model, the model is
+    for other spaces, the task has one player, or a computer is to play against a team.
     """
     if opponent is None:
         return None

@@ -23,14 +23,14 @@ from sc2pool.replacing import replacing
 OPPONENT = "sc2pool.opponent"
 RESULT = "sc2pool.result"
 UNTOLD_END = "sc2pool.untold_end"
-"""How the end was noticed, if the game did not report it. The result is then undecided."""
+"""How the game's end was noticed, if the game did not report it. The result is then undecided."""
 CONTRADICTION = "sc2pool.contradiction"
 """The results that the two games of a match reported, if they contradict each other. The result is
 then undecided."""
 
 _POINTS = {"win": 1.0, "loss": 0.0, "tie": 0.5, "undecided": 0.5}
 _KEPT = 0.99
-"""The factor on a game's weight with each further game against the same opponent."""
+"""A game's weight is multiplied by this at each later game against the same opponent."""
 UNKNOWN_RATE = 0.5
 """The win rate against an opponent without games."""
 
@@ -62,7 +62,7 @@ class Score:
 
 
 def outcome_of(info: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The opponent's name and the result; None unless this is the last info of such a match."""
+    """The opponent's name and the result; None unless this info ends a match with one."""
     opponent, result = info.get(OPPONENT), info.get(RESULT)
     return None if opponent is None or result is None else (opponent, result)
 
@@ -71,7 +71,7 @@ class WinRates:
     """The scores against all opponents, in the trainer.
 
     Args:
-        path: the file. Its scores are continued.
+        path: the file. The scores in it are continued.
 
     Raises:
         ConfigError: as in `read_scores`.

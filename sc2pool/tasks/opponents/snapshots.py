@@ -1,17 +1,17 @@
-"""`SnapshotStore`: earlier policies of the learner, in a folder, as its opponents.
+"""`SnapshotStore`: a folder of the learner's earlier policies, as opponents of the learner.
 
-    trainer   store.add(model, steps)   at equal distances, and once before the training
+    trainer   store.add(model, steps)   every so many env steps, and once before the training
               rates = store.win_rates()
               rates.note(infos)         after each step
               rates.save()              from time to time
     worker    chooses each episode's opponent among the files that exist when the episode begins
 
     step-0.zip, step-20000.zip, …   SB3's format; the number is the policy's env steps of training
-    win_rates.json                  the learner's win rate against each; see `results`
+    win_rates.json                  the learner's win rate against each snapshot; see `results`
 
 Rules: files are created and replaced atomically, because workers read them at any time. The first
-snapshot is never removed. The choice depends only on the files and on the episode's seed, or on its
-number if it has no seed.
+snapshot is never removed. The choice depends only on the files and on the episode's seed (without a
+seed, its number).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ RULES: Final[tuple[Rule, ...]] = get_args(Rule)
 WIN_RATES_FILE = "win_rates.json"
 _NAME = re.compile("step-(0|[1-9][0-9]*)")  # as `add` writes it; other files are ignored
 _TRIES = 5
-"""Choices before a worker gives up. The trainer may remove a file between choice and loading."""
+"""How many choices a worker tries; the trainer may remove a chosen file before it is loaded."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class SnapshotStore:
         return snapshot
 
     def drop_later(self, steps: int) -> None:
-        """Remove the snapshots after `steps` env steps, before a run continues there."""
+        """Remove the snapshots of more than `steps` env steps, before a run continues there."""
         for snapshot in self.snapshots():
             if steps_of(snapshot) > steps:
                 _remove(snapshot)
@@ -184,7 +184,7 @@ class SnapshotOpponent:
     action_space: spaces.Space[Any]
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair]:
-        """The name and the pair of a chosen snapshot; ConfigError if none is there, or fits."""
+        """The name and the pair of a chosen snapshot; ConfigError if none exists or fits."""
         for _ in range(_TRIES):
             chosen = self.store.choose(episode)
             try:

@@ -5,13 +5,13 @@
     features      the agents' observations, and the state
     battle_task   `BattleTask` and `SmacTask`, which use all of these, and a task for each scenario;
                   `SmacDuel`, the same with a learner on either side
-    scripted      SMAC's scripted player, which sees the whole battle, and one that sees as an agent
+    scripted      SMAC's scripted player, which sees the whole battle, and one with an agent's view
     smacv2        SMACv2's random teams, and a task for each of its scenarios
     smac_battle   a battle from the arguments of SMAC's and SMACv2's own classes
 
 SMAC's observations, states and rewards follow its paper (https://arxiv.org/abs/1902.04043) and its
 environment (https://github.com/oxwhirl/smac, `smac/env/starcraft2`). SMACv2's follow its paper
 (https://arxiv.org/abs/2212.07489) and its environment (https://github.com/oxwhirl/smacv2).
-`tests/peers/compare_smac.py` and `tests/peers/compare_smacv2.py` play both side by side and compare
-them.
+`tests/peers/compare_smac.py` and `tests/peers/compare_smacv2.py` play these tasks and the originals
+side by side and compare them.
 """

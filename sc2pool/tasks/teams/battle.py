@@ -1,4 +1,4 @@
-"""A battle: both sides' units in arrays, step by step, and the actions of the agents.
+"""A battle: arrays of both sides' units, updated at each step, and the actions of the agents.
 
 `Battle` knows the living units, the battle's outcome and the rewards. Source:
 `StarCraft2Env.init_units`, `update_units`, `only_medivac_left` and `reward_battle`. Rules: a unit
@@ -7,17 +7,17 @@ shield, cooldown and position of a dead unit are kept, but not read.
 
 `Ground` holds the map's grids as SMAC reads them: where a unit can move, and how high the ground
 is. Source: `StarCraft2Env._launch`, `can_move`, `get_surrounding_points`. Rule: units cannot move
-outside the map, but an agent's observation of such a place is 1.
+outside the map, but an agent's observation of a place there is 1.
 
 `available` tells which actions each agent can take, and `as_commands` turns actions into commands:
 
-    0           nothing: the only action of dead agents, and only of them
+    0           nothing: the only action of a dead agent; not possible for living agents
     1           stop
     2 to 5      move north, south, east, west
     6 + i       attack enemy i; for a medivac, heal ally i
 
 Source: `StarCraft2Env.get_avail_agent_actions` and `get_agent_action`. Rule: an unavailable action
-gives no command, where SMAC raises an AssertionError.
+gives no command; SMAC raises an AssertionError.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Army:
         kind: the index of each unit's type in `kinds`, the scenario's types of this side.
         full_health: the full hit points of each unit.
         full_shield: the full shield of each unit, in this version of the game.
-        turned_on: the size of the map if positions are turned by 180° on it, else None.
+        turned_on: the map's size if this side sees the map turned by 180°, else None.
         present: whether each unit was in the newest observation.
         health: the hit points of each unit, 0 for dead ones.
         cooldown: game loops until each unit's weapon is ready. For a medivac, its energy.
@@ -119,7 +119,7 @@ class Battle:
 
     Attributes:
         recovery_counts: how `reward_only_positive` rewards a step in which the enemy recovers more
-            than it loses. True for the absolute value, as in SMAC. False for 0, as in SMACv2.
+            than it loses: True for the absolute value (as SMAC does), False for 0 (as SMACv2 does).
         sight: the sight range of each agent, in cells.
         reach: the range of each agent's attacks or healing, in cells.
         largest_reward: the best return before scaling.
@@ -151,7 +151,7 @@ class Battle:
 
     @classmethod
     def begun(cls, scenario: Scenario, rules: Rules, observed: Observed) -> Battle | None:
-        """The battle of an observation; None if units are still missing.
+        """The battle that begins with an observation; None if units are still missing.
 
         Agents are numbered by type and place, enemies in the game's order.
         """
@@ -198,7 +198,7 @@ class Battle:
 
 
 def _losses(before: Floats, now: Floats) -> tuple[float, int]:
-    """A side's lost points minus recovered ones, and the number of units that have died."""
+    """A side's lost points minus its recovered points, and the number of units that have died."""
     return float((before - now).sum()), int(((before > 0) & (now == 0)).sum())
 
 
@@ -209,7 +209,7 @@ def units_of(observed: Observed, alliance: int) -> list[raw_pb2.Unit]:
 
 
 def by_type_and_place(unit: raw_pb2.Unit) -> tuple[int, float, float]:
-    """The sort key that numbers the agents."""
+    """The sort key whose order gives the agents their numbers."""
     return unit.unit_type, unit.pos.x, unit.pos.y
 
 
@@ -237,7 +237,7 @@ def side_of(
 MOVES = np.array([(0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0)])
 """North, south, east, west."""
 _AROUND = np.array([(0, 2), (0, -2), (2, 0), (-2, 0), (1, 1), (-1, -1), (1, -1), (-1, 1), (0, 0)])
-"""The places that an agent sees, as offsets in lengths of a move; the last one is its own."""
+"""The places that an agent sees, as offsets in lengths of a move; the last is the agent's place."""
 
 
 @dataclass(frozen=True)
@@ -303,7 +303,7 @@ NOTHING, STOP, FIRST_MOVE, N_MOVES = 0, 1, 2, len(MOVES)
 FIRST_TARGET = FIRST_MOVE + N_MOVES
 
 _MOVE, _ATTACK, _STOP, _HEAL = 16, 23, 4, 386
-"""SMAC orders these specific abilities, not the general ones of `commands`."""
+"""SMAC's commands have these specific abilities, not the general ones of `commands`."""
 
 
 def available(battle: Battle, ground: Ground) -> Bools:

@@ -4,22 +4,22 @@
     class Sparse(smac_task("3m")):
         rules = Rules(reward_sparse=True)
 
-Rules: a dead side terminates the episode, and the contest's time limit truncates it. (SMAC calls
-both terminated.) Each episode is a new game of the pool. SMAC plays one long game and kills all
-units between episodes. The map's own script creates SMAC's units, and the task creates the units of
-SMACv2's random teams.
+Rules: the death of a side terminates the episode, and the battle's time limit truncates it. (SMAC
+calls both terminated.) Each episode is a new game of the pool. SMAC plays one long game and kills
+all units between episodes. The map's own script creates SMAC's units, and the task creates the
+units of SMACv2's random teams.
 
 A duel (`SmacDuel`) is a scenario of SMAC in which learners play both sides:
 
     SubprocSC2VecEnv("3m_duel")     rows: the first player's agents, then the second's
     smac_duel("3m", ZERO_SUM)       with other options
 
-Observations, actions and rewards follow SMAC for each side, so a policy of a scenario also plays
-its duel. Rules: both sides have the same units, so only even scenarios have a duel. The units of
-both sides act only on orders. The second player sees the map turned by 180°, so both begin with the
-same observations. Enemy i is agent i of the other side. A side with only medivacs left has lost. If
-both sides have lost, the battle is drawn. SMAC has no maps of duels; they belong to the stand-in,
-in `sc2standin/maps/smac_duels`.
+Observations, actions and rewards follow SMAC for each side, so a policy that was trained on a
+scenario can play its duel. Rules: both sides have the same units, so only even scenarios have a
+duel. The units of both sides act only on orders. The second player sees the map turned by 180°, so
+both begin with the same observations. Enemy i is agent i of the other side. A side with only
+medivacs left has lost. If both sides have lost, the battle is drawn. SMAC has no maps for duels;
+the stand-in has them in `sc2standin/maps/smac_duels`.
 """
 
 from __future__ import annotations
@@ -136,19 +136,19 @@ class BattleTask(TeamTask):
                 self.begin(battle)
                 return
             # The map's script, or the game, may create the units some loops after the start. The
-            # time limit begins then.
+            # time limit begins when they exist.
             self.lazy_observation = (await self.game.step([], 1)).observed
             if self.max_loops is not None:
-                self.max_loops += 1  # type: ignore[misc]  # only of this episode's object
+                self.max_loops += 1  # type: ignore[misc]  # changes only this episode's object
         raise self.not_the_units()
 
     def begin(self, battle: Battle) -> None:
-        """Begin the battle, whose units are complete."""
+        """Begin this battle; all its units exist."""
         self.battle = battle
         self._heuristic = Heuristic(battle)
 
     def not_the_units(self) -> GameFault:
-        """The fault if units are missing. Another game process may have them."""
+        """The fault to raise if units are missing; another game process may have them."""
         return GameFault(
             FaultKind.SETUP_FAILED,
             f"the map {self.map_name!r} has not the units of the scenario {self.scenario.name!r}: "
@@ -184,9 +184,9 @@ class BattleTask(TeamTask):
         """The step's reward.
 
         It is the sum of the damage dealt (health and shield), `reward_death_value` for each kill,
-        and `reward_win` for a victory. Without `reward_only_positive`, the team's damage and deaths
-        times `reward_negative_scale` are subtracted. With `reward_scale` the sum is divided by the
-        best return and multiplied by `reward_scale_rate`.
+        and `reward_win` for a victory. Without `reward_only_positive`, the team's lost points and
+        deaths times `reward_negative_scale` are subtracted. With `reward_scale` the sum is divided
+        by the best return and multiplied by `reward_scale_rate`.
         """
         rules, outcome = self.rules, self.outcome()
         reward = self.battle.reward
@@ -242,10 +242,10 @@ Made = TypeVar("Made", bound=BattleTask)
 def made_task(
     base: type[Made], name: str, scenario: Contest, rules: Rules | None, doc: str
 ) -> type[Made]:
-    """The class for a scenario; the same object for the same arguments.
+    """The task class of a scenario; the same class for the same arguments.
 
-    The module that defines `base` also finds it by its name. Without `rules` it has the base's.
-    ConfigError if these have another type.
+    The module that defines `base` also has the class as an attribute. Without `rules` the class
+    has the base's rules. ConfigError if `rules` have another type.
     """
     if rules is not None:
         check_rules(rules)
@@ -302,7 +302,7 @@ SUFFIX = "_duel"
 DUELS = {f"{one.name}{SUFFIX}": one for one in SCENARIOS.values() if one.is_even}
 """The scenarios that have a duel, by the duel's name."""
 _AHEAD = {"bane_vs_bane": NORTH}
-"""The move towards the enemy's end, where it is not east."""
+"""By scenario, the move towards the enemy's end if that is not east."""
 
 
 class SmacDuel(SmacTask):
@@ -349,7 +349,7 @@ def is_beaten(side: Army) -> bool:
 def begun(
     scenario: Scenario, rules: Rules, observed: Observed, turned_on: tuple[int, int] | None
 ) -> Battle | None:
-    """One player's battle, or None if units are missing; `turned_on` is a size for player two."""
+    """One player's battle; None if units are missing. `turned_on` is the size for player two."""
     own, enemies = (units_of(observed, whose) for whose in (raw_pb2.Self, raw_pb2.Enemy))
     if (len(own), len(enemies)) != (scenario.n_agents, scenario.n_enemies):
         return None
@@ -357,7 +357,7 @@ def begun(
     for units, is_turned in ((own, turned_on is not None), (enemies, turned_on is None)):
         units.sort(key=_turned_type_and_place if is_turned else by_type_and_place)
     allies = side_of(own, scenario.allies, own_kinds(own), turned_on)
-    # The types are the same, but SMAC may number the enemy's in another order.
+    # Both sides have the same types, but SMAC may number the enemy's types in another order.
     numbered = [kind for kind, _ in scenario.enemies]
     index_of = [numbered.index(kind) for kind, _ in scenario.allies]
     kinds = [index_of[k] if k < len(index_of) else k for k in own_kinds(enemies)]
@@ -366,7 +366,7 @@ def begun(
 
 
 def _turned_type_and_place(unit: raw_pb2.Unit) -> tuple[int, float, float]:
-    """The sort key that numbers the second player's agents."""
+    """The sort key whose order gives the second player's agents their numbers."""
     unit_type, x, y = by_type_and_place(unit)
     return unit_type, -x, -y
 

@@ -45,7 +45,7 @@ from sc2pool.units import Floats
 Features = NDArray[np.float32]
 
 N_AROUND, N_HEIGHTS = 8, 9
-"""The number of places around an agent whose ground it sees, and that number plus its own place."""
+"""How many places around an agent the pathing grid shows; the heights add the agent's own place."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Sizes:
 def observations(
     battle: Battle, ground: Ground, masks: Bools, last_actions: Features, elapsed: float
 ) -> Features:
-    """The observation of each agent, (agents, numbers) float32; of dead ones only the time.
+    """The agents' observations, (agents, numbers) float32; a dead agent's has only the time.
 
     `last_actions` are one-hot, zeros at the start. `elapsed` is a share of the time limit.
     """
@@ -174,7 +174,7 @@ def state(
 def _seen(battle: Battle, others: Army, first: Bools | Floats, types: Floats) -> Floats:
     """Each agent's observation of each unit of a side, (agents, units, numbers).
 
-    `first` is the first number of each, (agents, units); the last numbers are the unit's `types`.
+    `first` is each observation's first number, (agents, units); the last are the unit's `types`.
     """
     allies, sight = battle.allies, battle.sight[:, None]
     offsets = others.positions[None, :, :] - allies.positions[:, None, :]

@@ -29,10 +29,10 @@ class UnitType:
 
     Attributes:
         name: the type's name, which is part of the agents' names.
-        id: the game's standard id, which enemies have. Allies have ids of the map.
+        id: the game's standard id, which enemies have. Allies have ids that the map defines.
         race: a `common_pb2.Race` value.
-        max_cooldown: the weapon cooldown that becomes 1, in game loops. For a medivac, the energy.
-        max_shield: the shield that becomes 1. It is 0 for units without a shield.
+        max_cooldown: the weapon cooldown that the state shows as 1, in loops; a medivac's energy.
+        max_shield: the shield that observations show as 1. It is 0 for units without a shield.
         sight: the sight range under the rule `use_unit_ranges`, in cells.
         reach: the range of attacks or healing under that rule, in cells.
     """
@@ -66,7 +66,7 @@ UNIT_TYPES: Final = MappingProxyType(
         )
     }
 )
-"""By name."""
+"""All types by name."""
 
 Group = tuple[UnitType, int]
 
@@ -84,7 +84,7 @@ class Contest:
         n_agents: the number of the team's units.
         n_enemies: the number of the enemy's units.
         n_targets: how many of an agent's actions have a target.
-        n_types: the length of the one-hot vector of a unit's type. 0 with a single type.
+        n_types: the length of the one-hot vector of a unit's type. 0 if there is a single type.
         shows_types: whether an agent sees the types of its allies.
         agents: the agents' names.
     """
@@ -136,7 +136,7 @@ def own_scenario(
         limit: env steps after which a battle is over.
         allies: the number of the team's units by type, in the order of the types' ids on the map.
             A type is a name of `UNIT_TYPES`, or a `UnitType`.
-        enemies: the number of the enemy's units by type, in the order of their one-hot vectors.
+        enemies: the number of the enemy's units by type, in the order of the one-hot vectors.
 
     Raises:
         ConfigError: a type is unknown, a side is empty or has several races, or a number is not a
@@ -234,7 +234,7 @@ SCENARIOS: Final = MappingProxyType(
         for name, limit, allies, enemies in _ALL
     }
 )
-"""By name."""
+"""All scenarios by name."""
 
 
 SIGHT_RANGE, SHOOT_RANGE = 9.0, 6.0
@@ -251,7 +251,7 @@ class Rules:
         obs_own_health: agents see their own health.
         obs_last_action: agents see the last actions of allies in sight.
         obs_pathing_grid: agents see on which of 8 places around them units can walk.
-        obs_terrain_height: agents see the height of 8 places around them and of their own.
+        obs_terrain_height: agents see the height of 8 places around them and of their own place.
         obs_instead_of_state: the state consists of all agents' observations.
         obs_timestep_number: agents see the elapsed share of the time limit.
         obs_own_pos: agents see their position on the map (SMACv2).
@@ -267,7 +267,7 @@ class Rules:
         reward_negative_scale: the factor on the team's damage and deaths.
         reward_scale: whether rewards are scaled so that the best return is `reward_scale_rate`.
         reward_scale_rate: the best return.
-        heuristic_ai: SMAC's scripted player acts, and actions are ignored. See `scripted`.
+        heuristic_ai: SMAC's scripted player acts (see `scripted`); given actions are ignored.
         heuristic_rest: the scripted player takes only available actions.
 
     Raises:

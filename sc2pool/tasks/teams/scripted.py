@@ -1,4 +1,4 @@
-"""Scripted players: SMAC's, which sees the whole battle, and one that sees as an agent.
+"""Scripted players: SMAC's, which sees the whole battle, and one that sees what an agent sees.
 
     Heuristic   soldiers attack the nearest enemy until it is dead. Medivacs heal the nearest hurt
                 ally that is not a medivac, until it is dead or unhurt.
@@ -6,14 +6,14 @@
                 Medivacs heal the nearest hurt ally in range, else walk to the nearest ally. Agents
                 that see no unit walk ahead.
 
-`Heuristic` follows `StarCraft2Env.get_agent_action_heuristic`. Rules: its units attack and heal
-from any distance, and the game lets them walk there. With `heuristic_rest` they do so only if the
-action is available. Otherwise they move towards their target, along the axis on which it is further
-away, without regard to obstacles. SMAC's code tries to exclude medivacs from the targets of
-marauders, which cannot hit them. But it never recognises an enemy medivac, and neither does this
-player.
+`Heuristic` follows `StarCraft2Env.get_agent_action_heuristic`. Rules: its units are ordered to
+attack and heal from any distance, and the game makes them walk to the target. With `heuristic_rest`
+they do so only if the action is available. Otherwise they move towards their target, along the axis
+on which it is further away, without regard to obstacles. SMAC's code tries to exclude medivacs from
+the targets of marauders, which cannot hit them. But that code never recognises an enemy
+medivac, and neither does `Heuristic`.
 
-`choose` has no memory. It reads a vector of `features`, with any options.
+`choose` has no memory. It reads an observation as `features` describes it, with any options.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Heuristic:
         self._targets: list[int | None] = [None] * len(battle.allies.tags)
 
     def actions(self, masks: Bools, *, only_available: bool) -> list[int]:
-        """One action per agent, which may be outside `masks`, the available ones.
+        """One action per agent. It may be unavailable, that is, outside `masks`.
 
-        An agent whose target is out of range walks towards it if `only_available`, and else gets
-        the unavailable action.
+        An agent whose target is out of range walks towards it if `only_available`; if not, it
+        gets the unavailable action.
         """
         allies, enemies = self._battle.allies, self._battle.enemies
         hurt = allies.alive & (allies.health < allies.full_health) & ~allies.medivacs
@@ -79,11 +79,11 @@ def towards(offset: Floats) -> int:
 
 Vector = NDArray[np.float32]
 _DISTANCE, _OFFSET, _HEALTH = 1, slice(2, 4), 4
-"""Their indices in an agent's observation of another unit. Number 0 is 1 for a possible target."""
+"""Indices in an agent's observation of another unit, whose first number marks a possible target."""
 
 
 def choose(observation: Vector, sizes: Sizes, ahead: int) -> int:
-    """An action, available unless a cliff blocks it; `ahead` is a move to the enemy's end."""
+    """The action to take, available unless a cliff blocks it; `ahead` moves to the enemy's end."""
     if not observation.any():
         return NOTHING  # the agent is dead
     scenario, rules = sizes.scenario, sizes.rules

@@ -45,7 +45,7 @@ def smac_battle(
     """The task of a battle, with the additional outputs that SMAC's interface needs.
 
     Args:
-        map_name: a scenario of SMAC or SMACv2, or one of the user's own map. With a
+        map_name: a scenario of SMAC or SMACv2, or a scenario of the user's own map. With a
             `capability_config` it is a map of SMACv2.
         capability_config: SMACv2's dictionary, or None.
         options: SMAC's and SMACv2's other options, by name.

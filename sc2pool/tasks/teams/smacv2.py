@@ -4,15 +4,15 @@
     SubprocSC2VecEnv("10gen_terran")        a map's name: ten units on either side
     smacv2_task("10gen_terran", capability_config)
 
-`RandomTeams` draws both sides' units and their places, and numbers the agents:
+`RandomTeams` draws both sides' units and their places, and gives each agent its number:
 
     team        each unit's type is drawn by weight; a team of only exceptions is drawn again
     enemies     the same team; if there are more of them, the rest is drawn as a second team
     reflect     the agents anywhere west of the middle, the enemies at the same places in the east
     surrounded  the agents in the middle; the enemies in 1 to 4 groups on the map's diagonals
 
-The map has its own types for the team's units, which act only on orders. They are the last nine of
-the game's types, in the order of the standard types' names. The enemies have standard types.
+The map has nine types of its own for the team's units, which act only on orders. These types are
+the last of the game's, in the order of the standard types' names. The enemies have standard types.
 Sources: `smacv2/env/starcraft2/distributions.py`; `StarCraft2Env._init_ally_unit_types`,
 `_create_new_team` and `init_units`. Rules: a draw depends only on its random generator. Agents are
 numbered by type and place, enemies in the game's order. Types are never looked up by name, because
@@ -35,21 +35,20 @@ names depend on the game's language.
         },
     }
 
-Source: `smacv2/env/starcraft2/distributions.py` and `smacv2/examples/configs`. Rule: all wrong,
-missing or unknown values raise here. SMACv2 finds them in the first battle or not at all. A part
-may repeat `n_units` and `n_enemies`, as in SMACv2's documentation.
+Source: `smacv2/env/starcraft2/distributions.py` and `smacv2/examples/configs`. Rule: a wrong,
+missing or unknown value raises here; SMACv2 finds it in the first battle or not at all. A part of
+the dictionary may repeat `n_units` and `n_enemies`, as in SMACv2's documentation.
 
-`observation_names` and `state_names` are SMACv2's names of the numbers of observations and states.
+`observation_names` and `state_names` return SMACv2's names of an observation's or state's numbers.
 Source: `StarCraft2Env.build_obs_feature_names` and `build_state_feature_names`. Rules: the names
 are in the order of `sc2pool.tasks.teams.features`. The names of an observation are those for
 agent 0.
 
-`RandomTeamsTask` is a battle. Rules: its teams and places are drawn from the episode's seed, so an
+`RandomTeamsTask` is a battle. Rules: the teams and places are drawn from the episode's seed, so an
 episode can be repeated. The task creates the units by debug commands, as SMACv2 does. A Terran side
 is beaten when only medivacs are left; if both sides are beaten, the team has lost. Each battle's
-rewards are scaled by its own best return, so that episodes do not depend on each other. SMACv2
-scales all battles by the best return of its first one. So does `StarCraft2Env`, which is SMACv2's
-interface.
+rewards are scaled by that battle's best return, so that episodes do not depend on each other.
+SMACv2 and `StarCraft2Env`, which has SMACv2's interface, scale all battles by that of the first.
 """
 
 from __future__ import annotations
@@ -106,8 +105,7 @@ MAPS: dict[str, tuple[UnitType, ...]] = {
     "10gen_protoss": (STALKER, ZEALOT, COLOSSUS),
     "10gen_zerg": (ZERGLING, HYDRALISK, BANELING),
 }
-"""The types of each of SMACv2's maps, in the order in which SMACv2 numbers them. All are the same
-map of the game."""
+"""The types of each of SMACv2's maps, in SMACv2's order. All play on the same map of the game."""
 
 _BESIDE_MIDDLE = 1.0
 """The least distance of agents from the middle, along x, in cells. According to SMACv2, units that
@@ -196,7 +194,7 @@ _COPIED = sorted({kind for kinds in MAPS.values() for kind in kinds}, key=lambda
 _TEAM, _ENEMY = 1, 2
 """The numbers of the players."""
 _first_copies: WeakKeyDictionary[Game, int] = WeakKeyDictionary()
-"""The id of the first copy, which is the same in all episodes of a game process."""
+"""For each game, the id of the first copy: it is the same in all episodes of a game process."""
 
 
 async def copy_ids(game: Game) -> dict[UnitType, int]:
@@ -237,7 +235,7 @@ def _births(player: int, unit_types: Sequence[int], places: Floats) -> list[debu
 def begun(
     teams: RandomTeams, rules: Rules, copies: dict[UnitType, int], observed: Observed
 ) -> Battle | None:
-    """The battle of an observation; None if units are still missing."""
+    """The battle that begins with this observation; None if units are still missing."""
     own = sorted(units_of(observed, raw_pb2.Self), key=by_type_and_place)
     enemies = units_of(observed, raw_pb2.Enemy)
     if (len(own), len(enemies)) != (teams.n_agents, teams.n_enemies):
@@ -272,7 +270,7 @@ def example_config(map_name: str, n_units: int, n_enemies: int) -> dict[str, Any
     """The capability config of SMACv2's example for a map, with these numbers of units.
 
     Raises:
-        ConfigError: the map is not one of random teams.
+        ConfigError: the map is not one of SMACv2's maps.
     """
     types = [kind.name for kind in _kinds_of(map_name)]
     # Only Protoss teams may consist of the rare type alone.
@@ -397,7 +395,7 @@ class _Part:
     def types(
         self, key: str, kinds: Sequence[UnitType], default: Sequence[str] | None = None
     ) -> tuple[UnitType, ...]:
-        """The types of a list of names, in which each occurs once."""
+        """The types whose names are in the list under `key`, each once."""
         names = self.take(key) if default is None or key in self._left else default
         by_name = {kind.name: kind for kind in kinds}
         if isinstance(names, str) or not isinstance(names, Sequence | set | frozenset):
@@ -427,7 +425,7 @@ class _Part:
         return tuple(value / math.fsum(values) for value in values)
 
     def part(self, key: str, counts: Mapping[str, int]) -> _Part:
-        """A dictionary within this one. Its repeated `counts` are checked and removed."""
+        """The dictionary under a key of this one; `counts` in it are checked and removed."""
         part = _Part(f"{self.where}.{key}", self.take(key))
         for name, count in counts.items():
             if part._left.pop(name, count) != count:
@@ -518,7 +516,7 @@ SCENARIOS: dict[str, tuple[str, int, int]] = {
     },
     **{map_name: (map_name, 10, 10) for map_name in MAPS},
 }
-"""SMACv2's scenarios by name: map, units and enemies. A map's own name stands for ten each."""
+"""SMACv2's scenarios by name: map, units and enemies. A map's own name: ten against ten."""
 
 
 class RandomTeamsTask(BattleTask):
@@ -571,7 +569,7 @@ def smacv2_task(
 
     Args:
         name: a scenario, such as "terran_5_vs_5", or a map, such as "10gen_terran".
-        capability_config: SMACv2's dictionary. With one, `name` must be a map. None for the
+        capability_config: SMACv2's dictionary. With a config, `name` must be a map. None for the
             scenario's own config.
         rules: the options. None for the options of SMACv2's example configs.
 
