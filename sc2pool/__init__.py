@@ -1,9 +1,9 @@
 """sc2pool: a pool of StarCraft II games behind one vectorised environment.
 
 The public names load on first use, so `import sc2pool` imports neither torch nor
-Stable-Baselines3 nor python-sc2. The built-in tasks are registered with gymnasium when both
-packages are imported, in either order. Nothing else is imported here, because this import must be
-short: until it is done, a worker does not notice the end of its trainer, and Ctrl-C shows a
+Stable-Baselines3 nor python-sc2. The built-in tasks are registered with gymnasium once sc2pool and
+gymnasium are both imported, in either order. Nothing else is imported here, because this import
+must be short: while it runs, a worker does not notice the end of its trainer, and Ctrl-C shows a
 traceback of the command.
 """
 
@@ -86,7 +86,7 @@ _NAMES = {
 """The public names, by the module that defines them."""
 
 _MOVED = {"QueuePair": "sc2pool.tasks.queue_pair", "StarCraft2Env": "sc2pool.smac"}
-"""The present modules of names that were public here; they go with the next release."""
+"""The present module of each name that was public here; the next release removes these names."""
 
 _MODULES = ("commands", "errors", "smac", "units")
 

@@ -2,7 +2,7 @@
 
 A target is a point `(x, y)` in map coordinates, or a unit's tag (an int). Numpy's arrays and
 scalars are accepted, too. The ability ids are the general ids of the game's data; the game remaps
-specific ids to them. `as_actions` checks the result of `act` and converts it for the game.
+specific ids to general ones. `as_actions` checks the result of `act` and converts it for the game.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def command(
         UserCodeError: an argument has a wrong type, or the target is a point that is not finite,
             because games react to such a point in different ways.
     """
-    message = Command()  # keywords would take twice as long
+    message = Command()  # passing keywords would take twice as long
     try:
         message.ability_id = ability_id
         message.queue_command = queued

@@ -40,8 +40,8 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "str": ("a text", lambda value: isinstance(value, str)),
     "Path": ("a path", lambda value: isinstance(value, str | os.PathLike)),
 }
-"""For each type of a field: the expected value in words, and a predicate that checks a value. Other
-types are classes of this module."""
+"""For each type of a field: the expected value in words, and a predicate that checks a value. A
+field of another type has a value of one of this module's classes."""
 _MAY_BE_ZERO = (
     *("worker_grace_s", "core_file_bytes"),
     *("per_env", "per_pool_per_env", "age_s", "growth_bytes"),
@@ -78,20 +78,20 @@ class _Checked:
 
 @dataclass(frozen=True)
 class Limits(_Checked):
-    """How long a part of an instance's life may take before it counts as a fault."""
+    """How long each phase of an instance (a game and its worker) may take; longer is a fault."""
 
     worker_start_s: float = 90.0
     """From a worker's spawn until it has imported its modules and made its player."""
     launch_s: float = 90.0
-    """From a game's spawn until it answers; a pool's first launch may take twice this."""
+    """From a game's spawn until it answers; a pool's first launch may take twice this limit."""
     create_join_s: float = 60.0
-    """create_game and join_game together; up to three times this while the game works."""
+    """create_game and join_game together; up to three times this limit while the game works."""
     reset_s: float = 60.0
     """restart_game, or the first observation after a join."""
     step_s: float = 10.0
     """One env step. A slow game (its CPU time advances) gets three times this, once."""
     call_s: float = 300.0
-    """A method or attribute of an env or task, as in `env_method`, `get_attr` or `render`."""
+    """A call or attribute access by the user, with `env_method`, `get_attr` or `render`."""
     worker_grace_s: float = 5.0
     """The worker applies the limits above to its game; the trainer waits this much longer."""
     concurrent_launches: int | None = None
@@ -99,8 +99,8 @@ class Limits(_Checked):
     other). None allows two; if the first launch took less than five seconds, it then allows as many
     as this process has cores."""
     core_file_bytes: int = 0
-    """The largest core file that a crashing game may write; the real game's is as large as its
-    memory."""
+    """The largest core file that a crashing game may write; a core file of the real game is as
+    large as the game's memory."""
 
 
 def race_number(value: int | Enum) -> int:
@@ -110,7 +110,7 @@ def race_number(value: int | Enum) -> int:
         value: a `common_pb2.Race` value, or a member of python-sc2's `Race`.
 
     Raises:
-        ConfigError: another value, or `NoRace`.
+        ConfigError: the value is anything else, or `NoRace`.
     """
     return _number(value, "race", common_pb2.Race, without=("NoRace",))
 
@@ -172,7 +172,7 @@ class GameSetup:
     realtime: bool = False
     restart: str = "auto"
     """"never" creates a game for each episode; "auto" restarts the running game if this is proven
-    to restore everything."""
+    to restore everything in the game."""
 
 
 @dataclass(frozen=True)
@@ -191,17 +191,17 @@ class RecyclePolicy(_Checked):
     """When an instance is replaced although it works; None for never.
 
     A soft limit takes effect at the episode's end and changes no transition; the hard limit is a
-    fault. The memory limits are for a game and its worker together, and twice as much for a match.
+    fault. The memory limits are for a game and its worker together, and are doubled for a match.
     A worker that several envs share is counted apart from their games, with the same limits.
     """
 
     soft_memory_bytes: int | None = None if WINDOWS else 2_000_000_000
-    """None on Windows, where a new game may take 2.5 GB; there `growth_bytes` limits it."""
+    """None on Windows, where a new game may take 2.5 GB; there `growth_bytes` limits the memory."""
     hard_memory_bytes: int | None = 8_000_000_000 if WINDOWS else 4_000_000_000
     growth_bytes: int | None = 1_000_000_000
-    """Soft: growth since the first measurement."""
+    """Soft limit: the memory's growth since the first measurement."""
     slowdown: float | None = 2.0
-    """Soft: the CPU time of a game loop, as a multiple of that in the first episodes."""
+    """Soft limit: the CPU time of a game loop, as a multiple of that in the first episodes."""
     age_s: float | None = None
     episodes: int | None = None
 
@@ -213,14 +213,14 @@ class ReplayPolicy(_Checked):
     dir: Path
     """The folder; it is created. A pool deletes only files that it has written itself."""
     every: int | None = None
-    """Keep the episodes whose number is a multiple of this (0 is the first); None: no episodes."""
+    """Keep the episodes whose number (from 0) is a multiple of this value; None for none."""
     best: bool = True
     """Keep each episode with a higher return than all before it."""
     faulty: bool = True
     """Keep episodes in which the user's code failed while the game still answered."""
     keep: int = 20
-    """How many files are kept for each of the three reasons; older files are deleted. If both its
-    number and its return select an episode, it is kept for its return."""
+    """How many files are kept for each of the three reasons; older files are deleted. An episode
+    selected by both its number and its return counts as selected by its return."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _LONGEST_S: Final = 1e6
-"""A timeout of eleven days or more is no limit, because `epoll` refuses one of several weeks."""
+"""A timeout of eleven days or more counts as no limit, because `epoll` refuses several weeks."""
 
 
 @dataclass(frozen=True, slots=True)

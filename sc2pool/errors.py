@@ -102,7 +102,7 @@ class FaultKind(StrEnum):
     LAUNCH_FAILED = "launch-failed"
     SETUP_FAILED = "setup-failed"
     """The game refuses the map or the players, or the map does not start. A new process tries
-    again; if it fails, too, this becomes a `ConfigError`."""
+    again; if it fails, too, the fault becomes a `ConfigError`."""
     SPAWN_FAILED = "spawn-failed"
     """The system refused a resource for a worker: a process, memory, descriptors, a folder."""
     STOPPED = "stopped"
@@ -134,7 +134,7 @@ class Fault:
     refused: bool = False
     """The system had no process, thread, descriptor or memory left, so a later try may succeed."""
     map_note: str = ""
-    """Map and versions, if the game failed with its first map, which may be the cause."""
+    """Map and versions, if the game failed with the first map it loaded, which may be the cause."""
 
     def __str__(self) -> str:
         return f"{self.kind} while {self.phase}: {self.detail}"
@@ -152,7 +152,7 @@ class GameFault(SC2PoolError):
         refused, map_note: see `Fault`.
     """
 
-    # For a subclass of the user whose `__init__` does not call this one.
+    # Defaults for a subclass of the user whose `__init__` does not call this class's `__init__`.
     kind: FaultKind = FaultKind.GAME_EXITED
     detail: str = ""
     refused: bool = False

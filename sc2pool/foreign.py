@@ -1,7 +1,7 @@
 """Reads files that another user may have written, and shows texts of files and games safely.
 
 Rules: a limit is for the decoded content, not for the bytes of the file, and is checked during the
-reading. A file that is damaged, too large or of another format is a ConfigError of one line,
+reading. A file that is damaged, too large or of another format raises a ConfigError of one line,
 whatever the parser raises. A message shows foreign values through `shown` and foreign texts through
 `printable`.
 """
@@ -30,7 +30,7 @@ from sc2pool.platform import WINDOWS
 REFUSED_PATH: Final = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP)
 """Errors of the system whose cause is the given path: forbidden, too long, or a loop of links."""
 MOST_BYTES: Final = 1 << 20
-"""Maximum size of a JSON or YAML file; those that sc2pool writes have some kilobytes."""
+"""Maximum size of a JSON or YAML file; the files that sc2pool writes have some kilobytes."""
 _MOST_VALUES: Final = 10_000
 """Maximum number of values in a YAML file; an alias counts as all values that it stands for."""
 _MOST_DIGITS: Final = 100
@@ -88,7 +88,7 @@ def shown(value: Any) -> str:
 
 @contextmanager
 def _read_as(kind: str, what: object) -> Iterator[None]:
-    """Turn any error in the block into a `ConfigError`: `what` is not of this kind."""
+    """Turn any error in the block into a `ConfigError`, which says that `what` is not a `kind`."""
     try:
         yield
     except ConfigError:
@@ -113,7 +113,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES, *, only_ours: bool = False) -
 
 
 def _at_once(path: str, flags: int) -> int:
-    """Open a file; a pipe would otherwise wait until a program writes into it."""
+    """Open a file without waiting; opening a pipe would wait until a program writes into it."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
@@ -184,8 +184,8 @@ def _parts(value: Any) -> Any:
 def read_yaml(path: Path) -> Any:
     """The value in a YAML file.
 
-    Aliases are allowed, but their expansion counts: nested aliases could stand for an exponential
-    number of values.
+    Aliases are allowed, but their expansion counts, because nested aliases can stand for an
+    exponential number of values.
 
     Raises:
         ConfigError: the file is missing, cannot be read, is not YAML, or exceeds a limit.
@@ -211,7 +211,7 @@ def read_yaml(path: Path) -> Any:
             self.level -= 1
             if of_alias and id(node) not in self.sizes:
                 raise yaml.YAMLError("a value that holds itself")
-            # Python's time for a number grows with the square of its length.
+            # Python's time to read a number grows with the square of the number's length.
             if node.tag.endswith((":int", ":float")) and len(node.value) > _MOST_DIGITS:
                 raise yaml.YAMLError("a number of many digits")
             if not of_alias:
@@ -310,7 +310,7 @@ class Archive:
     def check(self, *parts: str) -> None:
         """Check that these parts (or all) are not much larger than the file.
 
-        Archives in them are checked, too. After this, code without limits may read them.
+        Archives in them are checked, too. After the check, code without limits may read them.
         """
         with self._read():
             left = self._most

@@ -5,7 +5,7 @@
         batch = pool.reset()
 
 The adapters for SMAC, tianshou, PettingZoo and Ray, AsyncPPO, the datasets and the commands use
-only these names, `sc2pool.utilities`, and what the reference documents. The page "Integration"
+only these names, `sc2pool.utilities`, and the names in the reference. The page "Integration"
 describes each name. A name's own module is imported on the first use of the name.
 """
 
@@ -135,4 +135,4 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = import_module(_HOMES[name])
-    return getattr(home, name, home)  # `live_files` is a module
+    return getattr(home, name, home)  # `live_files` is a module itself

@@ -55,7 +55,7 @@ def needed_for(what: str) -> Iterator[None]:
         yield
     except ImportError as error:
         module = (error.name or "").partition(".")[0]
-        if error.path and module not in EXTRAS:  # a library of C is named without its package
+        if error.path and module not in EXTRAS:  # the error names a C library without its package
             module = "".join(Path(error.path.rpartition("site-packages")[2]).parts[1:2])
         if module not in EXTRAS:
             raise
@@ -69,7 +69,7 @@ def require(what: str, module: str) -> None:
     """Check that a feature's package can be imported, without importing it.
 
     Raises:
-        MissingPackageError: it cannot be imported.
+        MissingPackageError: the module cannot be imported.
     """
     if find_spec(module) is None:
         raise _missing(what, module)
@@ -83,6 +83,6 @@ def _missing(what: str, module: str) -> MissingPackageError:
 def how_to_install(extra: str) -> str:
     """The command that adds an extra to this environment.
 
-    This environment's own pip finds sc2pool installed, so it does not look for it in an index.
+    This environment's own pip finds sc2pool installed, so pip does not look for it in an index.
     """
     return f'{called("pip")} install "sc2pool[{extra}]"'

@@ -4,7 +4,7 @@ Rules: a file is written under a new name that cannot be guessed. If the name we
 user of the folder could put a link there, and so choose the file that is written. A program that is
 killed leaves its unfinished file behind; a command that is the only writer of a folder removes such
 files when it begins. `tempfile` is not used, because on Windows it retries for ever in a folder
-that may not be written to: it takes the system's refusal for a name that is in use.
+that may not be written to, as if each refusal meant that the name is in use.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def new_file(path: Path) -> Path:
-    """Make an empty file in the folder of `path`, with the same suffix; its mode is the umask's.
+    """Make an empty file in the folder of `path`, with the same suffix and the umask's mode.
 
     Raises:
         OSError: the folder is missing or may not be written to, or the disk is full.

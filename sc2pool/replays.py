@@ -1,4 +1,4 @@
-"""Reads a replay with a game: its description, and frames of its course.
+"""Lets a game read a replay, and gives the replay's description and frames.
 
     with open_replay(Path("match.SC2Replay")) as replay:
         print(replay.info.map_name)
@@ -26,7 +26,7 @@ from sc2pool.game.program.installation import find_installation
 from sc2pool.protocol.replies import Status, require
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Limit of a replay, which is sent to the game in one message."""
+"""The largest replay, in bytes; a replay is sent to the game in one message."""
 
 
 @contextmanager

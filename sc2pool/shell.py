@@ -37,6 +37,6 @@ def _from_here(file: Path) -> Path:
     """The relative path if the file is below the working directory, else the absolute path."""
     with suppress(OSError, ValueError):
         below = file.relative_to(Path.cwd())
-        if len(below.parts) > 1:  # a shell looks up a name without a folder on the PATH
+        if len(below.parts) > 1:  # for a name without a folder, a shell searches the PATH
             return below
     return file

@@ -5,9 +5,9 @@
     health(roaches)            # (n,) float64, hit points
 
 Rules: tags and positions are read as columns; other attributes (health, cooldown) have a function
-each. For these, pure Python decodes the messages of the selected units; the compiled path does not
-decode messages. Units are in the order of their tags, so a unit keeps its row until another unit of
-its kind appears or disappears. `with_tags` follows units by their tags.
+each. For these attributes, pure Python decodes the messages of the selected units; the compiled
+path does not decode messages. Units are in the order of their tags, so a unit keeps its row until
+another unit of its kind appears or disappears. `with_tags` follows units by their tags.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Kind(_Kind):
         return super().__new__(cls, number, alliance)
 
 
-@dataclass(slots=True)  # not frozen: that would take as long as finding the units
+@dataclass(slots=True)  # not frozen: making a frozen object takes as long as finding the units
 class Units:
     """Some units of one observation, in the order of their tags.
 
@@ -161,8 +161,8 @@ def with_tags(
     """The units with these tags that are in the observation.
 
     Returns:
-        Whether each unit is in the observation, bool (len(tags),), and the units that are, in the
-        order of `tags`.
+        Whether each unit is in the observation, bool (len(tags),), and the units that are in it,
+        in the order of `tags`.
     """
     source = observation if isinstance(observation, Observed) else _Whole(observation)
     columns = source.columns
@@ -216,7 +216,7 @@ def _numbers(units: Units, name: str) -> Floats:
 def _found(
     source: Observed | _Whole, tags: list[int], rows: list[int], positions: bytearray
 ) -> Units:
-    # One call instead of two: `select` is on each step's path.
+    # One call instead of two, because each step runs `select`.
     return Units(tags, np.ndarray((len(tags), 2), _FLOAT64, positions), source, rows)
 
 

@@ -1,4 +1,4 @@
-"""Helpers that have nothing to do with games, for those who use `sc2pool.integration`.
+"""Helpers that have nothing to do with games, for programs that use `sc2pool.integration`.
 
 They read and write files safely, show foreign texts, name missing packages, and start child
 processes that end with this one. The page "Integration" describes each name. A name's own module is

@@ -6,10 +6,10 @@ times as much as the system call. In a `WorkerLoop` the waiting task may block t
 (`BlockingWait`). With several envs, the tasks take turns (`Turns`): one wait for all of them blocks
 the thread, and the ready tasks continue one after the other.
 
-Rules: everything that the loop watches also ends the wait, because an epoll descriptor can itself
-be watched; the caller then waits through asyncio. A loop with tasks besides the worker's own, such
-as a task that the user's code started, is never blocked. A loop without epoll (not Linux) is never
-blocked either.
+Rules: a wait also ends when anything else that the loop watches is ready, because an epoll
+descriptor can itself be watched; the caller then waits through asyncio. A loop with tasks besides
+the worker's own, such as a task that the user's code started, is never blocked. A loop without
+epoll (not Linux) is never blocked either.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class WorkerLoop(asyncio.SelectorEventLoop):
     Attributes:
         tasks: the number of tasks that are alive.
         in_line: the number of tasks that wait for a `Turn`.
-        own_tasks: the loop may be blocked with at most this many tasks, and never if it is 0.
+        own_tasks: the loop may be blocked while it has at most this many tasks; 0 for never.
         descriptor: readable while the loop has something to read; -1 without epoll.
         turns: the waits of tasks that may not block the loop; None without epoll.
     """
@@ -84,7 +84,7 @@ class WorkerLoop(asyncio.SelectorEventLoop):
         return task
 
     def count_in(self, task: asyncio.Task[Any]) -> None:
-        """Count a task until it is done; `create_task` calls this by itself."""
+        """Count a task until it is done; `create_task` calls this method."""
         self.tasks += 1
         task.add_done_callback(self._count_out)
 
@@ -93,7 +93,7 @@ class WorkerLoop(asyncio.SelectorEventLoop):
 
 
 class BlockingWait:
-    """Waits for one descriptor; it may miss earlier data (edge-triggered), so read first."""
+    """Waits for one descriptor's new data; read first, because older data do not end a wait."""
 
     def __init__(self, descriptor: int) -> None:
         loop = asyncio.get_running_loop()
@@ -115,7 +115,7 @@ class BlockingWait:
     def wait(self, timeout_s: float = -1) -> bool:
         """Block, if `possible`, at most `timeout_s` (negative: no limit), until there are data.
 
-        True if the descriptor alone is ready; False if another of the loop is, or the time is over.
+        True if only the descriptor is ready; False if the loop has others ready, or time is over.
         """
         loop = self.loop
         if not LINUX or loop is None or loop.tasks > loop.own_tasks:
@@ -135,7 +135,7 @@ class BlockingWait:
 
 
 class Turn:
-    """A reusable event that a task awaits until `go_on`.
+    """A reusable event that a task awaits until `go_on` is called.
 
     It has the interface that asyncio's tasks expect of a future. The task continues inside `go_on`,
     not in the loop's next pass, and a wait needs no new future.
@@ -157,7 +157,7 @@ class Turn:
         return self._task is not None
 
     def go_on(self, *, in_time: bool = True) -> None:
-        """Run the waiting task until its next wait; its `await` gives `in_time`. Not for tasks."""
+        """Run the waiting task to its next wait; its `await` gives `in_time`. Tasks may not call this."""
         if self._task is not None:
             (call, context), self._task = self._task, None
             self._leave_line()
@@ -207,7 +207,7 @@ class Turn:
 
 
 class Turns:
-    """Waits of several tasks for their descriptors, which asyncio sees as one; Linux only (epoll).
+    """Waits of several tasks for their descriptors, which asyncio sees as one wait; only on Linux.
 
     While all tasks except the worker's own wait for a turn, they take turns without asyncio.
     """
@@ -243,7 +243,7 @@ class Turns:
             self._epoll.unregister(descriptor)
 
     def _on_ready(self) -> None:
-        """Take turns, and return to asyncio after `_BACK_AFTER_S` or when it is needed."""
+        """Take turns, and return to asyncio after `_BACK_AFTER_S` or when asyncio is needed."""
         own = self._epoll.fileno()
         back_at_s = time.monotonic() + _BACK_AFTER_S
         ready = [own]
@@ -269,7 +269,7 @@ class Turns:
         """Call `call` after all ready tasks have had their turn."""
         self._at_end.append(call)
         if not self._in_pass:
-            self._loop.call_soon(self._call_at_end)  # or at the end of an earlier pass of turns
+            self._loop.call_soon(self._call_at_end)  # or earlier, at the end of a pass of turns
 
     def _call_at_end(self) -> None:
         at_end, self._at_end = self._at_end, []
@@ -289,7 +289,7 @@ class Turns:
         return turn
 
     def _poll(self) -> None:
-        """Check all deadlines by one timer, because most waits end long before theirs."""
+        """Check all deadlines by one timer, because most waits end long before their deadline."""
         now_s = time.monotonic()
         self._late = None
         self._limited = {turn for turn in self._limited if turn.is_awaited}
