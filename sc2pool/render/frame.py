@@ -152,7 +152,7 @@ def _write(
     size_px: int = _TEXT_SIZE_PX,
     from_right: bool = False,
 ) -> None:
-    """Write one line, whose upper left (or `from_right` its upper right) corner is `corner`."""
+    """Write one line; `corner` is its upper left corner, or its upper right one (`from_right`)."""
     x, y = corner
     mask = _mask(text, size_px)
     frame.paste(colour, (x - mask.width if from_right else x, y), mask)

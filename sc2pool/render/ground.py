@@ -2,7 +2,7 @@
 
 The terrain is drawn once per map, creep and fog for each frame. Light falls from the upper left,
 higher ground is brighter, unpathable ground is dark. The playable area is in the middle of a
-square; the map around it fills the rest.
+square; the map around the area fills the rest of the square.
 
 Rules: the terrain's picture is made once per map and never changed. A grid that is missing or
 incomplete in the message is skipped. A picture's first row is at the top, a grid's first row at the
@@ -168,7 +168,7 @@ class View(NamedTuple):
     def point(self, x: float, y: float) -> tuple[float, float]:
         """The position of a map point, in pixels from the upper left corner.
 
-        Far points and NaN are moved near the picture, because lines to them take time per pixel.
+        Far points and NaN are moved near the picture, because a far line takes time per pixel.
         """
         size, scale = self.side_px, self.scale
         right, down = (x - self.left) * scale, size - (y - self.bottom) * scale
@@ -208,7 +208,7 @@ def view_of(area: Area, side_px: int) -> View:
 
 
 def cells_of(grid: common_pb2.ImageData) -> Cells:
-    """A grid's values as (height, width), row 0 at the bottom; empty if it is incomplete."""
+    """A grid's values as (height, width), row 0 at the bottom; empty if the grid is incomplete."""
     width, height = grid.size.x, grid.size.y
     values = np.frombuffer(grid.data, np.uint8)
     if grid.bits_per_pixel == 1:
@@ -219,7 +219,7 @@ def cells_of(grid: common_pb2.ImageData) -> Cells:
 
 
 def spread(cells: Cells, view: View, *, beyond: int) -> Image.Image:
-    """The visible part of a grid (row 0: bottom) as a picture; `beyond` is the value outside it."""
+    """The visible part of a grid (row 0: bottom) as a picture, with `beyond` outside the grid."""
     height, width = cells.shape
     left, bottom = math.floor(view.left), math.floor(view.bottom)
     right, top = math.ceil(view.left + view.side), math.ceil(view.bottom + view.side)
