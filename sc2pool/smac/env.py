@@ -9,8 +9,8 @@
     from sc2pool.smac import StarCraft2Env as StarCraftCapabilityEnvWrapper
     env = StarCraftCapabilityEnvWrapper(map_name="10gen_terran", capability_config={...})
 
-SMAC's random agents and code bases such as PyMARL can use it unchanged. Rules: the options, the
-order of the agents and the methods' results are SMAC's, and an unavailable action raises an
+SMAC's random agents and code bases such as PyMARL can use the class unchanged. Rules: the options,
+the order of the agents and the methods' results are SMAC's, and an unavailable action raises an
 AssertionError, as in SMAC. An option without effect here accepts any value; a value that would
 change the game is an error. A game that fails ends the battle with reward 0, as in SMAC. The info
 then also has the fault and `episode_limit`, so that learners do not count a defeat.
@@ -61,7 +61,7 @@ class StarCraft2Env:
         step_mul: game loops per env step.
         episode_limit: a battle's time limit in env steps; None for the scenario's own limit.
         difficulty: the built-in opponent's level, "1" to "9" or "A".
-        seed: equal seeds repeat all battles; None for the game's own choice.
+        seed: envs with equal seeds play the same battles; None for the game's own choice.
         continuing_episode: whether the info of a battle that reached its time limit has
             `episode_limit`.
         replay_dir: the folder for replays, which `save_replay` needs.
@@ -71,8 +71,8 @@ class StarCraft2Env:
         rules: SMAC's and SMACv2's other options, such as `obs_last_action` or `heuristic_ai`, by
             name; see `sc2pool.tasks.teams.scenarios.Rules`. The defaults are SMAC's. For a
             scenario of SMACv2 that is given by its name alone, the defaults are those of the
-            scenario's example config. `window_size_x`, `window_size_y`, `debug`,
-            `kill_unit_step_mul`, `num_fov_actions` have no effect. `game_version`: None, "latest".
+            scenario's example config. Without effect: `window_size_x`, `window_size_y`,
+            `debug`, `kill_unit_step_mul`, `num_fov_actions`. `game_version`: None or "latest".
 
     Attributes:
         map_name: the scenario's name.
@@ -357,7 +357,7 @@ class StarCraft2Env:
     # The rest.
 
     def get_stats(self) -> dict[str, float]:
-        """Battles won, played and ended by the time limit, and games that were replaced."""
+        """The numbers of battles won, played and ended by the time limit, and of replaced games."""
         return {
             "battles_won": self.battles_won,
             "battles_game": self.battles_game,
