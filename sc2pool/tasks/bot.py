@@ -75,8 +75,8 @@ class RLBotAI(TaskDefinition, BotAI):
         self.options = {}
         self._rules = EpisodeRules(self)
         self._owns_game = True
-        """True under `run_game`: the bot leaves the game at the episode's end. The pool sets it to
-        False and ends the game itself."""
+        """True under `run_game`: the bot leaves the game at the episode's end. The pool sets this
+        to False and ends the game itself."""
 
     @property
     def episode_over(self) -> bool:
@@ -145,8 +145,8 @@ class PolicyBot(BotAI):
     `predict` applies them.
 
     Args:
-        task: a built-in task's name, or a subclass of `Task` or `RLBotAI`. Its map, race and
-            opponents are not used: `run_game` chooses them.
+        task: a built-in task's name, or a subclass of `Task` or `RLBotAI`. The task's map, race
+            and opponents are not used: `run_game` chooses them.
         policy: a trained SB3 model, or another object with SB3's `predict`.
         deterministic: whether the policy returns its best action instead of a random one.
 
@@ -300,8 +300,8 @@ class TaskEpisode:
         if self._driven.rules.over or not self._driven.rules.begun:
             return
         observed = self._task.lazy_observation
-        # python-sc2 ends the game without the last observation, so request it here. Not by
-        # `client.observation`, which expects the result again: the game reports it only once.
+        # python-sc2 ends the game without the last observation, so request it here; not by
+        # `client.observation`: it expects the game's result, which was reported already.
         with suppress(ProtocolError, ConnectionAlreadyClosedError):
             response = await self._client._execute(observation=sc_pb.RequestObservation())
             observed = Observed.of(response.observation)

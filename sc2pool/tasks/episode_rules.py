@@ -3,7 +3,7 @@
     `Task` in the pool, `Task` under python-sc2's loop, `RLBotAI` under both
         └─ each observation ─► EpisodeRules ─► Transition
 
-`DrivenTask` drives a `Task` through one episode, while the pool, a match or python-sc2 steps its
+`DrivenTask` drives a `Task` through one episode, while the pool, a match or python-sc2 steps the
 game:
 
     begin ─► transition ─► turn ─► see ─► turn ─► see …
@@ -14,9 +14,9 @@ Rules, the same for all tasks:
   `terminated`, `info`, `action_masks`. So the later hooks can use values that `observe` stored.
 - The first observation has reward 0; `reward` and `terminated` are not called, because no
   step led to it.
-- An episode that reaches `max_loops` is truncated. If the game ends earlier, it is terminated.
+- An episode that reaches `max_loops` is truncated; an earlier end of the game terminates it.
 - An episode of `max_episode_steps` steps is truncated, too.
-- `terminated` is also called on the last observation, so an episode can be both terminated and
+- `terminated` is called on the last observation, too, so an episode can be both terminated and
   truncated.
 - `score_change` is the change of the game's score since the previous observation.
 - The return values of the hooks are checked. An error names the hook, its class and its place.

@@ -95,7 +95,7 @@ class MarineDuel(Task):
 
     area: PlayableArea
     facing: float = 1.0
-    """1 if the own marines began on the left; -1 if on the right: they see the map mirrored."""
+    """1 if the own marines began on the left; -1 if on the right, with a mirrored view."""
     own: Units
     enemies: Units
     own_health: Floats

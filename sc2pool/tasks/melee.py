@@ -81,7 +81,7 @@ class Melee(Task):
 
     Reward: 1 for a win, −1 for a defeat, and the cost of destroyed units and structures / 10,000.
 
-    The opponent is the easiest computer. For a stronger one, set `opponents` in a subclass.
+    The opponent is the easiest built-in one. For a stronger one, set `opponents` in a subclass.
     """
 
     map_name: ClassVar[str] = "Simple64"

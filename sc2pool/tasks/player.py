@@ -1,8 +1,8 @@
 """The players that a worker runs behind its queue pair.
 
 A player plays whole episodes. `play(episode, pair)` puts the first observation, then one transition
-for each action that it gets, and returns when the episode is over. There is one coroutine per
-episode, because python-sc2's `on_step` has that shape. Rules: a player never touches shared memory
+for each action that it gets, and returns when the episode is over. An episode is one coroutine,
+because python-sc2 plays a game as one coroutine. Rules: a player never touches shared memory
 or the trainer. Every failure of the game is raised as `GameFault`. Exceptions of the user's code
 are passed on unchanged.
 """
@@ -76,7 +76,7 @@ class Player(ABC):
         attributes: for each row, a dict of the values that `set_attr` set earlier. They are set
             again on the next new object.
         realtime: True if the game runs by itself.
-        is_a_pool: True for an env of sc2pool's, which has a pool of its own.
+        is_a_pool: True if the user's env is one of sc2pool's, which has a pool of its own.
         directory: for the temporary files of its game; None for the system's directory.
         warn: called with a sentence about the game that the user should read once.
     """
@@ -104,7 +104,7 @@ class Player(ABC):
 
     @property
     def exited_fds(self) -> Sequence[int]:
-        """A descriptor for each of its games, which becomes readable when that game ends."""
+        """A descriptor for each of the player's games; it becomes readable when that game ends."""
         return ()
 
     @abstractmethod
@@ -116,7 +116,7 @@ class Player(ABC):
         """The object on which `get_attr`, `set_attr` and `env_method` of this row act."""
 
     def reset_kind(self) -> str:
-        """How the running episode began: by "restart" or "create" of a game, or by "reset"."""
+        """How the running episode began: "restart" or "create" for a game, "reset" for an env."""
         return "reset"
 
     @property

@@ -11,8 +11,8 @@ There are three kinds of queue pairs:
 
 Rules: a transition is put before each `get_action`; an episode's first transition has reward 0. An
 env may have several rows: two players of a match, or the agents of a team. Such an env puts all
-transitions in one call and gets all actions in one call. Its game continues only when all rows have
-acted.
+transitions in one call and gets all actions in one call. The game continues only when all rows
+have acted.
 """
 
 from __future__ import annotations

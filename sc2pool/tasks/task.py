@@ -141,7 +141,7 @@ class TaskDefinition(ABC):
     def info(self) -> dict[str, Any] | Awaitable[dict[str, Any]]:
         """Return further facts about this step, for the `info` dict; by default none.
 
-        Keys that begin with `sc2pool.` are reserved for the pool; a task's raise `UserCodeError`.
+        Keys that begin with `sc2pool.` are the pool's; returning one raises `UserCodeError`.
         """
         return {}
 
@@ -246,7 +246,7 @@ class Task(TaskDefinition):
 
     @property
     def response(self) -> sc_pb.ResponseObservation:
-        """The whole reply that holds the newest observation: chat, action errors, results."""
+        """The game's whole reply with the newest observation, chat, action errors and results."""
         return self.lazy_observation.response
 
     @property

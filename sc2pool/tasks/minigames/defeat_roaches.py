@@ -1,4 +1,4 @@
-"""DefeatRoaches: nine marines against four roaches; +10 a roach, -1 a marine, then the next wave.
+"""DefeatRoaches: nine marines against four roaches, in waves; +10 for a roach, -1 for a marine.
 
 Marines outrange roaches by one cell and walk as fast as roaches. So the choice of targets and the
 position of hurt marines decide a fight. The actions order the whole group to do these things.
@@ -88,7 +88,7 @@ class DefeatRoaches(Task):
             6: Share of the marines whose weapon is ready.
             7: Smallest distance between a marine and a roach, in tens of cells, at most 1.
             8: Distance between the marine with the fewest hit points and the roach nearest to it,
-            in tens of cells, at most 1 (a roach hits a marine from 0.5 away).
+            in tens of cells, at most 1 (a roach can hit a marine below 0.5).
             9 to 24: The four roaches nearest to the marines' centre. For each: the unit vector
             (x, y) towards it, its distance in lengths of the longer side, and its hit points / 145.
         """

@@ -7,7 +7,7 @@ builds no object per unit. `move_to_beacon_bot.py` is the same task with python-
 
 `MoveToBeaconImage` is the same game with images as observations, for convolutional policies. Its
 camera follows the marine, so the beacon's place in the image is the direction to walk in. With a
-fixed camera a network would first have to find two places and subtract them.
+fixed camera a network would first have to find both places and subtract them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class MoveToBeacon(Task):
         self.area = PlayableArea.of(self.game_info)
 
     def observe(self) -> NDArray[np.generic]:
-        # `observe()` runs after every step, so these are still current in `act()`.
+        # `observe()` runs after every step, so these units are still current in `act()`.
         self.marines, self.beacons = select(self.lazy_observation, OWN_MARINES, BEACONS)
         return beacon_vector(self.marines.positions, self.beacons.positions, self.area)
 

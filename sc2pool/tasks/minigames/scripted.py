@@ -62,7 +62,7 @@ def defeat_zerglings_and_banelings(_observation: Observation) -> int:
 
 
 def collect_minerals_and_gas(observation: Observation) -> int:
-    """Send all SCVs to minerals, always train another, build depots before supply is used up."""
+    """Send all SCVs to minerals, always train one more SCV, build depots in time."""
     minerals, free_supply = observation[0] * 1000, observation[3] * 20
     training, depots_coming = observation[6] * 5, observation[8] * 4
     if observation[5] > 0:

@@ -2,7 +2,7 @@
 
 A task's actions are some of the steps (`TownStep`). `Town` chooses the place of a new structure,
 and the worker that builds it, by simple rules. The place is the free one nearest to the command
-centre, away from minerals and geysers. The worker is the one nearest to that place.
+centre, except near minerals and geysers. The worker is the one nearest to that place.
 
 Rules of the steps: an impossible step is masked and gives no commands. Some tasks also mask a step
 that is possible but useless now. If a policy chooses such a step, its commands are given.
@@ -345,7 +345,7 @@ the time in which a builder walks to a place and builds a supply depot."""
 
 
 class TownStep(NamedTuple):
-    """A step of a town."""
+    """A step of a town: when it is possible, its commands, and when it is useful."""
 
     is_possible: Callable[[Town], bool]
     orders: Callable[[Town], Commands]

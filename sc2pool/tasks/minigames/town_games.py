@@ -7,11 +7,11 @@ SCVs gather more, but need supply. Gas needs refineries.
 BuildMarines: twelve SCVs, eight mineral fields. The reward is +1 for each marine. A marine needs
 a barracks and supply, a barracks needs a supply depot, and all of them cost minerals.
 
-The images are for convolutional policies. They inherit the actions of the games with a vector, and
-differ only in the observation. Row 0 is the farthest up and column 0 the farthest left. The longer
-side of the playable area fills the image, and the area's middle is the image's middle. Structures
-are rectangles; the more finished they are, the brighter. Units are squares of one cell. The last
-two planes have one value each: minerals and free supply, which have no place on the map.
+The tasks with images are for convolutional policies. They inherit the actions of the tasks with a
+vector, and differ only in the observation. Row 0 is the farthest up and column 0 the farthest left.
+The longer side of the playable area fills the image, and the area's middle is the image's middle.
+Structures are rectangles; the more finished they are, the brighter. Units are squares of one cell.
+The last two planes have one value each: minerals and free supply, which have no place on the map.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ RESOURCE_STEPS = (*towns.FIRST_STEPS, towns.BUILD_DEPOT, towns.BUILD_REFINERY, t
 
 
 class CollectMineralsAndGas(TownGame):
-    """Let the town grow: each action is one step of it.
+    """Let the town grow: each action is one step of the town.
 
     Action space: `Discrete(6)`:
 
@@ -134,7 +134,7 @@ MARINE_STEPS = (
 
 
 class BuildMarines(TownGame):
-    """Let the town grow, and train marines: each action is one step of it.
+    """Let the town grow, and train marines: each action is one step of the town.
 
     Action space: `Discrete(6)`:
 

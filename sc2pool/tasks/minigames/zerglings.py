@@ -11,8 +11,8 @@ for a killed enemy, -1 for a lost marine. Waves follow each other. A baneling th
 group of marines hurts all of them. So the marines must shoot a baneling before it arrives, or stand
 apart.
 
-The images of both games are for convolutional policies. They inherit the actions of the games with
-a vector, and differ only in the observation. Row 0 is the farthest up and column 0 the farthest
+The tasks with images are for convolutional policies. They inherit the actions of the tasks with a
+vector, and differ only in the observation. Row 0 is the farthest up and column 0 the farthest
 left. The middle of the learner's units is always in the middle of the image. The image extends in
 each direction by the length of the playable area's longer side, so it always shows the whole area.
 Units are discs; the more hit points they have, the brighter.
@@ -123,10 +123,10 @@ class FindAndDefeatZerglings(Task):
             8 to 23: The four zerglings nearest to the centre. For each: the unit vector (x, y)
             towards it, its distance in tens of cells, and its hit points / 35.
             24, 25, 26: Unit vector (x, y) to the part of the map to search next, and its distance
-            in lengths of the longer side. It is the nearest part not seen for 36 seconds (800
-            loops), else the one not seen for longest.
-            27 to 34: For each of the eight directions, the mean age of the last sight of the map up
-            to 12 cells away. 0 is now, 1 is 36 seconds (800 loops) or never.
+            in lengths of the longer side. The part is the nearest one not seen for 36 seconds
+            (800 loops), else the one not seen for longest.
+            27 to 34: For each of the eight directions, the mean age of the last sight of the blocks
+            up to 12 cells away. 0 is now, 1 is 36 seconds (800 loops) or never.
         """
         self._read_units()
         vector = np.zeros(SEARCH_SIZE, dtype=np.float32)

@@ -64,7 +64,7 @@ def load_space(pickled: bytes) -> spaces.Space[Any]:
 
 
 class _Machine:
-    """Executes pickle's opcodes for values, and records calls."""
+    """Executes the opcodes that make values; records the calls of functions."""
 
     def __init__(self) -> None:
         self.stack: list[Any] = []

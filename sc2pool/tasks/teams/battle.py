@@ -7,7 +7,7 @@ shield, cooldown and position of a dead unit are kept, but not read.
 
 `Ground` holds the map's grids as SMAC reads them: where a unit can move, and how high the ground
 is. Source: `StarCraft2Env._launch`, `can_move`, `get_surrounding_points`. Rule: units cannot move
-outside the map, but an agent's observation of a place there is 1.
+outside the map, but an agent observes 1 for a place outside the map.
 
 `available` tells which actions each agent can take, and `as_commands` turns actions into commands:
 

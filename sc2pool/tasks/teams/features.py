@@ -45,7 +45,7 @@ from sc2pool.units import Floats
 Features = NDArray[np.float32]
 
 N_AROUND, N_HEIGHTS = 8, 9
-"""How many places around an agent the pathing grid shows; the heights add the agent's own place."""
+"""How many places around an agent it may see; `N_HEIGHTS` includes the agent's own place."""
 
 
 @dataclass(frozen=True)

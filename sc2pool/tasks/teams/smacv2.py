@@ -39,7 +39,7 @@ Source: `smacv2/env/starcraft2/distributions.py` and `smacv2/examples/configs`. 
 missing or unknown value raises here; SMACv2 finds it in the first battle or not at all. A part of
 the dictionary may repeat `n_units` and `n_enemies`, as in SMACv2's documentation.
 
-`observation_names` and `state_names` return SMACv2's names of an observation's or state's numbers.
+`observation_names` and `state_names` name the numbers of observations and states as SMACv2 does.
 Source: `StarCraft2Env.build_obs_feature_names` and `build_state_feature_names`. Rules: the names
 are in the order of `sc2pool.tasks.teams.features`. The names of an observation are those for
 agent 0.
@@ -48,7 +48,7 @@ agent 0.
 episode can be repeated. The task creates the units by debug commands, as SMACv2 does. A Terran side
 is beaten when only medivacs are left; if both sides are beaten, the team has lost. Each battle's
 rewards are scaled by that battle's best return, so that episodes do not depend on each other.
-SMACv2 and `StarCraft2Env`, which has SMACv2's interface, scale all battles by that of the first.
+SMACv2 and `StarCraft2Env` (SMACv2's interface) scale all battles by the first one's best return.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ def begun(
 def _side(
     units: Sequence[raw_pb2.Unit], kinds: tuple[UnitType, ...], index_of: dict[int, int]
 ) -> Army | None:
-    """The units as a side; None if a unit has another type."""
+    """The units as a side; None if a unit's type is not in `index_of`."""
     if any(unit.unit_type not in index_of for unit in units):
         return None
     return Army(units, kinds, [index_of[unit.unit_type] for unit in units])
