@@ -182,7 +182,7 @@ class RestartPolicy(_Checked):
     per_env: int = 5
     per_env_window_s: float = 60.0
     per_pool_per_env: int = 4
-    """Failures of the whole pool within its window, as a multiple of its number of envs."""
+    """The pool's failures within `per_pool_window_s`, as a multiple of its number of envs."""
     per_pool_window_s: float = 600.0
 
 
@@ -192,7 +192,7 @@ class RecyclePolicy(_Checked):
 
     A soft limit takes effect at the episode's end and changes no transition; the hard limit is a
     fault. The memory limits are for a game and its worker together, and are doubled for a match.
-    A worker that several envs share is counted apart from their games, with the same limits.
+    A worker that several envs share is measured apart from their games, with the same limits.
     """
 
     soft_memory_bytes: int | None = None if WINDOWS else 2_000_000_000
@@ -213,7 +213,7 @@ class ReplayPolicy(_Checked):
     dir: Path
     """The folder; it is created. A pool deletes only files that it has written itself."""
     every: int | None = None
-    """Keep the episodes whose number (from 0) is a multiple of this value; None for none."""
+    """Keep the episodes whose number, from 0, is a multiple of this; None: none by number."""
     best: bool = True
     """Keep each episode with a higher return than all before it."""
     faulty: bool = True
@@ -248,4 +248,4 @@ class PoolConfig(_Checked):
     """The address on which the metrics are served; "" for all addresses of the machine. On the
     loopback address, a request with another host name is refused."""
     replays: ReplayPolicy | None = None
-    """Replays of selected episodes; None keeps no replays. Tasks only."""
+    """Replays of selected episodes; None keeps no replays. Only tasks have replays."""

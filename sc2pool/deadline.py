@@ -24,7 +24,7 @@ class Deadline:
 
     @classmethod
     def after(cls, timeout_s: float | None) -> Deadline:
-        """The deadline `timeout_s` seconds from now; None or `_LONGEST_S` and more: never."""
+        """The deadline `timeout_s` seconds from now; `NEVER` for None or at least `_LONGEST_S`."""
         if timeout_s is None or timeout_s >= _LONGEST_S:
             return NEVER
         return cls(time.monotonic() + timeout_s)

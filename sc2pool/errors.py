@@ -64,7 +64,7 @@ class CrashLoopError(SC2PoolError, RuntimeError):
 
 
 class NodeLostError(SC2PoolError, RuntimeError):
-    """A node of a Ray cluster died with its games, and no node had room for them in time."""
+    """A node of a Ray cluster died with its games, and no other node had room in time."""
 
 
 class PauseError(SC2PoolError, RuntimeError):
@@ -74,7 +74,7 @@ class PauseError(SC2PoolError, RuntimeError):
 class LearnerError(SC2PoolError, RuntimeError):
     """The process that computes a learner's updates has ended or hangs.
 
-    It is also raised if that process raised an exception that cannot be pickled.
+    It is also raised if an exception of that process cannot be pickled.
     """
 
 

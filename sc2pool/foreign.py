@@ -37,7 +37,7 @@ _MOST_DIGITS: Final = 100
 _MOST_LEVELS: Final = 50
 """Maximum depth of nested lists and dicts; Python's own code fails at some hundreds."""
 _GROWTH_BYTES: Final = 16 << 20
-"""How much larger than its file an archive's parts may be; SB3's archives are not compressed."""
+"""How much larger than the file an archive's parts may be; SB3 does not compress its archives."""
 _PIECE_BYTES: Final = 1 << 20
 _ARRIVES_WITHIN_S: Final = 5.0
 """How long a pipe or a device may take to deliver its whole content."""
@@ -67,7 +67,7 @@ def printable(text: str, most: int | None = _MOST_SHOWN, *, keep: str = "") -> s
 
 
 class _Shown(reprlib.Repr):
-    """Python's short forms of values; does not raise for integers of many digits."""
+    """Makes Python's short forms of values, even of integers of very many digits."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ def _read_as(kind: str, what: object) -> Iterator[None]:
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES, *, only_ours: bool = False) -> bytes:
-    """A file's bytes; ConfigError if unreadable, larger than `most`, or (`only_ours`) not ours."""
+    """A file's bytes; ConfigError if unreadable, above `most`, or `only_ours` and not private."""
     with _read_as("a file", path), open(path, "rb", buffering=0, opener=_at_once) as file:
         found = os.fstat(file.fileno())
         if only_ours and (why := why_not_ours(found)):

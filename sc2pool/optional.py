@@ -38,7 +38,7 @@ EXTRAS: Final = {
     "mss": ("mss", "screen"),
     "Xlib": ("python-xlib", "screen"),
 }
-"""By module: the distribution that provides it, and the extra that installs it."""
+"""For each module, the distribution that provides it and the extra that installs it."""
 
 
 @contextmanager

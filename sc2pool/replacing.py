@@ -1,4 +1,4 @@
-"""Writes files atomically: a reader finds a whole file, whenever the program ends.
+"""Writes files atomically: a reader finds a whole file, even if the writing program is killed.
 
 Rules: a file is written under a new name that cannot be guessed. If the name were known, another
 user of the folder could put a link there, and so choose the file that is written. A program that is

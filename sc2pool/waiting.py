@@ -37,7 +37,7 @@ _MOST_READY = 2
 
 
 def run_in_selector_loop(coroutine: Coroutine[Any, Any, _T]) -> _T:
-    """`asyncio.run` with a selector loop; Windows' default loop cannot watch descriptors."""
+    """`asyncio.run` with a selector loop, because Windows' own loop cannot watch descriptors."""
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
         return runner.run(coroutine)
 
@@ -157,7 +157,7 @@ class Turn:
         return self._task is not None
 
     def go_on(self, *, in_time: bool = True) -> None:
-        """Run the waiting task to its next wait; its `await` gives `in_time`. Tasks may not call this."""
+        """Run the waiting task to its next wait; its `await` gives `in_time`. No task calls it."""
         if self._task is not None:
             (call, context), self._task = self._task, None
             self._leave_line()
@@ -231,7 +231,7 @@ class Turns:
         loop.add_reader(self._epoll.fileno(), self._on_ready)
 
     def watch(self, descriptor: int, call: Callable[[], None]) -> None:
-        """Call `call` when the descriptor has new data (edge-triggered); `call` must read all."""
+        """Call `call` on new data of the descriptor (edge-triggered); `call` must read all of them."""
         if not LINUX:
             raise NotImplementedError("only Linux has an epoll")
         self._called[descriptor] = call
