@@ -12,8 +12,8 @@ game:
 Rules, the same for all tasks:
 - The hooks are called once for each observation, in this order: `observe`, `reward`,
   `terminated`, `info`, `action_masks`. So the later hooks can use values that `observe` stored.
-- The first observation has reward 0; `reward` and `terminated` are not called, because no
-  step led to it.
+- The first observation has reward 0; `reward` and `terminated` are not called, because no step led
+  to it.
 - An episode that reaches `max_loops` is truncated; an earlier end of the game terminates it.
 - An episode of `max_episode_steps` steps is truncated, too.
 - `terminated` is called on the last observation, too, so an episode can be both terminated and

@@ -1,8 +1,8 @@
 """MarineDuel: five marines against five, a learner on either side.
 
 The side wins that concentrates its fire and saves hurt marines. Each side looks at the map from its
-own end (`facing`), so the same policy can play either side. The game is zero-sum, except
-that a tie is a defeat for both.
+own end (`facing`), so the same policy can play either side. The game is zero-sum, except that a tie
+is a defeat for both.
 
 StarCraft II has no such map; it belongs to the stand-in: `sc2standin/maps/MarineDuel.SC2Map`. The
 marines begin in two columns at the two ends of an open field, and each side gets one end by chance.

@@ -2,9 +2,9 @@
 
 A player plays whole episodes. `play(episode, pair)` puts the first observation, then one transition
 for each action that it gets, and returns when the episode is over. An episode is one coroutine,
-because python-sc2 plays a game as one coroutine. Rules: a player never touches shared memory
-or the trainer. Every failure of the game is raised as `GameFault`. Exceptions of the user's code
-are passed on unchanged.
+because python-sc2 plays a game as one coroutine. Rules: a player never touches shared memory or the
+trainer. Every failure of the game is raised as `GameFault`. Exceptions of the user's code are
+passed on unchanged.
 """
 
 from __future__ import annotations

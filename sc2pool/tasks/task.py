@@ -149,8 +149,8 @@ class TaskDefinition(ABC):
         """Draw a frame of the game as it is now; see `sc2pool.render.frame.draw`.
 
         Returns:
-            uint8, (480, 640, 3). A task's own `render` may return another shape, but the
-            same one for every frame.
+            uint8, (480, 640, 3). A task's own `render` may return another shape, but the same one
+            for every frame.
 
         Raises:
             MissingPackageError: Pillow is not installed.

@@ -1,7 +1,7 @@
 """CollectMineralShards: two marines, twenty mineral shards; +1 for each shard that is touched.
 
-Two marines that run to the same shard waste half their time. So in each marine's part
-of the observation, the shards that are nearer to the other marine come last.
+Two marines that run to the same shard waste half their time. So in each marine's part of the
+observation, the shards that are nearer to the other marine come last.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ CollectMineralsAndGas: twelve SCVs, sixteen mineral fields, four geysers. The re
 mineral and each unit of gas that is brought to the command centre. All SCVs are idle at first. More
 SCVs gather more, but need supply. Gas needs refineries.
 
-BuildMarines: twelve SCVs, eight mineral fields. The reward is +1 for each marine. A marine needs
-a barracks and supply, a barracks needs a supply depot, and all of them cost minerals.
+BuildMarines: twelve SCVs, eight mineral fields. The reward is +1 for each marine. A marine needs a
+barracks and supply, a barracks needs a supply depot, and all of them cost minerals.
 
 The tasks with images are for convolutional policies. They inherit the actions of the tasks with a
 vector, and differ only in the observation. Row 0 is the farthest up and column 0 the farthest left.

@@ -7,8 +7,8 @@ this purpose the map is divided into blocks. A block counts as seen if its middl
 The game's own visibility grid is more detailed, but takes longer to read.
 
 DefeatZerglingsAndBanelings: nine marines against six zerglings and four banelings. The reward is +5
-for a killed enemy, -1 for a lost marine. Waves follow each other. A baneling that reaches a
-group of marines hurts all of them. So the marines must shoot a baneling before it arrives, or stand
+for a killed enemy, -1 for a lost marine. Waves follow each other. A baneling that reaches a group
+of marines hurts all of them. So the marines must shoot a baneling before it arrives, or stand
 apart.
 
 The tasks with images are for convolutional policies. They inherit the actions of the tasks with a

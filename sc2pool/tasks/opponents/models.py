@@ -5,10 +5,10 @@
                 …           optimizers and others, which only training needs: never read
 
 Rules: the trainer reads the two spaces as data. It runs no code from the file and imports neither
-torch nor SB3. No unpacked part of a file may be much larger than the file. A worker
-loads each file once, with one thread for torch. Loading a policy's class and arguments may run code
-from the file, as SB3's own `load` does. Each policy has its own random numbers, so a seeded episode
-does not depend on the other episodes of the worker.
+torch nor SB3. No unpacked part of a file may be much larger than the file. A worker loads each file
+once, with one thread for torch. Loading a policy's class and arguments may run code from the file,
+as SB3's own `load` does. Each policy has its own random numbers, so a seeded episode does not
+depend on the other episodes of the worker.
 """
 
 from __future__ import annotations

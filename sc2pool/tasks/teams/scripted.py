@@ -10,8 +10,8 @@
 attack and heal from any distance, and the game makes them walk to the target. With `heuristic_rest`
 they do so only if the action is available. Otherwise they move towards their target, along the axis
 on which it is further away, without regard to obstacles. SMAC's code tries to exclude medivacs from
-the targets of marauders, which cannot hit them. But that code never recognises an enemy
-medivac, and neither does `Heuristic`.
+the targets of marauders, which cannot hit them. But that code never recognises an enemy medivac,
+and neither does `Heuristic`.
 
 `choose` has no memory. It reads an observation as `features` describes it, with any options.
 """
