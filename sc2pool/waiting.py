@@ -231,7 +231,7 @@ class Turns:
         loop.add_reader(self._epoll.fileno(), self._on_ready)
 
     def watch(self, descriptor: int, call: Callable[[], None]) -> None:
-        """Call `call` on new data of the descriptor (edge-triggered); `call` must read all of them."""
+        """Call `call` on new data of the descriptor (edge-triggered); `call` must read all data."""
         if not LINUX:
             raise NotImplementedError("only Linux has an epoll")
         self._called[descriptor] = call
