@@ -3,22 +3,22 @@
     writer = MinariWriter("sc2pool/MoveToBeacon/mine-v0", env.observation_space, env.action_space)
     collector = EpisodeCollector(writer.add)   # gets every step, calls `add` for whole episodes
 
-`EpisodeCollector` joins the steps of a VecEnv into complete episodes. Rule: a step costs one copy
-of the batch. A row is extracted only when its episode is over.
+`EpisodeCollector` joins the steps of a VecEnv into complete episodes. Rule: a step copies the
+batch once. A row's part is taken out of these copies only when the row's episode is over.
 
 `MinariWriter` writes episodes in shards:
 
     data/metadata.json      Minari's metadata
     data/main_data.hdf5     Minari's data: `episode_0`, `episode_1`, … as links into the shards
-    data/shard-00000.hdf5   some tens of thousands of steps, written by Minari's own storage
+    data/shard-00000.hdf5   some tens of thousands of steps, which Minari's own code writes
 
-Rules: the folder is created atomically. Shards, links and metadata are then each written
-atomically, in this order. So if the program ends at any time, at most the episodes since the last
-shard are lost. A dataset is resumed from its shards, in any state of the other files. Only one
+Rules: the folder is created atomically. Then shards, links and metadata are written in this order,
+each of them atomically. So if the program ends at any time, at most the episodes since the last
+shard are lost. A dataset is resumed from its shards, even if its other files are damaged. Only one
 recorder at a time writes into a dataset; it holds a lock next to the folder. Memory holds one
-shard, and two copies of it during the write. Images are stored without loss. HDF5 writes to memory
-and Python writes the file: if the disk refuses a write while HDF5 closes a file, HDF5 crashes with
-a segmentation fault.
+shard, and two copies of it during the write. Images are stored without loss. HDF5 writes to memory,
+and Python writes the file, because HDF5 crashes with a segmentation fault if the disk refuses a
+write while HDF5 closes a file.
 
 Minari is imported on first use, so `import sc2pool.datasets` works without it.
 """
@@ -65,7 +65,7 @@ class RecordedEpisode:
     """Arrays with a first axis of length T, in the structure of the space."""
     rewards: np.ndarray[Any, np.dtype[np.float64]]
     terminated: bool
-    """Whether the last step terminated the episode; else it was truncated."""
+    """Whether the last step terminated the episode; if not, the step truncated it."""
     fault: str | None
     """The kind of the fault that ended the episode; None without a fault."""
 
@@ -83,11 +83,11 @@ class _Step(NamedTuple):
 
 
 class EpisodeCollector:
-    """Calls `take` with each complete episode of all rows. It drops unfinished episodes.
+    """Calls `take` with each complete episode of every row, and drops unfinished episodes.
 
     Args:
         take: called with each episode.
-        keeps_faulty: whether to pass on episodes that a fault ended, too.
+        keeps_faulty: whether `take` also gets episodes that a fault ended.
     """
 
     def __init__(
@@ -102,11 +102,11 @@ class EpisodeCollector:
         """The rows whose running episode had begun before `begin`."""
 
     def begin(self, observations: Any, *, midway: bool = False) -> None:
-        """Note the first observations of all rows.
+        """Record the first observations of all rows.
 
         Args:
             observations: the observations of all rows.
-            midway: whether the episodes may have begun earlier. Then the running ones are dropped.
+            midway: whether the rows' episodes may have begun earlier. If so, they are dropped.
         """
         self._steps.clear()
         self._now = over_leaves(np.array, observations)
@@ -122,7 +122,7 @@ class EpisodeCollector:
         over: Any,
         infos: Sequence[dict[str, Any]],
     ) -> None:
-        """Note a step of all rows: the argument and the results of `VecEnv.step`.
+        """Record a step of all rows, from the argument and the results of `VecEnv.step`.
 
         Actions of `Dict` or `Tuple` spaces are a list, with one action per row.
         """
@@ -173,7 +173,7 @@ def _in_structure(actions: Any) -> Any:
 
 
 def over_leaves(function: Callable[..., Any], *structures: Any) -> Any:
-    """The structure of a function's results for the arrays at each place of equal structures."""
+    """Call a function with the arrays at each place of equal structures; return its results."""
     first = structures[0]
     if isinstance(first, dict):
         return {key: over_leaves(function, *(one[key] for one in structures)) for key in first}
@@ -193,11 +193,11 @@ def leaves_of(structure: Any) -> Iterator[Any]:
 
 SHARD_STEPS = 50_000
 SHARD_BYTES = 128_000_000
-"""The size of observations and actions at which a shard is written."""
+"""A shard is written when the waiting observations and actions have this size."""
 _MAIN = "main_data.hdf5"
 _METADATA = "metadata.json"
 _METADATA_BYTES = 256_000_000
-"""The largest file of metadata, which contains both bounds of each number of an observation."""
+"""The most bytes of the metadata file, which lists both bounds of each number of an observation."""
 _EMPTY_BYTES = 10_000
 """A file with links is larger than this."""
 _SHARD = "shard-"
@@ -223,8 +223,8 @@ class MinariWriter:
         folder: the folder of the dataset's data.
 
     Raises:
-        ConfigError: the id is wrong. Or the dataset exists and `resume` is False. Or the dataset
-            has other spaces, or episodes outside shards. Or another recorder writes into it.
+        ConfigError: the id is wrong, the dataset exists and `resume` is False, the dataset has
+            other spaces or episodes outside shards, or another recorder writes into it.
         MissingPackageError: Minari or h5py is not installed.
     """
 
@@ -291,7 +291,7 @@ class MinariWriter:
                 raise ConfigError(f"dataset {self._id}: {path} is not a regular file")
 
     def _is_empty(self) -> bool:
-        """True if the folder has no episodes, for example after an early kill of the program."""
+        """True if the folder has no episodes, for example because the program was killed early."""
         import h5py  # noqa: PLC0415
 
         main, known = self.folder / _MAIN, self._metadata() or {}
@@ -310,7 +310,7 @@ class MinariWriter:
         try:
             data = made / self.folder.name
             self._make(data)
-            with _changing(data / _MAIN, copies=False):  # Minari's file is not an HDF5 file yet
+            with _changing(data / _MAIN, copies=False):  # what Minari wrote is not an HDF5 file
                 pass
             self._describe({**self._about, "dataset_size": 0.0}, data)
             if self.folder.exists():
@@ -323,7 +323,7 @@ class MinariWriter:
         """The metadata; None if they are missing or damaged, or lack the spaces."""
         from minari.serialization import deserialize_space  # noqa: PLC0415
 
-        # Without the spaces Minari would make the env that the file names, and run its code.
+        # Without the spaces, Minari would make the env that the file names, and run the env's code.
         with suppress(Exception):  # Minari does not check the text of a space
             found: dict[str, Any] = read_json(self.folder / _METADATA, most=_METADATA_BYTES)
             for name in ("observation_space", "action_space"):
@@ -332,10 +332,10 @@ class MinariWriter:
         return None
 
     def _check(self) -> None:
-        """Check that the dataset has these spaces. Damaged metadata are written again.
+        """Check that the dataset has this writer's spaces. Damaged metadata are written again.
 
-        `ConfigError` if the dataset has other spaces, or episodes of another program, or is damaged
-        and has no shard.
+        `ConfigError` if the dataset has other spaces, if another program wrote episodes of it, or
+        if it is damaged and has no shard.
         """
         import h5py  # noqa: PLC0415
         from minari.serialization import deserialize_space  # noqa: PLC0415
@@ -363,7 +363,7 @@ class MinariWriter:
             raise ConfigError(f"dataset {self._id}: it was not recorded by sc2pool")
 
     def _readable_shards(self) -> list[Path]:
-        """The readable shards in their order. Damaged ones are renamed."""
+        """The readable shards in their order. Damaged shards are renamed."""
         import h5py  # noqa: PLC0415
 
         found = []
@@ -394,12 +394,12 @@ class MinariWriter:
         """Write the waiting episodes.
 
         Raises:
-            OSError: they cannot be written. The episodes stay in memory, or their shard still lacks
-                its links.
+            OSError: a file cannot be written. Either the episodes are still in memory, or their
+                shard is written but still lacks its links.
         """
         if self._waiting:
             first = self.episodes - len(self._waiting)
-            # Also skip the numbers of damaged shards, which were renamed.
+            # The pattern also finds damaged shards, so that their numbers are not used again.
             numbers = [int(path.stem[-5:]) for path in self.folder.glob(f"*{_SHARD}*.hdf5")]
             shard = self.folder / f"{_SHARD}{max(numbers, default=-1) + 1:05d}.hdf5"
             self._write(shard, first)
@@ -422,7 +422,7 @@ class MinariWriter:
         )
 
     def _write(self, shard: Path, first: int) -> None:
-        """Write the waiting episodes into a new shard, numbered from `first`."""
+        """Write the waiting episodes into a new shard, with the ids from `first` on."""
         import h5py  # noqa: PLC0415
         from minari.data_collector import EpisodeBuffer  # noqa: PLC0415
 
@@ -455,9 +455,9 @@ class MinariWriter:
             unfinished.write_bytes(content.getbuffer())
 
     def _link(self, *, anew: bool = False) -> None:
-        """Link the episodes of the shards that have no links yet.
+        """Add links to the episodes of the shards in `_unlinked`.
 
-        With `anew`, replace all links and count the episodes; `_unlinked` then has all shards.
+        With `anew`, when `_unlinked` has all shards, replace all links and count the episodes.
         """
         import h5py  # noqa: PLC0415
 
@@ -498,7 +498,7 @@ def _give_back(held: int | None, lock: Path) -> None:
 
 
 def _number(shard: Path, first: int) -> None:
-    """Give a shard's episodes consecutive ids from `first`, which change if a shard was lost."""
+    """Give a shard's episodes the ids from `first` on; theirs are wrong if a shard was lost."""
     import h5py  # noqa: PLC0415
 
     with h5py.File(shard) as file:
@@ -511,7 +511,7 @@ def _number(shard: Path, first: int) -> None:
 
 
 def check_dataset(dataset_id: str, *, resume: bool) -> None:
-    """Check that a dataset can be begun or resumed, judging only by its files' names.
+    """Check that a dataset can be begun or resumed; looks only at its files' names.
 
     Raises:
         ConfigError: the id is wrong, or the dataset has episodes and `resume` is False.
@@ -541,7 +541,7 @@ def folder_of(dataset_id: str) -> Path:
 
 
 def _make_namespace(dataset_id: str) -> None:
-    """Make the namespaces of a dataset like Minari, but write each file atomically."""
+    """Make the namespaces of a dataset as Minari does, but write each file atomically."""
     from minari.namespace import NAMESPACE_METADATA_FILENAME  # noqa: PLC0415
     from minari.storage import get_dataset_path  # noqa: PLC0415
 
@@ -557,7 +557,7 @@ def _make_namespace(dataset_id: str) -> None:
 
 @contextmanager
 def _changing(path: Path, *, copies: bool = True) -> Iterator[Any]:
-    """Yield a copy of the HDF5 file, or an empty one, which replaces the file after the block."""
+    """Yield a copy of an HDF5 file, or an empty HDF5 file; it replaces the file after the block."""
     import h5py  # noqa: PLC0415
 
     content = BytesIO(path.read_bytes() if copies else b"")

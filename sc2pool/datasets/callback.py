@@ -13,12 +13,12 @@ from sc2pool.errors import ConfigError
 
 
 class MinariCallback(BaseCallback):
-    """Records the complete episodes of all envs, as the policy sees them, while it learns.
+    """Records the complete episodes of all envs, as the policy sees them, during a training.
 
-    With `VecNormalize`, which must then be the outermost wrapper, it records observations and
-    rewards before normalization. An episode's last observation is computed back from the normalized
-    one, as in SB3's replay buffers. Episodes that are unfinished at the training's end are left
-    out. So are episodes that are running when a training continues with
+    `VecNormalize`, if used, must be the outermost wrapper. The callback then records observations
+    and rewards before their normalization; an episode's last observation is computed back from the
+    normalized one, as in SB3's replay buffers. Episodes that are unfinished at the training's end
+    are left out, and so are episodes that are running when a training continues with
     `reset_num_timesteps=False`.
 
         PPO("MlpPolicy", env).learn(10_000, callback=MinariCallback("sc2pool/MoveToBeacon/ppo-v0"))
@@ -26,14 +26,14 @@ class MinariCallback(BaseCallback):
 
     Args:
         dataset_id: Minari's name of the dataset.
-        keeps_faulty: whether to record episodes that a fault ended, too. The fault's kind is in
-            their metadata, as `fault`.
+        keeps_faulty: whether to record also episodes that a fault ended. The metadata of such an
+            episode have the fault's kind, as `fault`.
         resume: whether to continue an existing dataset.
 
     Raises:
-        ConfigError: the dataset exists already, or has other spaces. Or the algorithm does not show
-            its steps to callbacks, like `AsyncPPO`. Or a wrapper is around `VecNormalize`. The
-            error is raised during the training, not by the constructor.
+        ConfigError: the dataset exists already or has other spaces, the algorithm (such as
+            `AsyncPPO`) does not show its steps to callbacks, or a wrapper is around `VecNormalize`.
+            The error is raised during the training, not by the constructor.
         MissingPackageError: Minari is not installed; raised when the training begins.
     """
 
@@ -93,10 +93,10 @@ class MinariCallback(BaseCallback):
 
 
 def _computed_back(info: dict[str, Any], normalizes: VecNormalize, like: Any) -> dict[str, Any]:
-    """The info with the last observation as before `VecNormalize`, in the dtypes of `like`.
+    """The info with the last observation before its normalization, in the dtypes of `like`.
 
-    `VecNormalize` keeps the original of the next episode's first observation, but not of this
-    observation.
+    It must be computed, because at an episode's end `VecNormalize` keeps only the original of the
+    next episode's first observation.
     """
     if "terminal_observation" not in info:
         return info
