@@ -1,8 +1,8 @@
 """Imports the compiled step path, `sc2pool._fast`, which is optional.
 
-Rules: it changes only the speed of a step. SC2POOL_PURE=1 disables it, for tests and bug reports;
-an installation without a compiler lacks it. Workers without a game use it too, so this module does
-not import the protocol's messages.
+Rules: the compiled path changes only the speed of a step. SC2POOL_PURE=1 disables it, for tests
+and bug reports. If sc2pool was installed without a compiler, there is no compiled path. Workers
+without a game use this module too, so it does not import the protocol's messages.
 """
 
 from __future__ import annotations

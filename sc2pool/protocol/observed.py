@@ -2,37 +2,37 @@
 
     payload ─► Head: id, status, errors, game loop, score, results; the raw data stays bytes
                  ├─► RawColumns: a column per field instead of an object per unit
-                 └─► RawUnits: each unit's bytes, to decode only the selected ones
+                 └─► RawUnits: each unit's bytes, so that only the selected units are decoded
 
-An observation mostly consists of grids and units that a task does not read. Building objects for
-them is most of a client's work. The types here are made from the API's own descriptors, with the
-same field names and numbers, so `replies` can check a `Head` like a `Response`.
+An observation mostly consists of grids and units that a task does not read, and most of a client's
+work would be to build objects for them. The types here are made from the API's own descriptors,
+with the same field names and numbers, so `replies` can check a `Head` as if it were a `Response`.
 
-The columns use a rule of the wire format: if a singular message field occurs several times, the
-occurrences are *merged*, which concatenates their repeated fields. So units that are sent one after
-another can be read as one unit whose fields are lists. See "Last One Wins" in
+The columns use a rule of the wire format: if a message field that is not repeated occurs several
+times, its values are *merged*: their repeated fields are concatenated. So units that are sent one
+after another can be read as one unit whose fields are lists. See "Last One Wins" in
 https://protobuf.dev/programming-guides/encoding/.
 
-A task's observation is an `Observed`, of which each part is decoded on first use:
+A task gets an observation as an `Observed`, of which each part is decoded on first use:
 
     Observed ── game_loop, score       decoded on arrival
-             ── plain                  the compiled path's reading, if it has read the reply
+             ── plain                  the reply as read by the compiled path, if that has read it
              ── columns                a column per field that every unit has
              ── messages(rows)         the complete messages of a few units
              ── response               the whole `sc2api_pb2.ResponseObservation`
 
 Rules:
-- A part is decoded once. Undecodable bytes raise `GameFault` at that time, as they would on
-  arrival.
-- Numbers that are not finite raise `GameFault`, too, as the protocol's types do not exclude them.
-  Otherwise a NaN would reach the task's hooks, and its effects would count as the user's errors.
+- A part is decoded once. Undecodable bytes raise `GameFault` then, as they would if everything were
+  decoded on arrival.
+- NaN and infinite numbers, which the protocol's types allow, raise `GameFault`, too. Otherwise a
+  NaN would reach the task's hooks, and its effects would count as the user's errors.
 - One sum checks many numbers, because a sum is finite only if all its terms are. (The terms have 32
-  bits, so the sum cannot overflow.) The number that is not finite is searched afterwards.
+  bits, so the sum cannot overflow.) If a sum is not finite, the numbers are checked one by one.
 
 `PendingEvents` keeps the events that a game reports only once. Deaths, alerts, errors of actions,
 chat and results are only in the first observation after they happened. Some observations are not
-used: those around a pause, and the one before the result is known. Rule: their events are delivered
-with the next observation that is used, the earlier first. Without such events nothing is decoded.
+used: those around a pause, and the one before the result is known. Rule: the events of unused
+observations are delivered, in order, with the next used one, which is decoded only in this case.
 """
 
 from __future__ import annotations
@@ -94,12 +94,12 @@ _TYPES: Final[dict[str, tuple[Any, dict[str, str]]]] = {
     "Point": (common_pb2.Point, {"x": _COLUMN, "y": _COLUMN, "z": _COLUMN}),
     "RawUnits": (raw_pb2.ObservationRaw, {"units": _BYTES}),
 }
-"""The types of this module: the API's type that each one reads, and how some of its fields are
-read. A field is read as another type of this module, as undecoded bytes, or as a column. Plain
-values that are not listed are read unchanged, other messages as bytes."""
+"""The types of this module. Each has the API's type that it reads, and the fields that it reads in
+another way: as a type of this module, as undecoded bytes, or as a column. Of the fields that are
+not listed, plain values are read unchanged, and messages as bytes."""
 
 _ONCE: Final = frozenset({"ObservationRaw"})
-"""Types whose repeated messages are merged into one."""
+"""Types whose listed fields are read as one merged message instead of repeated ones."""
 
 
 def _descriptor(name: str) -> Any:
@@ -188,7 +188,7 @@ class Observed:
     Attributes:
         game_loop: the observation's game loop.
         score: the game's own score so far.
-        plain: the compiled path's reading. None without it.
+        plain: the payload as read by the compiled path; None if it has not read the payload.
     """
 
     def __init__(self, payload: bytes, read: Any) -> None:
@@ -233,7 +233,7 @@ class Observed:
 
     @property
     def observation(self) -> sc_pb.Observation:
-        """The whole state in the reply; raises as `response` does."""
+        """The whole state in the reply; raises the errors of `response`."""
         return self.response.observation
 
     @cached_property
@@ -308,8 +308,8 @@ def _undecodable(error: Exception) -> GameFault:
 _NAMES: Final = ("pos.x", "pos.y", "pos.z", "health", "shield", "energy", "weapon_cooldown")
 _numbers_of_unit: Final = attrgetter(*_NAMES)
 _ENDS_LIKE_NAN: Final = re.compile(rb"[\x80-\xff][\x7f\xff]")
-"""The last two bytes of a little-endian 32-bit number that is NaN or infinite. The end of one
-number and the beginning of the next may match, too."""
+"""The last two bytes of a little-endian 32-bit number that is NaN or infinite. The last byte of one
+number with the first byte of the next may match, too, so a match must be checked."""
 
 
 def _complain_of_columns(columns: Any) -> None:
@@ -325,7 +325,7 @@ def _complain(whose: str, names: Iterable[str], numbers: Iterable[float]) -> Non
 
 
 def _names_in(message_type: Any, before: str = "") -> Iterator[str]:
-    """The names of all numbers in a message and in its parts."""
+    """The names of all number fields of a message type and of its nested messages."""
     for field in message_type.fields:
         if field.message_type is None:
             yield before + field.name
@@ -347,13 +347,13 @@ class PendingEvents:
         self._events = None
 
     def keep(self, observed: Observed) -> None:
-        """Keep the events of this observation, which is not used."""
+        """Keep the events of an observation that is not used."""
         events = events_of(observed.response)
         if events is not None:
             self._events = events if self._events is None else merged(self._events, events)
 
     def deliver(self, observed: Observed) -> Observed:
-        """This observation, which is used, with all kept events."""
+        """Return this observation, which is used, with all kept events added."""
         if self._events is None:
             return observed
         events, self._events = self._events, None
@@ -361,7 +361,7 @@ class PendingEvents:
 
 
 def events_of(response: sc_pb.ResponseObservation) -> sc_pb.ResponseObservation | None:
-    """The events of a response, which are reported only once; None without events."""
+    """The events in a response, of the kinds that are reported only once; None without events."""
     events = sc_pb.ResponseObservation(
         actions=response.actions,
         action_errors=response.action_errors,

@@ -1,16 +1,16 @@
 """Checks of a reply: does it answer the request, and did the request succeed?
 
-Parsing proves nothing: the empty frame and most frames with a flipped bit parse. So a reply is
-checked in three steps, each a pure function:
+That a reply can be parsed proves nothing, because an empty frame and most frames with a flipped bit
+can be parsed, too. So a reply is checked in three steps, each a pure function:
 
     check    it answers the request: id, kind and status fit            else GameFault BAD_REPLY
-    require  the request succeeded; it was neither refused nor failed   else GameFault, ConfigError
+    require  the request succeeded: it was not refused and did not fail else GameFault, ConfigError
     check_observation  its state is complete and of the expected loop   else GameFault BAD_REPLY
 
 Rules: a failure to create or join a game is a fault SETUP_FAILED, because a new process may cure
 it. An error in a replay's file or options is a `ConfigError`. All other errors are `GameFault`s,
-after which the game gets no more requests. Text in `error` next to the requested reply is a
-warning. The end of a game is data, not an error: `is_game_over` recognises that refusal.
+after which the game gets no more requests. A text in `error` beside the requested reply is only a
+warning. A refusal because the game has ended is no error: `is_game_over` recognises it.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Status(IntEnum):
 
 
 LAST_LOOP: Final = 1 << 19
-"""The largest game loop, at which a game ends."""
+"""The game loop at which the game itself ends every episode."""
 HARD_RESET_LOOP: Final = 1 << 18
 """From this game loop on, the game cannot be restarted; a new game must be created."""
 FIRST_LOOP_MAX: Final = 16
-"""The largest accepted game loop of a first observation; the expected one is 0."""
+"""A first observation should have game loop 0; up to this game loop it is accepted."""
 _WORDS: Final = 500
-"""The most characters of a game's own words in a message."""
+"""At most this many characters of a game's own text are put into an error message."""
 _STUB_LOOP: Final = (1 << 32) - 1
 """The game loop of an empty observation."""
 
@@ -54,7 +54,7 @@ _ANY = frozenset(Status)
 STATUS_AFTER: dict[str, frozenset[int]] = {
     **dict.fromkeys(("ping", "available_maps", "save_map", "replay_info"), _ANY),
     "create_game": frozenset({Status.INIT_GAME}),
-    # A game that cannot use the map's file stays LAUNCHED, and gives the player the id 0.
+    # A game that cannot use the map's file answers with status LAUNCHED and player id 0.
     "join_game": frozenset({Status.IN_GAME, Status.LAUNCHED}),
     "leave_game": frozenset({Status.LAUNCHED, Status.ENDED}),
     "start_replay": frozenset({Status.IN_REPLAY}),
@@ -75,15 +75,15 @@ _ReplayInfo = sc_pb.ResponseReplayInfo
 _Replay = sc_pb.ResponseStartReplay
 
 _SETUP: Final = frozenset({"create_game", "join_game", "save_map"})
-"""Requests whose errors concern the map, the players, or remains of the process's earlier games."""
+"""Requests whose errors concern the map, players, or leftovers of the process's earlier games."""
 _PERMANENT: dict[str, frozenset[int]] = {
-    # All other errors concern the file or the options.
+    # All errors except the subtracted one concern the replay's file or the options.
     "replay_info": frozenset(_ReplayInfo.Error.values()) - {_ReplayInfo.DownloadError},
     "start_replay": frozenset(_Replay.Error.values()) - {_Replay.LaunchError},
 }
 """The errors of each request that a new game would not cure."""
 _MAY_FAIL: Final = _SETUP | _PERMANENT.keys() | {"restart_game"}
-"""Requests whose reply has its own field `error`."""
+"""Requests whose replies have an `error` field besides `Response.error`."""
 
 
 def _bad(detail: str) -> GameFault:
@@ -112,8 +112,8 @@ def check(reply: sc_pb.Response, request_id: int, kind: str) -> None:
 def require(reply: sc_pb.Response, kind: str) -> None:
     """Raises unless `reply`, which passed `check`, confirms that the request succeeded.
 
-    ConfigError if it cannot succeed: a replay's file or options are wrong. GameFault BAD_REPLY if
-    it was refused or failed, or SETUP_FAILED if the game cannot be created or joined.
+    ConfigError if the request can never succeed because a replay's file or options are wrong.
+    GameFault SETUP_FAILED if the game cannot be created or joined, otherwise BAD_REPLY.
     """
     if is_refusal(reply):
         status = _status(reply)
@@ -177,7 +177,7 @@ def result_of(answer: sc_pb.ResponseObservation, player_id: int) -> int | None:
 
 
 def expected_kind(request: sc_pb.Request) -> str:
-    """The field of `request` and its reply; ValueError if it is not set, or no reply is known."""
+    """The field set in `request`, and in its reply; ValueError if no field or no reply is known."""
     kind = request.WhichOneof("request")
     if kind is None:
         raise ValueError("cannot send a request without content")

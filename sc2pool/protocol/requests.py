@@ -16,7 +16,7 @@ from sc2pool.config import GameSetup
 
 
 class MatchPorts(NamedTuple):
-    """The ports by which the two games of a match find each other; both join with the same ones."""
+    """The ports by which two games of a match find each other; both join with the same ports."""
 
     server_game: int
     server_base: int
@@ -25,7 +25,7 @@ class MatchPorts(NamedTuple):
 
 
 def ping() -> sc_pb.Request:
-    """Asks for the version; legal in every status."""
+    """Asks for the game's version; legal in every status."""
     return sc_pb.Request(ping=sc_pb.RequestPing())
 
 
@@ -63,7 +63,7 @@ def join_game(
 ) -> sc_pb.Request:
     """Joins the created game, with the raw and score interfaces.
 
-    `ports` are those of a game of two API players, who must have different names.
+    `ports` are needed for a game of two API players, who must have different names.
     """
     options = sc_pb.InterfaceOptions(
         raw=True,
@@ -87,12 +87,12 @@ def join_game(
 
 
 def save_map(path: str, data: bytes) -> sc_pb.Request:
-    """Stores a map in the game's temporary folder, where create_game finds it under this path."""
+    """Stores a map in the game's temporary folder; create_game finds the map by the same path."""
     return sc_pb.Request(save_map=sc_pb.RequestSaveMap(map_path=path, map_data=data))
 
 
 def restart_game() -> sc_pb.Request:
-    """Restarts the same game without loading the map. It has no seed field."""
+    """Restarts the same game without loading the map. The request has no field for a seed."""
     return sc_pb.Request(restart_game=sc_pb.RequestRestartGame())
 
 
@@ -102,7 +102,7 @@ def leave_game() -> sc_pb.Request:
 
 
 def observation(game_loop: int | None = None, disable_fog: bool = False) -> sc_pb.Request:
-    """Asks for the player's view of the state, or (`disable_fog`) of the whole map.
+    """Asks for the state that the player sees, or with `disable_fog` for that of the whole map.
 
     In real time, `game_loop` is the loop to wait for; otherwise the game ignores it.
     """
@@ -128,13 +128,13 @@ def action(actions: Sequence[sc_pb.Action]) -> sc_pb.Request:
 
 
 def step_burst(actions: Sequence[sc_pb.Action], loops: int) -> list[sc_pb.Request]:
-    """The requests of one step: the commands, if any, the step, and the state after it."""
+    """The requests of one step: give the commands (if any), step, and observe."""
     asked = [step(loops), observation()]
     return [action(actions), *asked] if actions else asked
 
 
 def game_info() -> sc_pb.Request:
-    """Asks for map, players and terrain. Only pathing changes during a game."""
+    """Asks for map, players and terrain, of which only the pathing grid changes during a game."""
     return sc_pb.Request(game_info=sc_pb.RequestGameInfo())
 
 
