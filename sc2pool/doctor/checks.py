@@ -1,14 +1,14 @@
 """The checks that are always made: of the installation, the machine and a running game.
 
-A check is one of the doctor's questions, the judgement of its measurement, and advice. It is one
-function, decorated by its section, in the order of the report. Its parameters are the measurement,
-and become `measured` in the JSON report. To add a check, write its function here and the
-measurement in `machine`, `worker_check`, `stepping` or `diagnosis`. The checks that are made only
-with `--full` are in the modules of their subjects, each followed by its measurements.
+A check asks one of the doctor's questions, judges what was measured, and gives advice. Each check
+is one function, which its section decorates; the functions have the order of the report. A check's
+parameters are the measured values, which become `measured` in the JSON report. To add a check,
+write its function here, and write its measurement in `machine`, `worker_check`, `stepping` or
+`diagnosis`. The checks that only `--full` makes are in other modules, next to their measurements.
 
 Rules: the checks are pure and do not depend on a particular game. sc2pool's expectations of a game
-are written only in checks. DIFFERS means that the game behaves in another way but can be played;
-the advice says which disadvantage that has.
+are written only in checks. DIFFERS means that the game does not behave as expected but can be
+played; the advice then names the disadvantage.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ OLDEST_PYTHON: Final = (3, 11)
 TOO_NEW_PYTHON: Final = (3, 15)
 GB: Final = 1_000_000_000
 GAME_BYTES: Final = GB
-"""The assumed memory of a game, if it was not measured."""
+"""The memory that a game is assumed to need if its memory was not measured."""
 SHARED_MEMORY_BYTES: Final = 32 * MB
 FILES_WANTED: Final = 1024
-"""Wanted limit of open files: a pool of dozens of games opens some hundreds."""
+"""The limit of open files should be this high, as a pool of dozens of games opens hundreds."""
 THREADS_WANTED: Final = 2048
-"""Wanted limit of processes: a game has dozens of threads, and each counts as a process."""
+"""The limit of processes should be this high, as each of a game's dozens of threads counts."""
 
 INSTALLATION = Section("installation")
 MACHINE = Section("machine")
@@ -94,7 +94,7 @@ _YES_NO: Final = {True: "yes", False: "no"}
 
 
 def judge_map(path: Path | None, belongs_to: Path, tasks: Sequence[str]) -> Judgement:
-    """Judge a map, on which these built-in tasks are played, by its file."""
+    """Judge whether a map's file is there; `tasks` are the built-in tasks played on the map."""
     if path is not None:
         return ok(str(path))
     if not tasks:
@@ -248,12 +248,12 @@ listener = MACHINE.check("listener", "can it be proven that a port's listener is
 
 KILL_SLOW_S: Final = 2.0
 GROWTH_BYTES: Final = MB
-"""Growth per reset above which the report mentions it."""
+"""The report mentions a growth of memory per reset above this size."""
 PACE_TOLERANCE: Final = 0.05
 LATE_LOOPS: Final = 2
-"""How many loops late the reply to a request for a later loop may be."""
+"""The reply to a request for a later loop may be this many loops after the requested one."""
 FREEZES_BELOW, CATCHES_UP_ABOVE = 0.25, 0.75
-"""Shares of missed loops that a game makes up for; between them the answer is "in part"."""
+"""A stopped game freezes, catches up, or does so in part, by the share of missed loops it plays."""
 
 TIMES = Section("times and memory of the game")
 BEHAVIOUR = Section("behaviour of the game")
@@ -441,7 +441,7 @@ def exit_on_request(ended: bool, took_s: float, detail: str) -> Judgement:
 def real_time(loops: int, seconds: float) -> Judgement:
     figure = f"{loops / seconds:.1f} loops/s over {seconds:.1f} s (expected {LOOPS_PER_S})"
     expected = LOOPS_PER_S * seconds
-    # Loops are whole numbers, so a difference of one has no meaning.
+    # The number of loops is a whole number, so a difference of one loop has no meaning.
     advice = "the machine is too busy or too slow for real time, or the game has another clock"
     return expect(abs(loops - expected) <= 1 + PACE_TOLERANCE * expected, figure, advice)
 
@@ -467,7 +467,7 @@ def stop_and_go_on(  # noqa: PLR0917
     ran_s: float,
     loops_per_s: float,
 ) -> Judgement:
-    """Judge a stop from `ends.stop_and_watch`; without a stop the game plays `loops_per_s`."""
+    """Judge what `ends.stop_and_watch` returned; an unstopped game plays `loops_per_s`."""
     missed = loops_per_s * stopped_s
     made_up = loop_after - loop_before - loops_per_s * ran_s
     share = made_up / missed

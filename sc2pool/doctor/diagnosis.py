@@ -1,23 +1,23 @@
-"""`examine_game`: makes all checks of the doctor, and returns the report.
+"""`examine_game`: makes all checks of the doctor, and returns its findings.
 
     machine, stepping            measure the machine and a stepped game
     PARTS                        measure behaviour that the documentation leaves open (`--full`)
     checks                       judge a measurement, and give advice
     findings                     keep one judgement for each check, and write the report
-    settled_by                   takes the facts that later pools rely on from the findings
+    settled_by                   extracts the facts on which later pools rely from the findings
 
 `examine` launches the games, within a time limit. The first game is stepped, and asked to exit at
-the end. The second game, whose launch finds all files cached, plays in real time and is killed. The
-measurements of `--full` launch other games, one measurement after the other.
+the end. The second game, whose files are cached at its launch, plays in real time and is killed.
+Each measurement of `--full` launches games of its own, one measurement after the other.
 
 Rules: a missing, broken or hung game is a finding, and ends only the measurements that depend on
-it. Every launched game is closed, whatever happens. A game is never stopped while a request is in
-flight, and is always resumed. Ctrl-C, SIGTERM and SIGHUP end the games before anything else.
+the game. Every launched game is closed, whatever happens. A game is never stopped while a request
+is in flight, and is always resumed. Ctrl-C, SIGTERM and SIGHUP first end the games.
 
-Rules of `--full`: each measurement has its own limit and its own games. So a game that hangs or
-crashes costs only that limit, and is a finding. An unexpected reply is also a finding, so that the
-other measurements are still made. Every game is closed after its measurement. The sum of the limits
-is longer than the usual duration, because hardly any game hangs in every measurement.
+Rules of `--full`: each measurement has its own time limit and its own games. So a game that hangs
+or crashes is a finding and costs at most this time. An unexpected reply is also a finding, so that
+the other measurements are still made. Every game is closed after its measurement. The limits add up
+to more than the usual duration, because hardly any game hangs in every measurement.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ from sc2pool.protocol import requests
 from sc2pool.waiting import run_in_selector_loop
 
 FULL_S = 900.0
-"""Time limit of the measurements with `full`."""
+"""Time limit of an examination with `full`."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The doctor's findings, one for each check in order; `base_build` is None without a game."""
+    """The doctor's findings, one for each check, in order; `base_build` is None without a game."""
 
     findings: Sequence[Finding]
     base_build: int | None
@@ -99,10 +99,10 @@ def examine_game(
 
     Args:
         game_choice: "auto", "real", "standin" or the path of an installation.
-        timeout_s: the time limit for examining the games; None for 600 s, with `full` 900 s.
+        timeout_s: the time limit for examining the games; None for 600 s, or 900 s with `full`.
         say: called with the name of each check when it begins.
-        terminated: makes the exception that is raised after SIGTERM or SIGHUP, when the games are
-            closed, from the signal's number.
+        terminated: gets the number of a SIGTERM or SIGHUP, and returns the exception to raise
+            after the games are closed.
     """
     plan = QUICK if quick else Plan()
     if full:
@@ -126,7 +126,7 @@ def examine_game(
 
 
 def all_checks(map_names: Iterable[str], *, full: bool = False) -> list[Check[...]]:
-    """The checks in the order of the report, with one for each of these maps."""
+    """The checks in the order of the report, including one for each of these maps."""
     found = [*INSTALLATION, *map(map_check, map_names), *MACHINE, *TIMES, *BEHAVIOUR]
     if full:
         found += [*ends.ENDS, *resets.RESETS, *matches.MATCHES]
@@ -141,7 +141,7 @@ async def _examine_until_signalled(
     findings: Findings,
     terminated: Callable[[int], BaseException],
 ) -> str:
-    """Call `examine`; at SIGTERM or SIGHUP, like at Ctrl-C, close the games first, then raise."""
+    """Call `examine`; SIGTERM and SIGHUP, like Ctrl-C, raise only after the games are closed."""
     task = asyncio.current_task()
     assert task is not None
     received: list[int] = []
@@ -151,7 +151,7 @@ async def _examine_until_signalled(
         task.cancel()
 
     numbers = [signal.SIGTERM]
-    # An ignored SIGHUP stays ignored, because the program was started with nohup.
+    # If SIGHUP is ignored, it stays so, because the program was started with nohup.
     if not WINDOWS and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)
     with suppress(NotImplementedError):  # Windows
@@ -166,14 +166,14 @@ async def _examine_until_signalled(
 
 
 def _note_room_for_games(findings: Findings) -> None:
-    """Judge the machine's memory by the measured memory of a game."""
+    """Judge the machine's memory again, now by the measured memory of a game."""
     memory, growth = findings.measured(checks.memory), findings.measured(checks.memory_growth)
     if memory and "last_bytes" in growth:
         findings.note(checks.memory, **{**memory, "game_bytes": growth["last_bytes"]})
 
 
 def _note_settled(installation: Installation, findings: Findings) -> None:
-    """Save newly settled facts, and add all settled facts to the report."""
+    """Save facts that the findings settle newly, and add all settled facts to the report."""
     before = settled_on(installation)
     facts = settled_by(findings, before)
     if facts != before:
@@ -185,7 +185,7 @@ def _note_settled(installation: Installation, findings: Findings) -> None:
 
 READY_MARKERS: Final = ("Listening on:", "Startup Phase 3 complete. Ready for commands.")
 FIRST_LAUNCH_FACTOR: Final = 2
-"""A first launch may take this many times the limit, as in a pool."""
+"""A first launch may take this many times the usual limit, in the doctor as in a pool."""
 AWAITED_LOOPS: Final = 20
 
 
@@ -197,12 +197,12 @@ class Plan:
     steps: int = 100
     """The steps of each compared episode."""
     watch_s: float = 2.0
-    """How long the game is watched in real time, and how long it is stopped."""
+    """How long the game is watched in real time; it is stopped for the same time."""
     timeout_s: float = 600.0
     """The time limit of the whole examination."""
     limits: Limits = field(default_factory=Limits)
     full: bool = False
-    """Whether to make the measurements of `--full`, too."""
+    """Whether to make the measurements of `--full` in addition."""
 
 
 QUICK = Plan(resets=10, steps=40, watch_s=1.0)
@@ -211,9 +211,9 @@ QUICK = Plan(resets=10, steps=40, watch_s=1.0)
 async def examine(
     installation: Installation, playable: Playable | None, plan: Plan, findings: Findings
 ) -> str:
-    """Launch games and note the measurements; without a playable map, only their launches.
+    """Launch games and record measurements; without a playable map, only those of the launches.
 
-    Returns why the remaining checks could not be made.
+    Returns why the checks that still have no finding were not made.
     """
     reasons = []
     try:
@@ -276,10 +276,10 @@ async def _launched(
     findings: Findings,
     check: Check[[int, float, float, float, float]],
 ) -> AsyncIterator[Game]:
-    """Launch a game, note how long that took, and close it after the block."""
+    """Launch a game, record how long that took, and close the game after the block."""
     begun_s = time.monotonic()
     with findings.trying(check):
-        # The launch's own deadline gives a more exact fault than the deadline of the examination.
+        # If a launch is too slow, its own deadline gives a more exact fault than the examination's.
         limit_s = min(plan.limits.launch_s * FIRST_LAUNCH_FACTOR, 0.9 * plan.timeout_s)
         game = await Game.launch(installation, plan.limits, deadline=Deadline.after(limit_s))
         findings.note(check, *durations([time.monotonic() - begun_s]))
@@ -312,7 +312,7 @@ async def _probe_realtime(
 
 
 async def _loop(game: Game, game_loop: int | None = None) -> int:
-    """The game's current loop, after a wait for `game_loop` if given."""
+    """The loop of the game's current state; if `game_loop` is given, wait for that loop."""
     return (await observe(game, game_loop)).observation.game_loop
 
 
@@ -330,7 +330,7 @@ class Part(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name that selects this part; the names of its checks begin with it."""
+        """The name that selects this measurement; its checks' names begin with this name."""
         return self.checks[0].name.split()[0]
 
 
@@ -412,7 +412,7 @@ _WITH_CHANCE: Final = (resets.computer_restarts, resets.random_race)
 
 
 def settled_by(findings: Findings, before: Settled) -> Settled:
-    """The facts that the measurements settle; facts that were not measured stay unchanged."""
+    """The facts that the findings settle; facts that were not measured stay as `before`."""
     facts: dict[str, Any] = {}
     restores = findings.measured(resets.restart_restores)
     # Reported faults are about exhausted fields, so without one a restart is not proven faithful.

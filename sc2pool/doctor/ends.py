@@ -1,6 +1,6 @@
 """Ends of games, and real time: which ends a game reports, when, and in which form.
 
-Rule: a game that does not reply is closed, and the next sample gets a new game.
+Rule: a game that does not reply is closed, and the next sample is taken with a new game.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ ENDS = Section("ends of games, and real time", needed=False)
 
 
 class AwaitedEnd(TypedDict):
-    """A request for a later loop, in real time, during which the game ended."""
+    """A request in real time for the observation of a later loop, with the game's end before it."""
 
     way: str
     """How the game ended."""
     ahead: int
-    """How many loops the request was ahead of the newest observation."""
+    """How many loops the requested loop was after that of the newest observation."""
     after_s: float | None
     """Seconds until the reply; None without a reply."""
     loop: int
@@ -59,22 +59,22 @@ class AwaitedEnd(TypedDict):
     told: bool
     """Whether the reply has the result."""
     refused: str
-    """The game's words of refusal; empty if it replied with an observation."""
+    """The text of the game's refusal; empty if it replied with an observation."""
 
 
 class End(TypedDict):
-    """The end of a game, and its replies after that."""
+    """The end of a game, and the game's replies after its end."""
 
     way: str
     told_in: int
     """The number of observations with the result."""
     told_first: int | None
-    """The number of observations after the end before the first one with the result, or None."""
+    """The number of observations between the end and the first one with the result, or None."""
     stubs: int
-    """Observations without content."""
+    """The number of observations without content."""
     status: str
     after: dict[str, str]
-    """By kind of request: "answered", or the game's words of refusal."""
+    """For each kind of request: "answered", or the text of the game's refusal."""
 
 
 class MatchEnd(TypedDict):
@@ -85,7 +85,7 @@ class MatchEnd(TypedDict):
     """The results of the host and the guest; "" for a side that never got its result."""
     statuses: list[str]
     loops_after: int
-    """Loops that the host's game played in the second after `watched_s`."""
+    """How many loops the host's game played in one second after the `watched_s` had passed."""
     watched_s: float
     """How long both sides were observed after the end."""
     action_result: str
@@ -97,9 +97,9 @@ class Stop(TypedDict):
 
     stopped_s: float
     missed: float
-    """Loops that the game would have played in that time."""
+    """The number of loops that the game would have played during the stop."""
     made_up: float
-    """Additional loops that the game played after it was resumed."""
+    """How many of these loops the game played in addition after it was resumed."""
 
 
 def after_stop(stops: Sequence[Stop]) -> str:
@@ -114,7 +114,7 @@ def after_stop(stops: Sequence[Stop]) -> str:
     "D01 awaited end", "in real time: is a request for a later loop answered if the game ends?"
 )
 def awaited_end(samples: Sequence[AwaitedEnd], waited_s: float) -> Judgement:
-    """Judge the samples; a request counts as unanswered after `waited_s`."""
+    """Judge the samples; a request without a reply within `waited_s` counts as unanswered."""
     silent = [sample for sample in samples if sample["after_s"] is None]
     if silent:
         ways = sorted({f"{sample['way']}, {sample['ahead']} loops ahead" for sample in silent})
@@ -253,7 +253,7 @@ def first_loop(alone: Sequence[int], loaded: Sequence[int]) -> Judgement:
 
 
 def _after(samples: Sequence[End]) -> str:
-    """The kinds of request that the game refuses after an end, with its words."""
+    """The kinds of request that the game refuses after an end, with the texts of its refusals."""
     kinds_by_words: dict[str, dict[str, None]] = {}
     for sample in samples:
         for kind, words in sample["after"].items():
@@ -266,11 +266,11 @@ def _after(samples: Sequence[End]) -> str:
 _SILENT_S: Final = 10.0
 """A request counts as unanswered if the reply is missing this long after the game's end."""
 _ENOUGH_SILENT: Final = 2
-"""The measurement stops after this many silent ends, because each costs its limit and a launch."""
+"""After this many silent ends the measurement stops, as each costs the full wait and a launch."""
 _LONGEST_TIMER_LOOPS: Final = 2600
-"""The timer's end is awaited in real time only on shorter maps: about two minutes."""
+"""The end by the map's timer is measured only if it comes within these loops (two minutes)."""
 _ENDS_WITHIN_LOOPS: Final = 45
-"""A caused end comes within this many loops, or never."""
+"""A game that has not ended this many loops after the command to end it does not end at all."""
 _OBSERVATIONS_AFTER_END: Final = 4
 _MATCH_S: Final = 6.0
 """How long both sides of an ended match are observed for the result."""
@@ -322,14 +322,14 @@ async def _await_caused_end(
     """One sample; None if the game does not end in this way."""
     await client.begin(*lab.mini(realtime=True))
     seen = await client.observe()
-    # In one burst, because the game ends with its next loop.
+    # Both requests are sent in one burst, because the game ends with its next loop.
     cause = debug_request(_cause(way, seen))
     awaited = requests.observation(seen.observation.game_loop + ahead)
     began_s = time.monotonic()
     client.post(cause, awaited)
     if await client.reply(wait_s) is None:
         return _sample(way, ahead, None)
-    # If the game continues, it reaches the loop in this time.
+    # If the game continues, it reaches the requested loop in this time.
     goes_on_s = ahead / LOOPS_PER_S if way == BY_LOSS else 0.0
     reply = await client.reply(goes_on_s + wait_s)
     sample = _sample(way, ahead, reply, time.monotonic() - began_s)
@@ -340,7 +340,7 @@ async def _await_caused_end(
 async def _await_timer(
     lab: Lab, client: Client, way: str, ahead: int, wait_s: float
 ) -> AwaitedEnd | None:
-    """One sample of a map that ends by its timer; lock-step shows the loop of the end first."""
+    """One sample of an end by the map's timer; a game in lock-step first shows the end's loop."""
     await client.begin(*lab.mini())
     lasts = await client.step_to_end(_LONGEST_TIMER_LOOPS, at_a_time=40)
     if lasts is None or lab.deadline.remaining_s() < lasts / LOOPS_PER_S + 3 * wait_s:
@@ -377,7 +377,7 @@ async def measure_polled_ends(lab: Lab) -> None:
 
 
 async def measure_stepped_ends(lab: Lab) -> None:
-    """End games in lock-step, also by the map's timer."""
+    """End games in lock-step, in all ways including the map's timer."""
     ways = (BY_SURRENDER, BY_VICTORY, BY_LOSS, BY_TIMER)
     lab.findings.note(stepped_end, await _observe_ends(lab, ways, realtime=False))
 
@@ -392,7 +392,7 @@ async def _observe_ends(lab: Lab, ways: Iterable[str], *, realtime: bool) -> lis
 
 
 async def _observe_end(lab: Lab, client: Client, way: str, *, realtime: bool) -> End | None:
-    """End a game and observe it; None if it does not end in this way."""
+    """End a game in this way and observe it; None if the game does not end."""
     await client.begin(*lab.mini(realtime=realtime))
     seen = await client.observe()
     tags = [unit.tag for unit in units_of(seen, raw_pb2.Self)]
@@ -433,7 +433,7 @@ async def _observe_end(lab: Lab, client: Client, way: str, *, realtime: bool) ->
 
 
 async def _answers_after(client: Client, tags: Sequence[int]) -> dict[str, str]:
-    """By kind of request: "answered", or the game's words of refusal after its end."""
+    """For each kind of request after the end: "answered", or the text of the game's refusal."""
     query = sc_pb.Request()
     query.query.abilities.add(unit_tag=tags[0] if tags else 1)
     walk = commands.as_actions([commands.move(tags or [1], (10.0, 10.0))])
@@ -454,7 +454,7 @@ async def _answers_after(client: Client, tags: Sequence[int]) -> dict[str, str]:
 
 
 async def measure_match_ends(lab: Lab) -> None:
-    """End matches in real time and in lock-step; the host and the guest surrender in turns."""
+    """End matches in real time and in lock-step; host and guest surrender alternately."""
     setup, path = lab.melee(participants=2)
     pair = await lab.pair()
     plan = [(realtime, loser) for realtime in (True, False) for loser in pair.sides]
@@ -513,7 +513,7 @@ async def _end_match(
 
 
 async def measure_stops(lab: Lab) -> None:
-    """Stop real-time games, and compare the loops that they play afterwards with their pace."""
+    """Stop a real-time game twice, and compare its loops afterwards with its usual pace."""
     client = await lab.launch()
     await client.begin(*lab.mini(realtime=True))
     times_s = (1.0, lab.paced(4.0))
@@ -521,7 +521,7 @@ async def measure_stops(lab: Lab) -> None:
 
 
 async def measure_match_stops(lab: Lab) -> None:
-    """The same for both games of a match."""
+    """Stop both games of a match, and compare the loops as `measure_stops` does."""
     pair = await lab.pair()
     await pair.begin(*lab.melee(participants=2, realtime=True))
     lab.findings.note(match_stops, [await _stop(pair.sides, 2.0)])
@@ -549,8 +549,8 @@ async def stop_and_watch(
 ) -> tuple[int, int, int, float, float]:
     """Stop a real-time game for `stopped_s`, then let it run for `watch_s`.
 
-    Returns the game's `loop` before the stop, directly after it and at the end; how long the game
-    was stopped, and how long it ran between the first and the last of these loops.
+    Returns five numbers: the game's `loop` before the stop, directly after it and at the end; how
+    long the game was stopped; and how long it ran between the first and the last of these loops.
     """
     before, before_s = await loop(), time.monotonic()
     with stopped(*pids):

@@ -1,15 +1,15 @@
-"""Checks, the findings of one run, and the report: text for people, JSON for programs.
+"""Checks, the findings of one examination, and the report: text for people, JSON for programs.
 
-A check has a pure function, whose parameters are the measurement and whose result is the judgement.
-`Findings.note` calls the function and keeps both, so the type checker compares each measurement
-with its check. A `Section` has the checks of one part of the report.
+A check has a pure function, whose arguments are the measured values and whose result is the
+judgement. `Findings.note` takes these arguments, which lets the type checker compare them with the
+function, and keeps arguments and result. A `Section` has the checks of one part of the report.
 
-Rule: `trying(check)` records a failure in its block for that check, and raises `ProbeFailed`, which
-ends the measurements that depend on it. The probes themselves do not catch a game's errors.
+Rule: if the block of `trying(check)` fails, `trying` records this for the check and raises
+`ProbeFailed`, which ends the measurements that depend on the block. Probes do not catch errors.
 
 In the text a check is one line, with its advice below it. Checks that were not possible follow at
-the end of their part, grouped by reason. Faults, and how to fix them, come last, with one closing
-sentence.
+the end of their part, grouped by reason. The report ends with the faults and how to fix them, and
+with one closing sentence.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Grade(StrEnum):
 
     OK = "ok"
     DIFFERS = "differs"
-    """The game works, but differs from those that sc2pool was tested with, or is worse."""
+    """The game or the machine works, but not as sc2pool expects, or worse than it should."""
     FAILED = "failed"
     """Something does not work; sc2pool cannot be used before it is fixed."""
     NOT_POSSIBLE = "not possible"
-    """There was nothing to measure, or the measurement lacked something that it needs."""
+    """There was nothing to measure, or something that the measurement needs was missing."""
 
 
 class Judgement(NamedTuple):
@@ -50,9 +50,9 @@ class Judgement(NamedTuple):
 
     outcome: Grade
     figure: str
-    """The measurement, in words and with units."""
+    """What was measured, in words and with units."""
     advice: str = ""
-    """The consequence and the remedy; empty if no action is needed."""
+    """What follows from it, and what to do; empty if the check is passed."""
 
 
 @dataclass(frozen=True)
@@ -63,17 +63,17 @@ class Check(Generic[P]):
     part: str
     """The part of the report in which the check is."""
     purpose: str
-    """The question that the check answers, or the reason for the measurement."""
+    """The question that the check answers, or what is measured and why."""
     judge: Callable[P, Judgement]
-    """A pure function from the measurement to the judgement."""
+    """A pure function that takes the measured values and returns the judgement."""
     remedy: str = ""
-    """The remedy if the measurement failed for another reason than a game's fault."""
+    """What to do if the measurement fails for another reason than a game's fault."""
     needed: bool = True
     """Whether sc2pool can be used only if the measurement succeeds."""
 
 
 class Finding(NamedTuple):
-    """A check, its judgement, and the measurement by parameter names."""
+    """A check, its judgement, and the measured values by the names of the check's parameters."""
 
     check: Check[...]
     judgement: Judgement
@@ -81,7 +81,7 @@ class Finding(NamedTuple):
 
 
 class ProbeFailed(Exception):
-    """A measurement failed, and the failure was recorded; the message is the check's name."""
+    """A measurement failed and a finding records it; the message is the name of its check."""
 
 
 FAULT_ADVICE: Final[dict[FaultKind, str]] = {
@@ -108,11 +108,11 @@ FAULT_ADVICE: Final[dict[FaultKind, str]] = {
         "another program listens on the ports of the games, or a firewall blocks them"
     ),
 }
-"""Remedies by the kind of the game's fault."""
+"""What to do, by the kind of the game's fault."""
 
 
 class Findings:
-    """The findings of one run of the doctor; `say` gets the name of each check that begins."""
+    """The findings of one examination; `say` is called with the name of each check that begins."""
 
     def __init__(self, say: Callable[[str], None] = lambda _: None) -> None:
         self._by_name: dict[str, Finding] = {}
@@ -120,7 +120,7 @@ class Findings:
         self._under_way: Check[...] | None = None
 
     def note(self, check: Check[P], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Record a measurement; the arguments are those of the check's function."""
+        """Record measured values, which are passed to the check's function, and its judgement."""
         measured = inspect.signature(check.judge).bind(*args, **kwargs)
         measured.apply_defaults()
         judgement = check.judge(*args, **kwargs)
@@ -170,7 +170,7 @@ class Findings:
         return None if finding is None else finding.judgement.outcome
 
     def in_order(self, checks: Sequence[Check[...]], reason: str) -> list[Finding]:
-        """One finding for each check; checks without one get `reason` as not possible."""
+        """One finding for each check; a check without one was not possible because of `reason`."""
         for check in checks:
             if check.name not in self._by_name:
                 self.note_unknown(check, reason)
@@ -213,7 +213,7 @@ def as_json(findings: Sequence[Finding]) -> str:
 
 
 def _as_data(value: Any) -> Any:
-    """A part of a measurement that JSON has no form for: a record of facts, a path or a version."""
+    """Convert a value for which JSON has no form, such as a dataclass or a path."""
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     return str(value)
@@ -239,7 +239,7 @@ def _rows(finding: Finding, name_width: int, width: int) -> list[str]:
     indent = " " * (_OUTCOME_WIDTH + name_width)
     head = f"{judgement.outcome:{_OUTCOME_WIDTH}}{check.name:{name_width}}"
     question = f"{check.purpose} " if check.purpose.endswith("?") else ""
-    # Further lines of a detail (the end of a log) are shown only at the end, with the advice.
+    # Further lines (the end of a log) are shown only at the report's end, with the advice.
     figure, _, more = judgement.figure.partition("\n")
     rows = _wrap(question + figure + (" (see below)" if more else ""), width, head, indent)
     if judgement.advice and judgement.outcome is not Grade.FAILED:
@@ -248,7 +248,7 @@ def _rows(finding: Finding, name_width: int, width: int) -> list[str]:
 
 
 def _not_possible(findings: Sequence[Finding], width: int) -> list[str]:
-    """One entry for each reason, because a missing game prevents many checks."""
+    """The lines for checks that were not possible, one entry for all checks with one reason."""
     names: dict[str, list[str]] = {}
     for finding in findings:
         if finding.judgement.outcome is Grade.NOT_POSSIBLE:
@@ -290,7 +290,7 @@ MB: Final = 1_000_000
 
 
 class Section(list[Check[...]]):
-    """The checks of one part of the report, in its order; `part` is its title."""
+    """The checks of one part of the report, in the report's order; `part` is the part's title."""
 
     def __init__(self, part: str, *, needed: bool = True) -> None:
         super().__init__()
@@ -300,7 +300,7 @@ class Section(list[Check[...]]):
     def check(
         self, name: str, purpose: str, remedy: str = ""
     ) -> Callable[[Callable[P, Judgement]], Check[P]]:
-        """A decorator that makes a check of a function and adds it; see `Check`."""
+        """A decorator that turns a function into a `Check` and adds the check to this section."""
 
         def make(judge: Callable[P, Judgement]) -> Check[P]:
             made = Check(name, self.part, purpose, judge, remedy, self._needed)

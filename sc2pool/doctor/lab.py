@@ -1,11 +1,11 @@
 """Launches games for measurements, sends them raw requests, and always closes them.
 
     Lab ── launch ──► Client ── post, reply, ask ──► Line ──► a game's websocket
-                        └── Ledger: counts the replies of all games of the run
+                        └── Ledger: counts the replies of all games of an examination
 
-Rules: a reply is returned unchanged, even if it is wrong, odd or late, because a pool's handling of
-such a reply must not hide it from a measurement. Every wait has a limit. Silence is a `GameFault`;
-`Client.reply` returns None instead. `Lab.close_games` ends all games of a measurement.
+Rules: a reply is returned unchanged, even if it is wrong, odd or late, because a measurement must
+see such a reply, which a pool would handle. Every wait has a limit. A game that does not reply
+raises `GameFault`, except in `Client.reply`, which returns None. `Lab.close_games` ends all games.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from sc2pool.protocol.replies import Status
 from sc2pool.protocol.requests import MatchPorts
 
 USUAL_S: Final = 20.0
-"""Time limit of a reply without loading; even a slow game replies sooner."""
+"""Time limit of a reply for which the game need not load a map; even a slow game is faster."""
 STUB_LOOP: Final = (1 << 32) - 1
 """The game loop of an observation without content."""
 _EXIT_GRACE_S: Final = 1.0
@@ -88,20 +88,20 @@ class Line(Connection):
             self._transport.underlying_transport.write(frames(asked))
 
     async def next_message(self, within_s: float) -> bytes | None:
-        """The next message, None at the end of the connection; `TimeoutError` if it is late."""
+        """The next message; None if the connection ends, `TimeoutError` if none comes in time."""
         async with asyncio.timeout(within_s):
             return await self._came.get()
 
 
 @dataclass
 class Ledger:
-    """Counts of the replies of all games of a run."""
+    """Counts of the replies of all games of an examination."""
 
     replies: int = 0
     warnings: Counter[str] = field(default_factory=Counter)
-    """Texts in `Response.error` of replies that have content, with the kind of request."""
+    """Counts of the texts in `Response.error` beside the requested reply, with its kind."""
     mistaken: Counter[str] = field(default_factory=Counter)
-    """Replies whose kind or id does not fit the request."""
+    """Counts of the replies whose kind or id does not fit the request."""
 
     def note(self, asked: sc_pb.Request, reply: sc_pb.Response) -> None:
         kind, got = asked.WhichOneof("request") or "nothing", reply.WhichOneof("response")
@@ -118,7 +118,7 @@ class Client:
     """A launched game and its connection; used by one task at a time.
 
     `status` comes from the newest reply, and `player_id` from the newest join. `launched_s` is the
-    time from the spawn to the first reply.
+    time from the start of the process to the first reply.
     """
 
     def __init__(self, api: GameAPI, line: Line, ledger: Ledger) -> None:
@@ -141,7 +141,7 @@ class Client:
     # ---- messages -------------------------------------------------------------------------
 
     def post(self, *asked: sc_pb.Request, numbered: bool = True) -> None:
-        """Send requests without waiting for their replies; if `numbered`, each gets the next id."""
+        """Send requests without waiting for replies; if `numbered`, each request gets a new id."""
         for request in asked:
             if numbered:
                 request.id = self._next_id
@@ -150,10 +150,10 @@ class Client:
         self._line.post(asked)
 
     async def reply(self, within_s: float) -> sc_pb.Response | None:
-        """The reply to the oldest request without a reply; None if it does not come in time.
+        """The reply to the oldest unanswered request; None if no reply comes in time.
 
-        `GameFault` if the game has ended or closed the connection, or sent a message that cannot be
-        decoded or has no request.
+        `GameFault` if the game has ended, has closed the connection, or has sent a message that
+        cannot be decoded or that nobody requested.
         """
         try:
             content = await self._line.next_message(within_s)
@@ -177,8 +177,8 @@ class Client:
     async def ask(self, asked: sc_pb.Request, within_s: float = USUAL_S) -> sc_pb.Response:
         """Send one request and return its reply, which may be a refusal.
 
-        Replies to earlier requests are received first and dropped. `GameFault` as in `reply`; with
-        DEADLINE if a reply does not come in time.
+        Replies to earlier requests are received first and dropped. Raises the `GameFault`s of
+        `reply`, and one of kind DEADLINE if a reply does not come in time.
         """
         (reply,) = await self.ask_all([asked], within_s)
         return reply
@@ -262,7 +262,7 @@ class Client:
         return (await self.observe()).observation.game_loop
 
     async def step(self, loops: int, within_s: float = 60.0) -> sc_pb.Response:
-        """Step the game; the reply may be a refusal, for example after the game's end."""
+        """Step the game and return its reply, which may be a refusal, as after the game's end."""
         return await self.ask(requests.step(loops), within_s)
 
     async def debug(self, *commands: debug_pb2.DebugCommand) -> None:
@@ -270,7 +270,7 @@ class Client:
         await self.carry_out(debug_request(*commands))
 
     async def step_to_end(self, most_loops: int, at_a_time: int = 240) -> int | None:
-        """Step until the game or replay has ended; the loops, or None if it has not ended."""
+        """Step to the end of the game or replay; returns the stepped loops, or None without end."""
         status = self.status
         for loops in range(at_a_time, most_loops + at_a_time, at_a_time):
             reply = await self.step(at_a_time)
@@ -301,7 +301,7 @@ def end_game(victory: bool = False) -> debug_pb2.DebugCommand:
 def start_replay(
     content: bytes, player: int = 1, *, disable_fog: bool = False, realtime: bool = False
 ) -> sc_pb.Request:
-    """A request that starts a replay in the view of a player; 0 for the whole map."""
+    """A request that starts a replay as seen by a player, or for player 0 with the whole map."""
     start = sc_pb.RequestStartReplay(
         replay_data=content,
         observed_player_id=player,
@@ -331,7 +331,7 @@ def status_of(reply: sc_pb.Response) -> str:
 
 
 def refusal(reply: sc_pb.Response) -> str:
-    """The game's words of refusal; empty if the request was carried out."""
+    """The text of a reply that refuses a request; empty if the request was carried out."""
     kind = reply.WhichOneof("response")
     if kind is None:
         return "; ".join(reply.error) or "an empty reply"
@@ -355,7 +355,7 @@ def carried_out(reply: sc_pb.Response, kind: str) -> sc_pb.Response:
 
 
 _MELEE: Final = ("Simple64", "Flat64", "Flat96", "Simple96", "Simple128")
-"""Melee maps for two players, which clients' packages name."""
+"""Names of melee maps for two players, from the packages of other clients."""
 _MINING: Final = ("BuildMarines", "CollectMineralsAndGas")
 _SPECIAL: Final = ("mini_games", "smac_maps", "smac_duels", "test", "example")
 """Folders whose maps are not for a melee."""
@@ -368,9 +368,9 @@ def _first_of(installation: Installation, names: Sequence[str]) -> Path | None:
 class Lab:
     """Launches and owns the games of the measurements, and holds their common data.
 
-    `mini` is a short game of one player and its map, `melee_map` a map for two players with towns;
-    each is None without such a map. The owner of `folder`, which is for temporary files of
-    measurements and games, deletes it. `patient` measurements may take the time of a real game.
+    `mini` is the setup and the map of a short game of one player, `melee_map` a map for two players
+    with towns; each is None if no such map is installed. `folder`, which the lab's owner deletes,
+    is for temporary files. A `patient` lab gives measurements the long time of a real game.
     """
 
     def __init__(
@@ -392,7 +392,7 @@ class Lab:
             self.melee_map = next(others, None)
         self._mining_map = _first_of(installation, _MINING) or self.melee_map
         self.folder = Path(tempfile.mkdtemp(prefix="sc2pool-doctor-"))
-        # A core file is written to the working directory.
+        # A crashing game writes its core file to the working directory.
         cwd = installation.cwd or self.folder
         self.installation = replace(installation, cwd=cwd)
         self.findings = findings
@@ -411,31 +411,31 @@ class Lab:
         self.clients, self._leases = [], []
 
     def paced(self, usual_s: float) -> float:
-        """This time, or a quarter of it for a measurement that is not patient."""
+        """The usual time, or a quarter of it if the lab is not patient."""
         return usual_s if self.patient else usual_s / 4
 
     def while_time(self, plan: Iterable[T], least_s: float) -> Iterator[T]:
-        """The first of these, and the others while so much of the measurement's time is left."""
+        """Yield the first item of a plan, and others while `least_s` of the lab's time are left."""
         for number, one in enumerate(plan):
             if number and self.deadline.remaining_s() < least_s:
                 return
             yield one
 
     def mini(self, *, realtime: bool = False) -> Playable:
-        """The setup of a mini-game, and its map; raises `NotPossible` without one."""
+        """The setup of a mini-game, and its map; raises `NotPossible` if there is no map."""
         if self._mini is None:
             raise NotPossible("no map to play was found")
         setup, path = self._mini
         return replace(setup, realtime=realtime), path
 
     def melee(self, **options: Any) -> Playable:
-        """The setup of a game on a melee map, and its map; raises `NotPossible` without one."""
+        """The setup of a game on a melee map, and the map; raises `NotPossible` without a map."""
         if self.melee_map is None:
             raise NotPossible("no melee map was found (such as Simple64)")
         return GameSetup(self.melee_map.stem, **options), self.melee_map
 
     def mining(self) -> Playable:
-        """The setup of a game on a map with minerals, and its map; raises like `mini`."""
+        """The setup of a game on a map with minerals, and the map; raises like `mini`."""
         path = self._mining_map
         if path is None:
             raise NotPossible("no map with minerals was found (such as BuildMarines or Simple64)")
@@ -444,7 +444,7 @@ class Lab:
         return GameSetup(path.stem, opponents=opponents), path
 
     async def launch(self, *, in_turn: bool = True, core_file_bytes: int = 0) -> Client:
-        """Launch a game; arguments and errors are those of `sc2pool.game.program.launch.launch`."""
+        """Launch a game; for arguments and errors see `sc2pool.game.program.launch.launch`."""
         began_s = time.monotonic()
         limit_s = Limits().launch_s
         api = await launch(
@@ -489,13 +489,13 @@ class Pair:
         )
 
     async def step(self, loops: int) -> None:
-        """Step both sides; a refusal does not raise."""
+        """Step both sides; does not raise if a game refuses."""
         await both(self.host.step(loops), self.guest.step(loops))
 
 
 @contextmanager
 def stopped(*pids: int) -> Iterator[None]:
-    """Stop these processes and all below them during the block."""
+    """Stop these processes and all their descendants during the block."""
     tree = ProcessTree(*pids)
     tree.stop(Deadline.after(STOPS_WITHIN_S))
     try:
@@ -505,7 +505,7 @@ def stopped(*pids: int) -> Iterator[None]:
 
 
 async def both(*deeds: Any) -> list[Any]:
-    """Run awaitables concurrently; the first failure cancels the others, and is raised."""
+    """Run awaitables concurrently; if one fails, cancel the others and raise its error."""
     tasks = [asyncio.ensure_future(deed) for deed in deeds]
     try:
         return await asyncio.gather(*tasks)

@@ -1,6 +1,6 @@
-"""Launches, ends of processes, closed sockets, and the speed of an ageing process.
+"""Launches, ends of processes, closed sockets, and the speed of a process over time.
 
-Rule: core files and logs that a measurement causes are examined, and deleted with their folder.
+Rule: core files and logs that a measurement causes are examined, then deleted with their folder.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ BUSY_SHARE: Final = 0.25
 LOUD_BYTES: Final = 100_000
 """A normal game prints less than this in its whole life."""
 LAUNCH_FACTOR, JOIN_FACTOR, MORE_S = 4.0, 2.0, 0.2
-"""Several games at one time may take this multiple of the time that the cores explain, and this
-much longer. The factor of launches is larger, because other programs disturb the reading of files.
+"""Several games at once may take this factor times the time that sharing the cores explains; joins
+may take `MORE_S` in addition. Launches have the larger factor, as other programs delay file reads.
 """
 AGEING_FACTOR: Final = 1.3
-"""The CPU time per loop may grow by this factor in the measurement: the machine is shared."""
+"""The CPU time per loop may grow by this factor, because other programs use the machine, too."""
 
 LAUNCHES = Section("launches, ends and speed of processes", needed=False)
 
@@ -55,10 +55,10 @@ class Closed(TypedDict):
     pending: str
     killed_first: bool
     ended: str
-    """How the process ended; empty if it still lives."""
+    """How the process ended; empty if it is still running."""
     after_s: float
     cpu_share: float
-    """CPU seconds per second at the end of the watch."""
+    """CPU seconds per second, measured after the game was watched for some time."""
     log_bytes: int
     words: str
     """The first line about an error that the game printed."""
@@ -71,10 +71,10 @@ class Ended(TypedDict):
     way: str
     where: str
     ended: str
-    """How the process ended; empty if it still lives."""
+    """How the process ended; empty if it is still running."""
     after_s: float
     files: int
-    """The number of files in its temporary folder, except its log."""
+    """The number of files left in the game's temporary folder, without its log."""
 
 
 class Launched(TypedDict):
@@ -85,7 +85,7 @@ class Launched(TypedDict):
 
 
 class Window(TypedDict):
-    """A part of the time for which one process was stepped."""
+    """One of the equal parts of the time in which a process is stepped."""
 
     loops: int
     cpu_s: float
@@ -146,9 +146,9 @@ QUIT: Final = "quit"
 def launches_at_once(
     measured: Sequence[Launched], join_alone_s: float, joins_s: Sequence[float], cores: int
 ) -> Judgement:
-    """Judge launches and joins at the same time, by those of a single game.
+    """Judge simultaneous launches and joins by comparison with those of a single game.
 
-    `measured` begins with the launch of a single game; `joins_s` are of joins at the same time.
+    `measured` begins with the launch of a single game; `joins_s` are times of simultaneous joins.
     """
     told, troubles = [], []
     alone_s = max(measured[0]["took_s"], default=0.0)
@@ -184,7 +184,7 @@ def launches_at_once(
 
 
 def _fair_s(alone_s: float, number: int, cores: int) -> float:
-    """The time that each of several games takes if sharing the cores is the only reason."""
+    """The time that each of several games takes if it is slower only because cores are shared."""
     return alone_s * max(1.0, number / cores)
 
 
@@ -192,7 +192,7 @@ def _fair_s(alone_s: float, number: int, cores: int) -> float:
 def speed(windows: Sequence[Window]) -> Judgement:
     costs = [window["cpu_s"] / window["loops"] * 1e6 for window in windows]
     third = len(costs) // 3
-    # The best late window against the worst early one, because other programs disturb some.
+    # Compare the best late window with the worst early one, as other programs disturb windows.
     first, last = max(costs[:third]), min(costs[-third:])
     wall_s = sum(window["wall_s"] for window in windows)
     loops = sum(window["loops"] for window in windows)
@@ -211,7 +211,7 @@ _WATCH_S: Final = 2.0
 """How long a game is watched after its socket was closed; then its CPU time is measured for 1 s."""
 _ENDS_WITHIN_S: Final = 5.0
 _CORE_BYTES: Final = 1_000_000
-"""Limit of a core file; its first part is enough to prove that a core file is written."""
+"""Limit of a core file's size; a truncated file also proves that the game writes one."""
 _SOME_LOOPS: Final = 1_000
 _CROWD: Final = 8
 _GAME_BYTES: Final = 1_200_000_000
@@ -225,7 +225,7 @@ _LONG_STEP: Final = 240
 
 
 async def measure_closed_sockets(lab: Lab) -> None:
-    """Close the socket while each kind of request is pending; in the last case kill first."""
+    """Close the socket while a request is pending, for several kinds; at last, kill first."""
     setup, path = lab.mini()
     create = requests.create_game(setup, path, None)
 
@@ -292,7 +292,7 @@ async def measure_ends(lab: Lab) -> None:
     """End games in several ways, in several states."""
 
     async def launched(client: Client) -> None:
-        """The state directly after the launch, so nothing has to be done."""
+        """Do nothing, because the game is already in the state directly after its launch."""
 
     async def in_game(client: Client) -> None:
         await client.begin(*lab.mini())
@@ -354,7 +354,7 @@ async def measure_ends(lab: Lab) -> None:
 
 
 async def measure_launches(lab: Lab) -> None:
-    """Launch games alone, together and a little apart; then let all of them join together."""
+    """Launch games alone, at once and a little apart; then let the last ones join at once."""
     measured: list[Launched] = []
     crowd = _crowd() if lab.patient else 3
     plan = ((1, 0.0), (2, 0.0), (2, 0.0), (2, 0.5), (crowd, 0.0))
@@ -368,7 +368,7 @@ async def measure_launches(lab: Lab) -> None:
 
 
 async def _joins(lab: Lab, clients: Sequence[Client]) -> list[float]:
-    """The duration of each join if all games join at the same time, each in its own game."""
+    """The duration of each join when all clients join at once, each in a game of its own."""
     setup, path = lab.mini()
     for client in clients:
         await client.leave()
@@ -383,7 +383,7 @@ async def _joins(lab: Lab, clients: Sequence[Client]) -> list[float]:
 
 
 def _crowd() -> int:
-    """How many games to launch at the same time: half of those that fit into the memory."""
+    """How many games to launch at once: 3 to `_CROWD`, at most half of those that fit in memory."""
     room = psutil.virtual_memory().available // (2 * _GAME_BYTES)
     return max(3, min(_CROWD, room))
 
@@ -408,7 +408,7 @@ async def _launch(lab: Lab, number: int, apart_s: float) -> Launched:
 
 
 async def measure_speed(lab: Lab) -> None:
-    """Step one process for a while, and measure the CPU time of a loop in several windows."""
+    """Step one process for a while; measure the CPU time and loops of each window of this time."""
     client = await lab.launch()
     await client.begin(*lab.mining())
     window_s = lab.paced(_SPEED_S) / _WINDOWS_OF_TIME

@@ -33,14 +33,14 @@ from sc2pool.tasks.registry import available_tasks, resolve_task
 _SHARED_MEMORY: Final = Path("/dev/shm")
 
 Playable = tuple[GameSetup, Path]
-"""The game setup of the examination, and its map."""
+"""The setup of a game to play, and the map's file."""
 
 
 # ---- the installation ---------------------------------------------------------------------------
 
 
 def tasks_by_map() -> dict[str, list[str]]:
-    """The maps of the mini-games and of all built-in tasks of one player, each with its tasks.
+    """The maps of the mini-games and of all built-in one-player tasks; each map with its tasks.
 
     Tasks of two players are left out, because StarCraft II does not have their maps.
     """
@@ -64,7 +64,7 @@ def probe_installation(game: str, findings: Findings) -> Installation | None:
 def probe_maps(
     installation: Installation, tasks: Mapping[str, Sequence[str]], findings: Findings
 ) -> Playable | None:
-    """Look for each of the maps; returns the first playable one with its setup, or None."""
+    """Look for each of the maps; returns the first one found, with a setup for it, or None."""
     playable = None
     maps = installation.maps or installation.root / "Maps"
     for name, players in tasks.items():
@@ -127,7 +127,7 @@ def required_packages() -> list[checks.Package]:
 
 
 def probe_limits(findings: Findings) -> None:
-    """Note this process's limits, which games inherit."""
+    """Record this process's limits, which games inherit."""
     if WINDOWS:
         for check in (checks.open_files, checks.processes):
             findings.note_unknown(check, "Windows has no such limit")

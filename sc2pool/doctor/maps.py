@@ -1,6 +1,6 @@
-"""Maps and their scripts: installed maps, odd files, units by debug commands, waves.
+"""Maps and their scripts: installed maps, odd map files, units from debug commands, enemy waves.
 
-Rule: nothing is written into the installation; odd files are in the measurement's own folder.
+Rule: nothing is written into the installation; odd files are written into the lab's folder.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from sc2pool.protocol import requests
 from sc2pool.protocol.replies import Status
 
 LATE_LOOPS: Final = 2
-"""The latest normal loop for the appearance of an episode's or a debug command's units."""
+"""Units should appear within this many loops of an episode's beginning or a debug command."""
 
 MAPS = Section("maps and their scripts", needed=False)
 
 
 class Opened(TypedDict):
-    """An attempt to play a map, with one way of naming it."""
+    """An attempt to play a map that was given to the game in one of several ways."""
 
     what: str
     outcome: str
     bad: bool
-    """Whether the game fails without naming the map as the cause."""
+    """Whether the game failed without saying that the map is the cause."""
 
 
 class Appearance(TypedDict):
@@ -87,8 +87,8 @@ def installed_maps(appearances: Sequence[Appearance], failures: dict[str, str]) 
 def waves(usual_loops: int | None, same_loop_loops: int | None, watched_loops: int) -> Judgement:
     """Judge the map's waves.
 
-    `usual_loops` pass until a new wave if the last enemies die one by one, `same_loop_loops` if
-    they die in the same loop; None if no wave came in `watched_loops`.
+    A new wave comes after `usual_loops` if the last two enemies die one by one, and after
+    `same_loop_loops` if they die in the same loop; None if no wave comes within `watched_loops`.
     """
     if usual_loops is None:
         return differs(
@@ -119,9 +119,9 @@ def odd_maps(opened: Sequence[Opened]) -> Judgement:
 
 _MARINE: Final = 48
 _FEW_LOOPS: Final = 30
-"""Late units are awaited for this many loops."""
+"""Units are awaited for this many loops."""
 _MAPS_A_FOLDER: Final = 2
-"""How many maps of each folder are loaded; all maps are loaded from the mini-games' folder."""
+"""How many maps of each folder are loaded, except of the mini-games' folder: there, all are."""
 _WAVES_MAP: Final = "DefeatZerglingsAndBanelings"
 _WAVE_LOOPS: Final = 240
 _LONG_PATH: Final = 261
@@ -151,7 +151,7 @@ async def measure_debug_units(lab: Lab) -> None:
 
 
 async def _loops_until(client: Client, is_so: Callable[[set[int]], Any]) -> tuple[int | None, Any]:
-    """Loops until `is_so(own units' tags)` is true, and its result; both None if it never is."""
+    """Loops until `is_so(own units' tags)` returns a true value, and this value; else two Nones."""
     for loops in range(1, _FEW_LOOPS):
         await client.step(1)
         found = is_so({unit.tag for unit in units_of(await client.observe(), raw_pb2.Self)})
@@ -164,7 +164,7 @@ async def _loops_until(client: Client, is_so: Callable[[set[int]], Any]) -> tupl
 
 
 async def measure_installed_maps(lab: Lab) -> None:
-    """Load installed maps, restart them, and look for their units in the first loops."""
+    """Create games on installed maps, restart them, and look for units in their first loops."""
     appearances: list[Appearance] = []
     failures: dict[str, str] = {}
     client: Client | None = None
@@ -185,7 +185,7 @@ async def measure_installed_maps(lab: Lab) -> None:
 
 
 def _chosen(lab: Lab) -> Iterator[Path]:
-    """All maps of the mini-games, and some maps of each other folder."""
+    """All maps in the mini-games' folder, and some maps of each other folder."""
     maps = lab.installation.maps
     found = sorted(maps.rglob(f"*{MAP_SUFFIX}")) if maps is not None else []
     taken: dict[Path, int] = {}
@@ -196,7 +196,7 @@ def _chosen(lab: Lab) -> Iterator[Path]:
 
 
 def _setup_of(path: Path) -> GameSetup:
-    """A setup of one player, with a computer unless the map is a mini-game's."""
+    """A setup of one player, against a computer unless the map is that of a mini-game."""
     alone = path.parent.name == "mini_games"
     computer = Computer(common_pb2.Terran, sc_pb.VeryEasy)
     return GameSetup(path.stem, opponents=() if alone else (computer,))
@@ -218,7 +218,7 @@ async def _appearance(client: Client, name: str, reset: str) -> Appearance:
 
 
 async def measure_waves(lab: Lab) -> None:
-    """Kill the last two enemies of a wave one by one, and those of the next in the same loop."""
+    """Kill the last two enemies of a wave one by one, and of the next wave in the same loop."""
     path = locate(lab.installation, _WAVES_MAP)
     if path is None:
         raise NotPossible(f"the map {_WAVES_MAP} is not installed")
@@ -230,7 +230,7 @@ async def measure_waves(lab: Lab) -> None:
 
 
 async def _next_wave(client: Client, *, at_once: bool) -> int | None:
-    """Kill all enemies, the last two together if `at_once`; the loops until new ones appear."""
+    """Kill all enemies, the last two `at_once` or not; return the loops until new ones appear."""
     enemies = units_of(await client.observe(disable_fog=True), raw_pb2.Enemy)
     *others, second, last = enemies
     for group in [others, [second, last]] if at_once else [others, [second], [last]]:
@@ -268,7 +268,7 @@ async def measure_odd_maps(lab: Lab) -> None:
 
 
 def _odd(lab: Lab, good: Path) -> Iterator[tuple[str, Path, bytes]]:
-    """For each odd map: a description, its path, and its content if the content is sent."""
+    """For each odd map: a description, its path, and its content if that is sent, else empty."""
     content = good.read_bytes()
     for name, data in (
         ("an empty file", b""),
@@ -299,7 +299,7 @@ def _odd(lab: Lab, good: Path) -> Iterator[tuple[str, Path, bytes]]:
 
 
 async def _open(lab: Lab, client: Client, path: Path, data: bytes) -> tuple[str, bool]:
-    """The outcome of a game on this map, and whether the game hides the cause of a failure."""
+    """The outcome of a game on this map, and whether it failed without saying why."""
     setup, _ = lab.mini()
     await client.leave()
     created = await client.ask(requests.create_game(setup, path, None, data), 60.0)

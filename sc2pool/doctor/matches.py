@@ -1,6 +1,6 @@
 """Matches of two clients: bursts, several matches in the same processes, lost sides, pauses, ports.
 
-Rule: a side that was killed, or does not reply, is closed and replaced by a new game.
+Rule: a game that was killed, or does not reply, is closed, and a new game takes its side.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ MATCHES = Section("matches of two clients", needed=False)
 
 
 class Loss(TypedDict):
-    """The game of one side of a match after the other side was lost."""
+    """What one side of a match sees after the other side was lost."""
 
     way: str
     """How the other side was lost."""
     reply: str
-    """The reply to the next step: "answered", "nothing", or the game's words of refusal."""
+    """The reply to the next step: "answered", "nothing", or the text of the game's refusal."""
     after_s: float
-    """Seconds until that reply, or until the end of the wait."""
+    """Seconds until that reply; without one, until the end of the wait."""
     status: str
     result: str
-    """Empty without a result."""
+    """The side's result; empty without one."""
 
 
 class Pause(TypedDict):
-    """A time without a request."""
+    """A time in which games get no requests."""
 
     where: str
     waited_s: float
     failure: str
-    """The failure of the next request; empty if it was answered."""
+    """Why the next request failed; empty if it was answered."""
 
 
 class Taken(TypedDict):
-    """A match, one of whose ports another program has taken."""
+    """A match of which another program has taken a port."""
 
     port: str
     kind: str
@@ -75,8 +75,8 @@ def match_bursts(
 ) -> Judgement:
     """Judge bursts in matches.
 
-    `undetermined` is the first difference between matches with equal seeds and requests,
-    `difference` that between bursts and single requests; "" for no difference.
+    `undetermined` is the first difference between matches with the same seed and requests, and
+    `difference` the first between a match in bursts and one of single requests; "" if none.
     """
     if undetermined:
         return differs(
@@ -130,7 +130,7 @@ def lost_side(losses: Sequence[Loss]) -> Judgement:
 
 
 STOPPED = "it is stopped"
-"""The only loss of a side that ends by itself."""
+"""The only loss of a side after which the side returns: it is resumed."""
 
 
 @MATCHES.check("D15 idle", "does a game survive a time without requests?")
@@ -178,11 +178,11 @@ _IDLE_S: Final = 5.0
 # ---- bursts (D09) -------------------------------------------------------------------------------
 
 _Played = tuple[list[sc_pb.Observation], list[sc_pb.Observation]]
-"""The host's observations and the guest's."""
+"""The host's observations, and the guest's observations."""
 
 
 async def measure_match_bursts(lab: Lab) -> None:
-    """Play one seed four times, in bursts and by single requests; then bursts in real time."""
+    """Play four matches of one seed, alternately in bursts and not; then bursts in real time."""
     setup, path = lab.melee(participants=2)
     pair = await lab.pair()
     played: dict[bool, list[_Played]] = {True: [], False: []}
@@ -217,7 +217,7 @@ async def _play(pair: Pair, *, burst: bool) -> _Played:
 
 
 def _walk(seen: sc_pb.Observation, number: int) -> list[sc_pb.Request]:
-    """In every tenth step, an action that sends the own units to and fro; else no request."""
+    """In every tenth step, an action that moves the own units to and fro; else an empty list."""
     own = [unit for unit in seen.raw_data.units if unit.alliance == raw_pb2.Self]
     if number % 10 or not own:
         return []
@@ -274,7 +274,7 @@ def _rss_bytes(pair: Pair) -> int:
 
 
 async def measure_lost_sides(lab: Lab) -> None:
-    """Lose the guest of a match in several ways, while the host steps."""
+    """Begin matches and remove the guest in several ways, while the host steps."""
     losses: list[Loss] = []
     pair = await lab.pair()
     for way in lab.while_time((LEAVES, STOPPED, QUITS, KILLED), 3 * _WAIT_S):
@@ -358,7 +358,7 @@ async def measure_idle(lab: Lab) -> None:
 
 
 async def measure_ports(lab: Lab) -> None:
-    """Take a port of a match before the match begins."""
+    """Occupy a port of a match, once for TCP and once for UDP, before the match begins."""
     setup, path = lab.melee(participants=2)
     measured: list[Taken] = []
     for name, kind in (("TCP", socket.SOCK_STREAM), ("UDP", socket.SOCK_DGRAM)):
@@ -389,7 +389,7 @@ async def measure_ports(lab: Lab) -> None:
 
 
 async def measure_second_client(lab: Lab) -> None:
-    """Connect a second client to a game while it is idle, and while a request is pending."""
+    """Connect a second client to a game that is idle, and to one with a pending request."""
     client = await lab.launch()
     await client.begin(*lab.mini(realtime=True))
     idle_outcome = await _connect(client.api.port)
@@ -400,7 +400,7 @@ async def measure_second_client(lab: Lab) -> None:
 
 
 async def _connect(port: int) -> str:
-    """Try a websocket handshake with a game that has a client; the outcome in words."""
+    """Try a websocket handshake with a game that has a client; return the outcome in words."""
     try:
         async with asyncio.timeout(2.0):
             reader, writer = await asyncio.open_connection(HOST, port)

@@ -1,7 +1,7 @@
-"""Single messages: delays of actions, ids, replays, warnings in good replies.
+"""Single messages: delays of actions, ids, replays, and warnings in replies that are not refusals.
 
-Rule: `measure_warnings` is the last measurement of a run, because it reports the ledger of the
-whole run.
+Rule: `measure_warnings` is the last measurement of an examination, because it reports the counts
+of all replies in the `Ledger`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Replayed(TypedDict):
 
 @MESSAGES.check("D19 action delay", "how many loops until an action is observed?")
 def action_delay(loops: Mapping[str, int | None]) -> Judgement:
-    """Judge the loops until an action is observed, by kind of game; None if it never was."""
+    """Judge, for each kind of game, the loops until an action is observed; None means never."""
     told = [f"{where}: {'never' if one is None else one}" for where, one in loops.items()]
     return expect(
         None not in loops.values(), ", ".join(told), "actions are lost: look at the game's log"
@@ -52,9 +52,9 @@ def action_delay(loops: Mapping[str, int | None]) -> Judgement:
 
 @MESSAGES.check("D26 ids", "does a reply have the id of its request?")
 def ids(returned: Mapping[str, int | None], mistaken: Mapping[str, int]) -> Judgement:
-    """Judge the ids of replies; `returned` has each by the id of its request.
+    """Judge the ids of replies; `returned` maps the id of each request to that of its reply.
 
-    `mistaken` counts the replies that do not fit their request, by description.
+    `mistaken` maps descriptions of replies that do not fit their request to the replies' number.
     """
     told = [f"{asked} → {'none' if got is None else got}" for asked, got in returned.items()]
     odd = [f"{count} × {what}" for what, count in mistaken.items()]
@@ -82,9 +82,9 @@ def replays(measured: Sequence[Replayed]) -> Judgement:
 def warnings(
     replies: int, texts: Mapping[str, int], answers: Mapping[str, Mapping[str, str]]
 ) -> Judgement:
-    """Judge the count of each text in `Response.error`, in all replies of the run.
+    """Judge the count of each text in `Response.error`, in all replies of an examination.
 
-    `answers` has, by status and kind of request, "answered" or the game's words of refusal.
+    `answers` has, by status and kind of request, "answered" or the text of the game's refusal.
     """
     refused = sum(words != "answered" for kinds in answers.values() for words in kinds.values())
     asked = sum(map(len, answers.values()))
@@ -110,7 +110,7 @@ _IDS: Final = (None, 0, (1 << 32) - 1)
 
 
 async def measure_action_delays(lab: Lab) -> None:
-    """Order a unit to move, alone, in a match and in real time, and wait for its order."""
+    """Order a unit to move, and step until the order is observed; in three kinds of games."""
     client = await lab.launch()
     delays: dict[str, int | None] = {}
     await client.begin(*lab.mini())
@@ -218,7 +218,7 @@ async def _watched(client: Client, *, realtime: bool) -> str:
 
 
 async def measure_warnings(lab: Lab) -> None:
-    """Send requests of all kinds in every status, then repeat them in a game."""
+    """Send requests of many kinds in every status, then repeat these requests in a game."""
     client = await lab.launch()
     setup, path = lab.mini()
     answers: dict[str, dict[str, str]] = {}
@@ -252,7 +252,7 @@ async def measure_warnings(lab: Lab) -> None:
 
 
 def _everything() -> dict[str, sc_pb.Request]:
-    """A request of each kind that may be sent at any time without changing the status."""
+    """One request of each kind that does not change the status and may be sent at any time."""
     query = sc_pb.Request()
     query.query.abilities.add(unit_tag=1)
     maps = sc_pb.Request(available_maps=sc_pb.RequestAvailableMaps())

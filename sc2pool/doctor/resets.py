@@ -1,6 +1,6 @@
-"""Restarts and resets: their effects, their leftovers, and how far a game can be stepped.
+"""Restarts and resets: what they change, what they leave behind, and how long a game can be played.
 
-Rule: observations of a restarted game are compared with those of a created game, without fog.
+Rule: observations of a restarted and of a created game, both without fog, are compared.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from sc2pool.protocol import requests
 from sc2pool.protocol.replies import HARD_RESET_LOOP, LAST_LOOP, Status
 
 GROWTH_BYTES: Final = 2 * MB
-"""Growth per reset above which the report mentions it."""
+"""The report mentions a growth of memory per reset above this size."""
 RESTARTS_TO_TELL: Final = 4
-"""If this many restarts have the same race, it is not drawn again (by chance: 1 in 27)."""
+"""If this many restarts have the same race, it counts as not drawn again (chance: 1 in 27)."""
 
 RESETS = Section("restarts and resets", needed=False)
 
@@ -49,7 +49,7 @@ class Beginning(TypedDict):
     units: str
     """Counts of all units by owner and type, in one text."""
     growth: int
-    """How many units the computer added in the loops that were played."""
+    """How many units the computer gained in the first `_COMPUTER_LOOPS` loops."""
 
 
 class Step(TypedDict):
@@ -69,11 +69,11 @@ class Resets(TypedDict):
     first_bytes: int
     last_bytes: int
     threads: int
-    """The additional threads of the game."""
+    """How many more threads the game had after the resets."""
     files: int
-    """The additional files in the folders that the game writes to."""
+    """How many more files were in the folders that the game writes to."""
     failure: str
-    """The failure of the reset after the last one that was done; empty if no reset failed."""
+    """Why the next reset failed, after which no more were made; empty if no reset failed."""
 
 
 @RESETS.check("D05 restart restores", "does restart_game restore used-up resources?")
@@ -93,7 +93,7 @@ def restart_restores(
 
 
 def _against_computer(random_side: str, beginnings: Sequence[Beginning], refused: str) -> Judgement:
-    """Compare restarted games with created ones; `random_side` is the field of the random race."""
+    """Compare restarted with created games; `random_side` is the key of the race that is random."""
     advice = "a pool creates a new game for each such episode, which takes longer"
     if refused:
         return differs(f"restart_game is refused: {refused}", advice)
@@ -172,7 +172,7 @@ def limits(
     ended: str,
     observation_bytes: int,
 ) -> Judgement:
-    """Judge how far a game can be stepped; `ended` is its refusal to restart, or ""."""
+    """Judge how far a game can be stepped; `ended` is the text of its refusal to restart, or ""."""
     parts = [f"{step['loops']:,} loops in {seconds(step['took_s'])}" for step in steps]
     figure = f"steps of {', '.join(parts)}; {reached:,} loops played with restarts"
     if ended:
@@ -193,16 +193,16 @@ def limits(
 
 
 _NEAR: Final = 12.0
-"""A mineral field belongs to a town if its distance is at most this many cells."""
+"""A mineral field belongs to a town if the workers are at most this many cells away."""
 _MINING_LOOPS: Final = 13_500
-"""Less than an episode of BuildMarines, which ends at loop 14,400."""
+"""The most loops of mining; fewer than in an episode of BuildMarines, which ends at loop 14,400."""
 _LOOK_EACH_LOOPS: Final = 60
-"""Loops between two orders to workers, which go to another field if theirs is busy."""
+"""Loops between two orders to workers; a worker whose field is busy goes to another field."""
 _MULE: Final = 268
 _MULE_LOOPS: Final = 1_440
 """About the length of a MULE's life."""
 _COMPUTER_LOOPS: Final = 1_000
-"""A computer trains workers within this many loops."""
+"""A computer that plays trains a worker within this many loops."""
 _RESETS: Final = 200
 _LONG_STEP: Final = 5_000
 
@@ -211,7 +211,7 @@ _LONG_STEP: Final = 5_000
 
 
 async def measure_restores(lab: Lab) -> None:
-    """Exhaust a mineral field, change units and upgrades, restart, and compare the beginnings."""
+    """Exhaust a mineral field, add units and upgrades, restart, and compare both beginnings."""
     client = await lab.launch()
     await client.begin(*lab.mining())
     first = await client.observe(disable_fog=True)
@@ -230,9 +230,9 @@ async def measure_restores(lab: Lab) -> None:
 
 
 async def _mine(lab: Lab, client: Client, first: sc_pb.ResponseObservation) -> int:
-    """Let all workers mine one field until it is exhausted; returns the loops that this took.
+    """Let all workers mine one field until it is exhausted; returns how many loops were played.
 
-    MULEs help, because workers alone would need more loops than an episode has.
+    MULEs (mining robots) help, because workers alone would need more loops than an episode has.
     """
     workers = [unit for unit in units_of(first, raw_pb2.Self) if unit.unit_type in WORKERS]
     if not workers:
@@ -265,7 +265,7 @@ async def _mine(lab: Lab, client: Client, first: sc_pb.ResponseObservation) -> i
             break
         if client.status is not Status.IN_GAME or lab.deadline.remaining_s() < 20.0:
             break
-        # Send back only those that went to another field; the others carry minerals.
+        # Next, order only the workers that went to another field, and idle MULEs, to the field.
         sent = [
             worker.tag
             for worker in units_of(seen, raw_pb2.Self)
@@ -300,7 +300,7 @@ def _contents(seen: sc_pb.ResponseObservation) -> int:
 
 
 def _inventory(seen: sc_pb.ResponseObservation) -> dict[str, int]:
-    """Counts that are the same at the beginning of each episode on a map without chance."""
+    """Counts that are the same at every episode's beginning, unless the map itself varies them."""
     observation = seen.observation
     counts = Counter(
         f"{raw_pb2.Alliance.Name(unit.alliance).lower()} units of type {unit.unit_type}"
@@ -395,7 +395,7 @@ async def measure_many_resets(lab: Lab) -> None:
             try:
                 if kind == "restart":
                     await client.restart()
-                else:  # in turns by path, and by content, like a map outside of the map folder
+                else:  # alternately by path and by content, as for a map outside the map folder
                     await client.begin(setup, path, None, content if done % 2 else b"")
                 await client.observe()
                 await client.step(1)
@@ -419,7 +419,7 @@ async def measure_many_resets(lab: Lab) -> None:
 
 
 def _left_by(lab: Lab, client: Client) -> dict[str, int]:
-    """Memory and threads of a game, and the number of files in folders where games leave files."""
+    """Memory and threads of a game, and the number of files in folders that games write to."""
     places = [lab.folder, Path.home() / "Documents" / "StarCraft II"]
     process = psutil.Process(client.pid)
     return {
@@ -433,9 +433,9 @@ def _left_by(lab: Lab, client: Client) -> dict[str, int]:
 
 
 async def measure_limits(lab: Lab) -> None:
-    """Step a game, with a restart at each end, until it refuses to restart or the time is up.
+    """Step a game and restart it at each end, until it refuses to restart or the time is up.
 
-    The loops are counted from the game's creation, over all restarts.
+    Loops are counted from the game's creation; a restart does not reset the count.
     """
     client = await lab.launch()
     await client.begin(*lab.mining())

@@ -1,7 +1,7 @@
 """Measures a stepped game: seeds, bursts, restarts, memory, the episode's end, the exit.
 
-Rules: the probe uses a pool's own calls if possible, so that it measures a pool's times; single
-requests go through `Game.request`. Compared episodes were played with the same actions.
+Rules: the probe makes the same calls as a pool where possible, so that it measures a pool's times;
+it sends single requests by `Game.request`. Episodes to be compared are played with equal actions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sc2pool.tasks.minigames.geometry import PlayableArea
 STEP_MUL: Final = 8
 SEED: Final = 20_240_601
 STEPS_AFTER_RESTART: Final = 4
-"""Steps played after each timed reset, and steps compared after a seeded episode was restarted."""
+"""How many steps are played after each timed reset, and compared after the restart of a seed."""
 LONG_STEP_LOOPS: Final = 240
 LONGEST_EPISODE_LOOPS: Final = 14_400
 """Length of the longest mini-game; a debug command ends longer episodes."""
@@ -51,7 +51,7 @@ async def probe(
 
 
 def durations(samples_s: Sequence[float]) -> tuple[int, float, float, float, float]:
-    """Count, first, median, 95th percentile and longest of at least one sample."""
+    """The number of samples (at least one), the first, median, 95th percentile and longest."""
     figures = Durations.of(samples_s)
     return figures.count, samples_s[0], figures.p50, figures.p95, figures.max
 
@@ -65,9 +65,9 @@ async def _ask(game: Game, request: sc_pb.Request) -> sc_pb.Response:
 
 
 async def observe(game: Game, game_loop: int | None = None) -> sc_pb.ResponseObservation:
-    """The current state; in real time, the state after a wait for `game_loop` if given.
+    """The current state; in real time, if `game_loop` is given, the state of that loop.
 
-    An observation with the result may be a stub, without a state.
+    An observation with the game's result may be a stub, which has no state.
     """
     reply = await game.request(requests.observation(game_loop))
     replies.require(reply, "observation")
@@ -81,7 +81,7 @@ async def observe(game: Game, game_loop: int | None = None) -> sc_pb.ResponseObs
 
 
 class Played(NamedTuple):
-    """Some steps of an episode."""
+    """What was observed in some steps of an episode."""
 
     observations: list[sc_pb.Observation]
     """The first observation, and one for each step."""
@@ -90,7 +90,7 @@ class Played(NamedTuple):
 
 
 async def _probe_seeds(game: Game, playable: Playable, steps: int, findings: Findings) -> None:
-    """Play one seed four times (in bursts and by single requests), restart it, play another."""
+    """Play a seed four times (in bursts and by single requests), restart, play another seed."""
     creations_s: list[float] = []
 
     async def create(seed: int) -> tuple[sc_pb.Observation, PlayableArea]:
@@ -128,7 +128,7 @@ async def _probe_seeds(game: Game, playable: Playable, steps: int, findings: Fin
 
 
 def _compare(bursts: Sequence[Played], singles: Sequence[Played], findings: Findings) -> None:
-    """Compare episodes of the same seed and actions."""
+    """Compare episodes that were played with the same seed and actions."""
     compared = len(bursts[0].observations)
     difference = first_difference(*(run.observations for run in bursts)) or first_difference(
         *(run.observations for run in singles)
@@ -145,7 +145,7 @@ def _compare(bursts: Sequence[Played], singles: Sequence[Played], findings: Find
 async def _play(
     game: Game, first: sc_pb.Observation, area: PlayableArea, steps: int, *, burst: bool
 ) -> Played:
-    """Play in bursts, like sc2pool, or one request after the other, like other clients."""
+    """Play some steps, in bursts as sc2pool does, or in single requests as other clients do."""
     played = Played([first], [])
     for number in range(steps):
         actions = _walk(played.observations[-1], area, number)
@@ -167,7 +167,7 @@ async def _play(
 
 
 def _walk(seen: sc_pb.Observation, area: PlayableArea, number: int) -> list[sc_pb.Action]:
-    """An action that sends the own units to the next quarter of the area, to cause changes."""
+    """An action that moves the own units to the next quarter of the area, so that states differ."""
     tags = [unit.tag for unit in seen.raw_data.units if unit.alliance == raw_pb2.Self]
     if not tags:
         return []
@@ -180,7 +180,7 @@ def _walk(seen: sc_pb.Observation, area: PlayableArea, number: int) -> list[sc_p
 
 
 async def _probe_restarts(game: Game, playable: Playable, resets: int, findings: Findings) -> None:
-    """Reset without a seed, like a pool; note times, memory and beginnings."""
+    """Reset without a seed, as a pool does; record times, memory and beginnings."""
     took_s: list[float] = []
     hard_reset_after = None
     with findings.trying(checks.restart):
@@ -209,7 +209,7 @@ async def _probe_restarts(game: Game, playable: Playable, resets: int, findings:
 
 
 async def _probe_end(game: Game, playable: Playable, findings: Findings) -> None:
-    """Play the episode to its end by single requests, and restart the ended game."""
+    """Play the current episode to its end by single requests, then restart the ended game."""
     with findings.trying(checks.episode_end):
         by_command = not await _play_on(game, LONGEST_EPISODE_LOOPS)
         if by_command:
@@ -233,7 +233,7 @@ async def _probe_end(game: Game, playable: Playable, findings: Findings) -> None
 
 
 async def _play_on(game: Game, loops: int) -> bool:
-    """Step the game this many loops, or to its end; return whether it has ended."""
+    """Step the game this many loops or to its end; return whether it has ended."""
     for _ in range(0, loops, LONG_STEP_LOOPS):
         # A game may reply that it has ended although its status does not say so.
         over = replies.is_game_over(await _ask(game, requests.step(LONG_STEP_LOOPS)))
@@ -243,7 +243,7 @@ async def _play_on(game: Game, loops: int) -> bool:
 
 
 async def _probe_exit(game: Game, findings: Findings) -> None:
-    """Ask the game to exit; it cannot be used after that."""
+    """Ask the game to exit; the game cannot be used afterwards."""
     with findings.trying(checks.exit_on_request):
         begun_s = time.monotonic()
         deadline = Deadline.after(EXIT_S)
@@ -272,8 +272,8 @@ Leaf = tuple[str, Any]
 def first_difference(ours: Sequence[sc_pb.Observation], theirs: Sequence[sc_pb.Observation]) -> str:
     """The first difference of two episodes, in words; empty if they are the same.
 
-    A new game may give the same unit another tag, so tags are compared by the order in which they
-    appear. All other values must be identical.
+    A new game may give the same unit another tag, so each tag is replaced by its number in the
+    order in which the tags appear. All other values must be identical.
     """
     our_tags: dict[int, int] = {}
     their_tags: dict[int, int] = {}
@@ -290,12 +290,12 @@ def first_difference(ours: Sequence[sc_pb.Observation], theirs: Sequence[sc_pb.O
 
 
 def beginning(observation: sc_pb.Observation) -> tuple[Leaf, ...]:
-    """An observation's values, with tags replaced by numbers, as a hashable tuple."""
+    """An observation's values as a hashable tuple, with tags replaced by consecutive numbers."""
     return tuple(_leaves(observation, {}))
 
 
 def _leaves(message: Any, tags: dict[int, int], path: str = "") -> Iterator[Leaf]:
-    """Yield each value of a message with its path; `tags` maps tags to the numbers shown."""
+    """Yield each value of a message with its path; `tags` maps tags to the yielded numbers."""
     for field_, value in message.ListFields():
         here = f"{path}.{field_.name}" if path else field_.name
         repeated = not isinstance(value, str | bytes) and hasattr(value, "__len__")

@@ -1,8 +1,8 @@
-"""Tries the pool's operations on a worker with a child: start, wake, measure, stop and end.
+"""Tries on a child process what a pool does with a worker: start, wake, measure, stop and end it.
 
     probe_worker ── doorbell, memory ──► main, in a child process, which rings back and counts
 
-The report then shows whether workers can live on a system that sc2pool was not tested on.
+The report then shows whether workers can run on a system that sc2pool was not tested on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COUNT: Final = struct.Struct("=Q")
 
 
 def probe_worker(findings: Findings) -> None:
-    """Start, stop and kill a child, and note the results."""
+    """Start, stop and kill a child, and record the results."""
     with (
         suppress(ProbeFailed, subprocess.TimeoutExpired),  # the report already has this failure
         findings.trying(checks.worker),
