@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:
     """A parser of whole numbers from `low` to `high`, for argparse.
 
-    Large numbers may have several forms: `150000`, `150,000`, `150_000`, `1.5e5`.
+    A large number may be written in several forms: `150000`, `150,000`, `150_000`, `1.5e5`.
     """
     bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
 
@@ -68,14 +68,14 @@ def positive_number(text: str) -> float:
 
 
 def hint(given: str, known: Iterable[str]) -> str:
-    """A suggestion of a similar known word; empty if no known word is similar."""
+    """A text that suggests a similar known word; empty if no known word is similar."""
     without_dashes = {name.lstrip("-"): name for name in known}
     close = difflib.get_close_matches(given.lstrip("-"), without_dashes, n=1)
     return f"; did you mean {without_dashes[close[0]]}?" if close else ""
 
 
 def task_of(args: argparse.Namespace) -> str | None:
-    """The task given by the option or by position, or None; `ConfigError` if it is given twice."""
+    """The task, given by option or position, or None; `ConfigError` if the user gives both."""
     option, alone = args.task, args.task_alone
     if option is not None and alone is not None:
         raise ConfigError(f"the task is given twice: {alone}, --task {option}")
@@ -87,10 +87,10 @@ def task_class(
 ) -> type[TaskDefinition]:
     """The class of a task; the module of `module:Class` may be in the working directory.
 
-    The working directory joins the import path only for a `module:Class`, because other users may
-    have written files there. A run's `folder` takes its place if it holds the module. Unless the
-    user has `named` the task, no module is imported from a folder that other users may write to.
-    Raises `ConfigError` as `resolve_task` does, or if the module's folder is not safe.
+    Only for a `module:Class` is the working directory added to the import path, because other users
+    may have written files there. If a run's `folder` holds the module, the folder is added instead.
+    Unless the user has `named` the task, no module is imported from a folder that other users may
+    write to. Raises `ConfigError` like `resolve_task`, or if the module's folder is not safe.
     """
     if ":" not in task:
         return resolve_task(task)
@@ -104,8 +104,8 @@ def task_class(
         found = here.stat()
         if not named or found.st_mode & stat.S_IWOTH:
             why = why_not_ours(found)
-        # protobuf's `google` is a namespace package. Import it now: later, a folder `google` with
-        # an __init__ anywhere on the path would be imported in its place.
+        # protobuf's `google` is a namespace package. Import it before the path grows, because a
+        # folder `google` with an __init__ anywhere on the path would be imported in its place.
         import_module("google")
         if not why and str(here) not in sys.path:
             sys.path.append(str(here))
@@ -138,7 +138,7 @@ def folder_of_task(task: str) -> str:
 def find_game(game: str, task: str | type[TaskDefinition], *, says: bool = True) -> Path:
     """The folder of an installation that has the task's map; for `says` see `find_installation`.
 
-    `ConfigError` for an unknown task, no such game, or a missing map.
+    `ConfigError` if the task is unknown, or the game or the map is missing.
     """
     definition = task_class(task) if isinstance(task, str) else task
     installation = find_installation(game, says=says)
@@ -147,7 +147,7 @@ def find_game(game: str, task: str | type[TaskDefinition], *, says: bool = True)
 
 
 def check_file(file: Path, option: str, suffixes: Sequence[str] = ()) -> None:
-    """Raise `ConfigError` unless this file can be written, and ends with one of the suffixes."""
+    """Raise `ConfigError` unless `file` can be written and its name has one of the suffixes."""
     mode = _mode_of(file, option)
     if stat.S_ISDIR(mode):
         raise ConfigError(f"{option} {file} is a folder, expected a file's name")
@@ -159,7 +159,7 @@ def check_file(file: Path, option: str, suffixes: Sequence[str] = ()) -> None:
 
 
 def _mode_of(path: Path, option: str) -> int:
-    """A file's type and permissions, 0 if it is missing; `ConfigError` if its name is too long."""
+    """A file's mode (type and permissions), 0 if missing; `ConfigError` if the name is too long."""
     try:
         return path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -178,7 +178,7 @@ def check_writable(folder: Path, option: str) -> None:
         raise ConfigError(f"{option} {folder}: there is no drive {candidates[-1]}")
     if not existing.is_dir():
         raise ConfigError(f"{option} {folder}: {existing} is not a folder")
-    try:  # `os.access` allows root all, also in /proc, and Windows' folders to everybody
+    try:  # not `os.access`, which allows root even /proc, and allows everybody Windows' folders
         with tempfile.TemporaryDirectory(dir=existing):
             pass
     except OSError as error:

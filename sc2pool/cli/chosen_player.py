@@ -1,4 +1,4 @@
-"""Finds the player: a run's model, a model's file, a pretrained, the scripted or a random one."""
+"""Finds the player: a run's model, a model's file, or a pretrained, scripted or random player."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ RANDOM, SCRIPTED = "random", "scripted"
 @dataclass(frozen=True)
 class ChosenPlayer:
     name: str
-    """The model's file, "scripted" or "random"."""
+    """The path of the model's file, "scripted" or "random"."""
     task: type[TaskDefinition]
     game: str
-    """The game: auto, real, or an installation's folder."""
+    """The game to play: auto, real, standin, or an installation's folder."""
 
     def policy(self, seed: int | None) -> Policy:
-        """The player's policy, which plays all rows of a batch; a seed repeats its draws."""
+        """The player's policy for all rows of a batch; with a seed, its random draws repeat."""
         if self.name == RANDOM:
             return RandomPolicy(self.task.action_space, seed)
         if self.name == SCRIPTED:
@@ -51,12 +51,11 @@ class ChosenPlayer:
 
 
 def find_player(given: str, task: str | None, game: str | None) -> ChosenPlayer:
-    """The player that the user has named; for a run, its best model if it was evaluated.
+    """The player that the user has named; for a run, its best model if the run was evaluated.
 
     `given` is a run's folder, a model's file, a pretrained policy's name, "scripted" or "random".
-    Without `task` or `game`, the run's folder names them, and the game is printed. Raises
-    `ConfigError` for an unknown model, a model without a task or for other spaces, or a task
-    without a scripted player.
+    If `task` or `game` is None, it is read from the run's folder. `ConfigError` if no such model is
+    found, if its task is unknown or has other spaces, or if the task has no scripted player.
     """
     if given in (RANDOM, SCRIPTED):
         definition = task_class(task or DEFAULT_TASK)
@@ -80,7 +79,7 @@ def find_player(given: str, task: str | None, game: str | None) -> ChosenPlayer:
 
 
 def say_if_normalized(path: Path) -> None:
-    """Print a warning if a model was trained on normalised observations, which it will not get."""
+    """Print a warning if a model was trained on normalised observations, which it gets nowhere."""
     if SavedModel(path.stem, path).is_of_normalized():
         say(
             f"{path} was trained under VecNormalize, whose statistics are not in the file: it sees "
@@ -91,8 +90,8 @@ def say_if_normalized(path: Path) -> None:
 def playable_model(given: str) -> Path:
     """The file of a model, from its path, a run's folder or a pretrained policy's name.
 
-    A folder with the name of a pretrained policy is not used, because another user may have made
-    it. `ConfigError` if no model was found.
+    A pretrained policy's name is never read as a path, because another user may have made a folder
+    of that name. `ConfigError` if no model was found.
     """
     bundled = pretrained().get(spelled_task(given))
     if bundled is not None:
@@ -112,7 +111,7 @@ def playable_model(given: str) -> Path:
 
 
 def hint_of_player(given: str) -> str:
-    """A suggestion for a wrong player: a similar name, or how to name a task."""
+    """A suggestion if no such player exists: a similar name, or how to give a task."""
     if ":" in given or spelled_task(given) in TASK_PLACES:
         return f"; for a task say who plays it: {RANDOM} --task {given}"
     return hint(given, (RANDOM, SCRIPTED, *pretrained()))
@@ -127,19 +126,19 @@ def scripted_function(task: type[TaskDefinition]) -> Any:
 
 
 class FunctionPolicy:
-    """A function from a row's observation to its action, as a policy of several rows."""
+    """Makes a policy for several rows of a function from one row's observation to its action."""
 
     def __init__(self, function: Any, space: spaces.Space[Any]) -> None:
         self._function = function
         self._space = space
 
     def predict(self, observation: Any, state: Any = None, *_: Any, **__: Any) -> tuple[Any, Any]:
-        """SB3's method; `observation` is a batch, parameters after `state` are not used."""
+        """SB3's method; `observation` is a batch, and the parameters after `state` are ignored."""
         return [self._function(row) for row in rows_of(self._space, observation)], state
 
 
 class RandomPolicy:
-    """Uniformly random actions; if the task has masks, only possible actions are drawn."""
+    """Draws uniformly random actions; if the task has masks, it draws only possible actions."""
 
     def __init__(self, space: spaces.Space[Any], seed: int | None) -> None:
         self._space = space

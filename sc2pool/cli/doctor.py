@@ -1,7 +1,7 @@
 """`sc2pool doctor`: examines the machine and the game, and prints the report.
 
-Rules: stdout holds only the report. Progress goes to stderr, if that is a terminal. The report is
-printed before files are written, which may fail.
+Rules: only the report is printed to stdout. The progress is printed to stderr, if stderr is a
+terminal. The report is printed before its files are written, because writing them may fail.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.utilities import printable, replacing
 
 NARROW, WIDE = 72, 120
-"""Bounds of the report's width, which is the terminal's width within them."""
+"""The report is as wide as the terminal, within these bounds."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_report(folder: Path, diagnosis: Diagnosis) -> None:
-    """Write the report as JSON and text, for an issue; `ConfigError`, on a full disk `OSError`."""
+    """Write JSON and text files for an issue; raises `ConfigError`, or `OSError` on a full disk."""
     name = f"doctor-Base{diagnosis.base_build}"
     written = []
     for suffix, content in ((".json", diagnosis.as_json()), (".txt", diagnosis.as_text(NARROW))):

@@ -4,9 +4,9 @@
     draw_curve               returns over env steps, with published scores as horizontal lines
     draw_sizes               rates and CPU time over the number of games, for `bench`
 
-Rules: pictures are drawn off screen (no display, no global pyplot state), so this works in any
-thread. A file is replaced atomically, so a viewer never reads half a picture. A `matplotlibrc` in
-the current folder is ignored, because it may be another user's and could make matplotlib run LaTeX.
+Rules: pictures are drawn in memory, without a display or pyplot's global state, so any thread may
+draw. A file is replaced atomically, so a viewer never reads half a picture. A `matplotlibrc` in the
+current folder is ignored, because it may be another user's and could make matplotlib run LaTeX.
 The colours are Okabe and Ito's, which people with any colour vision can distinguish. The lines of a
 learning curve differ in colour and in dashes.
 """
@@ -47,14 +47,14 @@ def new_figure(width_inches: float, height_inches: float, **options: Any) -> Fig
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write the PNG file; its folder is created."""
+    """Write the picture as a PNG file, and create the file's folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as unfinished:
         figure.savefig(unfinished, format="png")
 
 
 def tidy(axes: Axes, title: str = "", *, grid: Literal["y", "both"] = "y") -> None:
-    """Draw light lines behind the data, and no frame above and to the right."""
+    """Draw light grid lines behind the data, and remove the frame above and to the right."""
     axes.grid(axis=grid, alpha=0.25, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -112,13 +112,13 @@ def draw_curve(
 ) -> None:
     """Write the learning curve as a PNG file, without the episodes that a fault cut short.
 
-    `episodes` are in the order of their ends, and may be empty. A note on the points names `game`.
+    `episodes` are in the order of their ends, and may be empty. A note says that `game` was played.
     """
     whole = [episode for episode in episodes if not episode.fault]
     steps = np.array([episode.total_steps for episode in whole], dtype=np.int64)
     returns = np.array([episode.episode_return for episode in whole], dtype=np.float64)
     mean = rolling_mean(returns, WINDOW)
-    # Games of equal length end together; one point for all of them avoids a staircase.
+    # Games of equal length end in the same step; one point of the mean for all avoids a staircase.
     last_of_step = np.diff(steps, append=-1) != 0
 
     figure, axes = new_curve(title, "episode return")
@@ -159,7 +159,7 @@ def new_curve(title: str, what: str) -> tuple[Figure, Axes]:
 
 
 def rolling_mean(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
-    """Mean of each value and up to `window - 1` values before it."""
+    """For each value, the mean of this value and up to `window - 1` values before it."""
     sums = np.cumsum(np.concatenate([[0.0], values]))
     ends = np.arange(1, len(values) + 1)
     starts = np.maximum(ends - window, 0)
@@ -176,7 +176,7 @@ def labels_for(mean: NDArray[np.float64], references: Sequence[Reference]) -> li
 
 
 def add_labels(axes: Axes, labels: Sequence[Label]) -> None:
-    """Write the labels to the right of the axes, each tied to its height by a thin line."""
+    """Write labels to the right of the axes, each with a thin line to the height of its value."""
     low, high = axes.get_ylim()
     ordered = sorted(labels, key=lambda label: label.value)
     heights = [(label.value - low) / (high - low) for label in ordered]
@@ -206,8 +206,8 @@ def add_labels(axes: Axes, labels: Sequence[Label]) -> None:
 def spread(heights: Sequence[float], gap: float) -> list[float]:
     """Move ascending heights apart until neighbours are at least `gap` from each other.
 
-    Heights that are too close form a group around their common centre, so that no height moves
-    further than necessary.
+    Heights that are too close to each other are spread around their common centre, so that no
+    height moves further than necessary.
     """
     groups: list[list[float]] = []
     for height in heights:
@@ -223,7 +223,7 @@ def _bottom(group: Sequence[float], gap: float) -> float:
 
 
 def draw_sizes(path: Path, measured: Sequence[Measured], cores: int, title: str) -> None:
-    """Write the PNG file; `measured` has the smallest pool first."""
+    """Write rates and CPU time as a PNG file; `measured` has the smallest pool first."""
     figure = new_figure(10, 4.2)
     rates, costs = figure.subplots(1, 2)
     tidy(rates, "env steps a second")

@@ -1,7 +1,7 @@
-"""`Film`, a film of one episode; `Video` and `GifFilm`, which write it as a video or as a GIF file.
+"""`Film`, a film of one episode; its subclasses `Video` and `GifFilm` write a video or a GIF file.
 
-Rules: the file appears when it is complete: a video is written while the episode is played, and a
-GIF at the episode's end. An error of the disk is printed, and ends only the film.
+Rules: a video is written while the episode is played, and a GIF at the episode's end, but either
+file appears only when it is complete. An error of the disk is printed, and ends only the film.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class Film(ABC):
-    """The first episode of a pool's first env; the file's suffix names the format.
+    """A film of the first episode of a pool's first env, written to `path`.
 
-    `failed` is True if the file could not be written; the error was printed.
+    `failed` is True if the file cannot be written; the error is then printed.
     """
 
     def __init__(self, path: Path, pool: VecPool, fps: float) -> None:
@@ -43,7 +43,7 @@ class Film(ABC):
         self.film(bool(over[0]))
 
     def film(self, over: bool) -> None:
-        """Add the current frame, or finish if `over`, as the env shows the next episode then."""
+        """Add the env's current frame; if `over`, finish, because it is of the next episode."""
         if self._over:
             return
         self._over = over
@@ -67,7 +67,7 @@ class Film(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Drop an unfinished film."""
+        """Release all resources, and drop the film if it is unfinished."""
 
 
 class Video(Film):
@@ -124,11 +124,11 @@ def _check(path: Path) -> None:
 
 
 MOST_FRAMES = 3_000
-"""Limit of frames, because all frames are in memory (0.3 MB each)."""
+"""The most frames of a GIF, because all frames are in memory (0.3 MB each)."""
 _LAST_FRAME_MS = 2000
-"""Duration of the last frame, before the picture begins again."""
+"""How long the last frame is shown before the picture begins again."""
 _LONGEST_FRAME_MS = 655_350
-"""Limit of the format, which has hundredths of a second in 16 bits."""
+"""The longest duration of a frame, which GIF stores as hundredths of a second in 16 bits."""
 
 
 class GifFilm(Film):
@@ -151,14 +151,14 @@ class GifFilm(Film):
 
 
 def frame_of(pixels: Any) -> Image.Image:
-    """A frame, uint8 (height, width, 3), as an image with at most 256 colours, for GIF."""
+    """Convert a frame, uint8 (height, width, 3), to an image of at most 256 colours, for GIF."""
     from PIL import Image  # noqa: PLC0415
 
     return Image.fromarray(pixels).quantize(dither=Image.Dither.NONE)
 
 
 def write_picture(path: Path, frames: Sequence[Image.Image], fps: float) -> None:
-    """Write a GIF of at least one frame from `frame_of`, at `fps` frames/s; may raise `OSError`."""
+    """Write a GIF of one or more frames from `frame_of`, at `fps` frames/s; may raise `OSError`."""
     frame_ms = min(round(1000 / fps), _LONGEST_FRAME_MS)
     durations_ms = [frame_ms] * (len(frames) - 1) + [_LAST_FRAME_MS]
     first, *others = frames

@@ -1,8 +1,8 @@
-"""The `sc2pool` command: runs a subcommand, and converts every end of it to an exit code.
+"""The `sc2pool` command: runs a subcommand, and ends with an exit code however that ends.
 
 Rules: slow modules are imported only when a command needs them, so `--help` and bad arguments are
 answered without a delay. An error of sc2pool's own is one clear message on stderr, without a
-traceback. Ctrl-C, from the first import on, and a closed pipe (`| head`) print nothing.
+traceback. Ctrl-C, even during the imports, and a closed pipe (`| head`) end it without a message.
 
 Exit codes:
 
@@ -31,15 +31,15 @@ except KeyboardInterrupt:  # Ctrl-C before the command has begun
     raise SystemExit(130) from None
 
 _LAYOUT = "\n\t"
-"""Control characters that an error of several lines, such as a traceback, may have."""
+"""Control characters that an error message may keep, such as one that contains a traceback."""
 PIPE_CLOSED = 141
 """128 + SIGPIPE, the exit code that shells report for a program that SIGPIPE ended."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command, and return its exit code; `argv` defaults to the process's arguments."""
+    """Run the command and return its exit code; `argv` defaults to the process's arguments."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # some daemons start programs with closed descriptors
+        if getattr(sys, name) is None:  # some daemons start programs with closed streams
             setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - open until the end
     try:
         try:
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         closed = list(map(drop_closed, (sys.stdout, sys.stderr)))
         if not any(closed):
-            raise  # neither of the two: the error comes from another pipe
+            raise  # stdout and stderr are open, so the error comes from another pipe
         return PIPE_CLOSED
     except OSError as error:
         if error.errno not in FULL_DISK:

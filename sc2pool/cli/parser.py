@@ -1,11 +1,11 @@
-"""The command's arguments: a parser for each subcommand, which sets the function to run.
+"""The command's arguments: a parser for each subcommand, which also sets the function to run.
 
 `Parser` has a method for each kind of option, so that a default is written in one place. Its error
 messages have two lines: the error, and the command that shows the help.
 
 `--print-completion SHELL` prints a script with which the shell completes the command.
 
-Rule: a subcommand's modules are imported when it runs.
+Rule: a subcommand's modules are imported only when the subcommand runs.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ class Parser(argparse.ArgumentParser):
         if chosen:
             message += hint(chosen[1], chosen[2].replace("'", "").split(", "))
         name, space, rest = self.prog.partition(" ")
-        command = called(name) if name == "sc2pool" else name  # else `scripts/train`'s
+        command = called(name) if name == "sc2pool" else name  # in `scripts/train`, its own name
         self.exit(2, f"{self.prog}: {message}\n  see {command}{space}{rest} --help\n")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Like argparse's method, but the subcommand's parser reports its unknown options."""
+        """Parse as argparse does, but let a subcommand's own parser report unknown options."""
         found, rest = super().parse_known_args(args, namespace)
         if rest:
             given = rest[0].partition("=")[0]
@@ -78,7 +78,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
 def add_task(command: Parser, default: str = DEFAULT_TASK) -> None:
-    """Add `--task`, which is None if it is not given; the help names the default."""
+    """Add `--task`, which is None if the user does not give it; its help names the default."""
     command.add_argument(
         "--task",
         type=spelled_task,
@@ -88,7 +88,7 @@ def add_task(command: Parser, default: str = DEFAULT_TASK) -> None:
 
 
 def add_task_alone(command: Parser) -> None:
-    """Add the task as an option and as a positional argument; see `task_of`."""
+    """Add the task both as an option and as a positional argument; see `task_of`."""
     add_task(command)
     command.add_argument(
         "task_alone", nargs="?", type=spelled_task, metavar="TASK", help="the same, without --task"
@@ -96,7 +96,7 @@ def add_task_alone(command: Parser) -> None:
 
 
 def add_player(command: Parser) -> None:
-    """Add the player, the task and the game, and how actions are chosen."""
+    """Add the options for the player, the task, the game, and how actions are chosen."""
     command.add_argument(
         "player",
         metavar="RUN|MODEL|NAME|scripted|random",
@@ -120,7 +120,7 @@ def add_game(command: Parser, default: str | None = None) -> None:
 
 
 def add_ray(command: argparse._ActionsContainer, what: str) -> None:
-    """Add `--ray`, which names a Ray cluster; the help says what happens there."""
+    """Add `--ray`, which names a Ray cluster; `what` says in the help what happens there."""
     command.add_argument(
         "--ray",
         metavar="ADDRESS",
@@ -141,11 +141,11 @@ SHELLS = ("bash", "zsh")
 _STAND_IN_S = 120.0
 """Time limit of the stand-in's own program, which writes some small files."""
 AFTER_STOP = ("catch-up", "freeze")
-"""The stand-in's own choices, copied because the stand-in is a separate program."""
+"""The choices of the stand-in's `--after-stop`, copied because it is a separate program."""
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command; every subcommand sets `run`."""
+    """The parser of the whole command; each subcommand's parser sets `run`, its function."""
     parser = Parser(
         prog="sc2pool",
         description="A pool of StarCraft II games behind one vectorised environment.",
@@ -176,10 +176,10 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def add_train(commands: Commands) -> None:
-    """`sc2pool train`. Options that are not given are None, so that a resumed run can set them."""
+    """Add `train`. Options that are not given are None, so that a resumed run can set them."""
     train = commands.add_parser(
         "train",
-        # `scripts/train` sets its own name here, so that users can copy the usage and hints.
+        # `scripts/train` sets its own name here, so that users can copy usage and hints as shown.
         prog=os.environ.get("SC2POOL_COMMAND"),
         help="train a policy",
         description="Train a policy on a pool of games. Ctrl-C saves and ends.",
@@ -494,7 +494,7 @@ def run_of(module: str) -> Callable[[argparse.Namespace], int]:
 
 
 def run_player(module: str) -> Callable[[argparse.Namespace], int]:
-    """Like `run_of`, but finds the player first, because torch and SB3 take seconds to import."""
+    """Like `run_of`, but finds the player before the imports, as torch and SB3 take seconds."""
 
     def run(args: argparse.Namespace) -> int:
         from sc2pool.cli.chosen_player import find_player  # noqa: PLC0415
@@ -506,7 +506,7 @@ def run_player(module: str) -> Callable[[argparse.Namespace], int]:
 
 
 def run_standin_install(args: argparse.Namespace) -> int:
-    """Run the stand-in's own program, which writes the installation; it is never imported."""
+    """Write the installation with the stand-in's own program, which is never imported here."""
     from sc2pool.utilities import run_python  # noqa: PLC0415
 
     arguments = ["install", args.folder, f"--after-stop={args.after_stop}"]
@@ -544,7 +544,7 @@ def run_train(args: argparse.Namespace) -> int:
 
     check_extras()
     options = TrainOptions.from_args(args)
-    # Imported after the checks of the arguments, because torch and SB3 take seconds to import.
+    # This import comes after the checks of the arguments, because torch and SB3 take seconds.
     from sc2pool.cli.training.train import run  # noqa: PLC0415
 
     return run(options)

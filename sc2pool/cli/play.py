@@ -3,10 +3,10 @@
 With `--against`, the model draws its actions, as in training; otherwise it plays its best actions.
 Replay, video and GIF show the first episode.
 
-`play_episodes`, which the other commands use too, plays episodes of a policy, and yields the result
-of each as soon as it has ended. Rules: each game plays its share of the episodes, so short episodes
-do not count more than long ones. An episode that a fault cut short is yielded, does not count in a
-mean, and is played again.
+`play_episodes`, which other commands use, too, plays episodes with a policy and yields each one's
+result as soon as the episode has ended. Rules: all games play about equally many episodes, so short
+episodes do not count more often than long ones. An episode that a fault cut short is yielded and
+played again, and does not count in means.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from sc2pool.utilities import printable, replacing, require
 VIDEOS = (".mp4", ".mkv", ".mov", ".avi")
 """Suffixes of containers that can hold H.264, the videos' codec."""
 _FIRST_ONLY = 1 << 60
-"""`ReplayPolicy.every` that keeps only the first episode: only 0 is a multiple."""
+"""As `ReplayPolicy.every`, keeps only the replay of episode 0, the only multiple of this number."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -109,7 +109,7 @@ def make_games(args: argparse.Namespace, chosen: ChosenPlayer, replays: Path) ->
 
 
 def against(args: argparse.Namespace, task: type[TaskDefinition]) -> tuple[Any, Any]:
-    """The task, with the computer of `--opponent`, and the opponent if it has two players."""
+    """The task, changed to have the computer of `--opponent`; and a two-player task's opponent."""
     if args.opponent is not None:
         race, difficulty = args.opponent
         computer = Computer(
@@ -139,7 +139,7 @@ def opponent_of(args: argparse.Namespace) -> str | None:
 
 
 def _value(kind: Any, name: str) -> int:
-    """The enum's value with this name, in any case."""
+    """The value of an enum that has this name, in upper or lower case."""
     for known, number in kind.items():
         if known.lower() == name.lower():
             return int(number)
@@ -153,7 +153,7 @@ def films_of(args: argparse.Namespace, pool: VecPool) -> list[Film]:
 
 
 def shown(episodes: Iterator[Ended]) -> Iterator[Ended]:
-    """Print each episode, and pass it on."""
+    """Print a line for each episode, and yield the episode."""
     print("episode     return   steps  end")
     for number, ended in enumerate(episodes, 1):
         figures = f"{number:7d} {ended.episode_return:10.2f} {ended.steps:7d}  {ended.end}"
@@ -162,7 +162,7 @@ def shown(episodes: Iterator[Ended]) -> Iterator[Ended]:
 
 
 def save_replay(episodes: list[Ended], replay: Path) -> bool:
-    """Move the first episode's replay to `replay`; print the reason and return False if not."""
+    """Move the first episode's replay to `replay`; if that fails, print why and return False."""
     key = "sc2pool.replay"
     saved = next((one.info[key] for one in episodes if key in one.info), None)
     if saved is None:
@@ -179,7 +179,7 @@ def save_replay(episodes: list[Ended], replay: Path) -> bool:
 
 
 def summary(episodes: list[Ended], opponent: str | None) -> str:
-    """The mean return, and the results of matches, without episodes that a fault cut short."""
+    """The results of matches and the mean return, of the episodes that no fault cut short."""
     whole = [episode for episode in episodes if episode.whole]
     returns = np.array([episode.episode_return for episode in whole])
     count = f"{len(whole)} episode{'s' * (len(whole) != 1)}"
@@ -200,21 +200,21 @@ class Ended(NamedTuple):
     """The sum of the first player's rewards."""
     steps: int
     end: str
-    """The match's result; without one, the reason of the end."""
+    """The match's result; for an episode without a result, why it ended."""
     whole: bool
     """Whether no fault cut the episode short."""
     info: dict[str, Any]
 
 
 class Watcher(Protocol):
-    """An observer of everything that is played."""
+    """An observer that is told of everything that is played."""
 
     def begin(self, observations: Any, /) -> None:
-        """All rows have begun an episode."""
+        """Called when all rows have begun an episode."""
         ...
 
     def step(self, actions: Any, observations: Any, rewards: Any, over: Any, infos: Any, /) -> None:
-        """All rows have made a step with these actions and results of `VecEnv.step`."""
+        """Called after each step, with the actions and the results of `VecEnv.step`."""
         ...
 
 
@@ -232,9 +232,9 @@ def play_episodes(
     """Play this number of whole episodes in games that are not reset yet.
 
     Args:
-        rows: the rows of a game, of which the first has its episodes.
+        rows: the number of rows of each game; a game's first row has the results that are yielded.
         loops: the game loops of a step, to play at the game's own pace; None for full speed.
-        stop: its signal ends the episodes.
+        stop: a signal of `stop` ends the episodes.
     """
     torch.set_num_threads(1)  # the networks are small; the games need the cores
     first_rows = range(0, env.num_envs, rows)
@@ -278,7 +278,7 @@ def play_steps(
 
 
 def end_of(info: dict[str, Any]) -> tuple[str, bool]:
-    """The end of the episode with this last info, in words, and whether no fault cut it short."""
+    """How an episode with this last info ended, in words, and whether no fault cut it short."""
     if "sc2pool.fault" in info:
         return f"fault: {info['sc2pool.fault']['kind']}", False
     if "sc2pool.result" in info:
@@ -289,8 +289,8 @@ def end_of(info: dict[str, Any]) -> tuple[str, bool]:
 def seed_of_this_part(seed: int | None, done: int) -> int | None:
     """The seed of a later part of a resumed run or recording, after `done` steps or episodes.
 
-    `seed` is the seed of the first part, or None without one. If a later part used it, it would
-    repeat the first part.
+    `seed` is the seed of the first part, or None without one. A later part needs another seed,
+    because with the same seed it would repeat the first part.
     """
     if seed is None or not done:
         return seed

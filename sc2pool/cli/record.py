@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check_recordable(task: type[TaskDefinition]) -> None:
-    """Raise `ConfigError` for a space whose values are not arrays of one shape."""
+    """Raise `ConfigError` if a space's values are not arrays whose shape is always the same."""
     for name in ("observation_space", "action_space"):
         space = getattr(task, name)
         if not space_layout(space, 0).fixed:
@@ -80,7 +80,7 @@ def fill(
     args: argparse.Namespace,
     stop: Stop,
 ) -> None:
-    """Play until the dataset has the steps; whatever ends this, whole episodes are written.
+    """Play until the dataset has `args.steps`; whatever ends this, whole episodes are written.
 
     Raises `OSError` if the dataset cannot be written.
     """
@@ -114,7 +114,7 @@ def fill(
 
 
 def env_spec_of(chosen: ChosenPlayer) -> gymnasium.envs.registration.EnvSpec | None:
-    """The spec with which Minari can make the env; None without an env of one row in gymnasium."""
+    """The spec by which Minari can make the env; None if gymnasium has no such env of one row."""
     task = chosen.task
     alone = task.players == 1 and agents_of(task) == 1
     name = built_in_name(task)

@@ -1,6 +1,6 @@
 """`sc2pool replay`: describes a replay, or draws it as an animated picture.
 
-A game plays only its own replays: the stand-in does not play those of StarCraft II, and vice versa.
+A game plays only its own replays: the stand-in cannot play StarCraft II's replays, nor vice versa.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sc2pool.utilities import printable
 def run(args: argparse.Namespace) -> int:
     if args.picture is not None:
         check_file(args.picture, "PICTURE.gif", [".gif"])
-    # SIGTERM and SIGHUP would otherwise leave the game's temporary folder.
+    # Without handlers, SIGTERM and SIGHUP would leave the game's temporary folder behind.
     with Stop().handling(), open_replay(args.replay, args.game) as replay:
         told = _summary(replay, args) if args.picture is None else _draw(replay, args)
     print(printable(told, None, keep="\n"))
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _summary(replay: Replay, args: argparse.Namespace) -> str:
-    """Map, length and version, and the result of each player."""
+    """A text with the replay's map, length and game version, and each player's result."""
     info = replay.info
     return "\n".join(
         [

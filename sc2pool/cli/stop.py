@@ -1,12 +1,12 @@
 """Handles Ctrl-C, SIGTERM and SIGHUP: the first signal asks for an end, the second interrupts.
 
-On Windows: Ctrl-C, Ctrl-Break and a closed console.
+On Windows, it handles Ctrl-C, Ctrl-Break and the closing of the console.
 
-This module also prints to a terminal or a pipe that may be closed, or to a disk that may be full.
+`say` prints to a terminal or a pipe that may be closed, or to a disk that may be full.
 
 Rules: inside `Stop.polite()` the first signal only sets `Stop.signal`, so the training loop ends
-between two steps and saves a whole model. Outside of it, and at a second signal, the handler raises
-`Stopped`. The handler takes no lock and formats no text, because it may interrupt any code.
+between two steps and saves a whole model. Outside of `polite`, and at a second signal, the handler
+raises `Stopped`. The handler takes no lock and formats no text, because it may interrupt any code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import TextIO
 from sc2pool.utilities import WINDOWS, closing_breaks, printable
 
 _SAVING = b"\nstopping and saving; press Ctrl-C again to stop without saving\n\n"
-"""Ends with an empty line, because the progress bar of two lines is drawn over the last lines."""
+"""This message ends with an empty line, because the progress bar is drawn over the last lines."""
 
 
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
@@ -50,7 +50,7 @@ def _signals() -> list[signal.Signals]:
 
 
 class Stop:
-    """A request to stop the program by a signal; `signal` is its number, None before the first."""
+    """A request by a signal to stop the program; `signal` is its number, or None without one."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -65,7 +65,7 @@ class Stop:
     def handling(self) -> Iterator[None]:
         """Handle the signals in the block; afterwards restore the previous handlers.
 
-        An ignored SIGHUP stays ignored, because the program was started with nohup.
+        If SIGHUP is ignored, it stays so, because the program was started with nohup.
         """
         before = {number: signal.signal(number, self._handle) for number in _signals()}
         try:
@@ -99,7 +99,7 @@ class Stop:
 
 
 def say(words: str) -> None:
-    """Print lines; a closed terminal or pipe, or a full disk, is not an error.
+    """Print lines; does not fail if the terminal or pipe is closed or the disk is full.
 
     Control characters are escaped, because names may come from files or from a game.
     """
@@ -114,17 +114,17 @@ def say(words: str) -> None:
 
 
 def check_said() -> None:
-    """Raise the error of a full disk if the last call of `say` failed with it.
+    """Raise the error of a full disk if the last call of `say` met one.
 
-    `say` does not raise, so that a full disk does not end a training. At the command's end, this
-    reports the error.
+    `say` does not raise this error, so that a full disk does not end a training; this function
+    raises it at the command's end.
     """
     if _refused:
         raise _refused.pop()
 
 
 def drop_closed(stream: TextIO) -> bool:
-    """Discard the later output of a pipe that its reader has closed; True if `stream` is one."""
+    """If `stream` is a pipe that its reader has closed, discard later output and return True."""
     try:
         stream.flush()
         if WINDOWS:
@@ -142,7 +142,7 @@ def drop_closed(stream: TextIO) -> bool:
 def discard(stream: TextIO) -> None:
     """Discard the output of a stream that cannot be written, including its buffer.
 
-    Otherwise the interpreter would write the buffer at its end, and print an error.
+    Otherwise the interpreter would try to write the buffer when it exits, and print an error.
     """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())

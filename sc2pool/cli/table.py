@@ -1,7 +1,7 @@
-"""Text and tables on stdout, drawn by rich; and durations, sizes and names of games as text.
+"""Prints text and tables with rich, and formats durations, sizes and names of games as text.
 
-Rules: in a pipe or a file, lines are not cut, wrapped or coloured, so that scripts can read them. A
-terminal whose encoding has no line-drawing characters gets ASCII.
+Rules: in a pipe or a file, lines are not cut, wrapped or coloured, so that scripts can read them.
+On a terminal whose encoding lacks line-drawing characters, tables have ASCII lines.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def open_console() -> Console:
 
 
 def make_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table with its header underlined, in columns two spaces apart."""
+    """A table with an underlined header, whose columns are two spaces apart."""
     table = Table(
         *header,
         box=box.SIMPLE_HEAD,
@@ -80,7 +80,7 @@ def milliseconds(seconds: float) -> str:
 
 
 def is_standin(game_version: str | None) -> bool:
-    """True if this version is one of the stand-in."""
+    """True if the version is that of a stand-in."""
     return (game_version or "").startswith("standin")
 
 

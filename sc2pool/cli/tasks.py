@@ -51,7 +51,7 @@ class TaskRow:
     max_loops: int | None
     action_masks: bool
     rows: int
-    """Learners in each game."""
+    """How many rows of a batch each game has, one for each unit or player that learns."""
     map_file: Path | None
     """The map's file; None if the map is not installed, or no installation was found."""
 
@@ -123,7 +123,7 @@ def _map_file(installation: Installation | None, map_name: str) -> Path | None:
 
 
 def space_in_words(space: spaces.Space[Any]) -> str:
-    """A short text for a space: `Box(-1, 1, (5,), float32)`."""
+    """A short text for a space, such as `Box(-1, 1, (5,), float32)`."""
     if isinstance(space, spaces.Box):
         low, high = np.unique(space.low), np.unique(space.high)
         bounds = ", ".join(f"{b[0]:g}" if len(b) == 1 else f"{b[0]:g}…" for b in (low, high))

@@ -1,14 +1,14 @@
-"""`sc2pool tune`: searches hyperparameters by trials on one pool, which stays open.
+"""`sc2pool tune`: searches for hyperparameters by trials on one pool, which stays open.
 
     the folder of the search
-    study.db    every trial, in Optuna's format; the search continues from there
+    study.db    every trial, in Optuna's format; a search that is called again continues from it
     best.yml    the best trial's hyperparameters, for `sc2pool train --hyperparameters`
 
-Rules: games are not restarted between two trials. Every trial has the same seeds, so only the
-hyperparameters differ. A trial is judged by its best actions after the training, and pruned by its
-mean returns during the training. The searched ranges are wide around the bundled values, and suit
-short trainings. A suggestion is a section of a file of hyperparameters, so the best one can be
-written to a file.
+Rules: game processes are not launched anew between two trials. Every trial has the same seeds, so
+only the hyperparameters differ. A trial is judged after its training by the mean return of its
+policy's best actions, and may be ended early (pruned) by its mean returns during the training. The
+searched ranges are wide around the bundled values, and suit short trainings. A suggestion has the
+form of a section in a file of hyperparameters, so the best suggestion can be written to a file.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from optuna.trial import BaseTrial
 
 REPORTS = 5
-"""How often in a trial its mean return is reported; at each report it may be pruned."""
+"""How often a trial reports its mean return; at each report, the trial may be pruned."""
 STARTUP_TRIALS = 5
 """The number of first trials that are not pruned."""
 _WINDOW = 100
@@ -61,7 +61,7 @@ _ASKED = ("task", "algo", "steps", "n", "seed", "eval_episodes")
 """Arguments that all parts of a search have in common."""
 _STUDY = "sc2pool"
 _INTERRUPTED = "interrupted"
-"""Marks a trial that Ctrl-C or a failure of the games has ended; such a trial does not count."""
+"""Marks a trial that Ctrl-C or a failure of the games ended; such a trial does not count."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
                 f"out     {out}"
             )
             search = _Search(env, study, bundled, args, stop, out)
-            search.write_best()  # missing if an earlier part of the search was killed
+            search.write_best()  # the file is missing if the search was killed before
             began_s = time.monotonic()
             while search.done() < args.trials and stop.signal is None:
                 search.trial()
@@ -108,15 +108,15 @@ def usable(out: Path) -> Iterator[None]:
     try:
         yield
     except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
-        cause = error.__cause__ or error  # Optuna's own message does not have the reason
+        cause = error.__cause__ or error  # Optuna's own message does not tell the reason
         reason = printable(str(cause).partition("\n")[0])
         raise ConfigError(f"--out {out}: its study.db cannot be used ({reason})") from error
 
 
 def open_study(out: Path, asked: Mapping[str, Any]) -> optuna.Study:
-    """Open the study in a folder, or make a new one of the task and settings in `asked`.
+    """Open the study in a folder, or make a new study; `asked` has the task and other settings.
 
-    `ConfigError` if the folder has a study with another `asked`.
+    `ConfigError` if the folder has a study of other settings.
     """
     study = optuna.create_study(
         storage=f"sqlite:///{(out / 'study.db').absolute()}",
@@ -125,7 +125,7 @@ def open_study(out: Path, asked: Mapping[str, Any]) -> optuna.Study:
         direction="maximize",
         pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP_TRIALS),
     )
-    # With a fixed seed, each part of a search would begin with the same suggestions.
+    # With the same seed, a continued search would begin with the same suggestions again.
     study.sampler = optuna.samplers.TPESampler(seed=asked["seed"] + len(study.trials))
     before = study.user_attrs.get("asked", asked)
     if before != asked and study.trials:
@@ -219,7 +219,7 @@ class _Search:
             rows=self.env.pool.rows,
             stop=self.stop,
         )
-        # The limit is on how often faulty episodes are played again.
+        # The limit ends this even if faulty episodes, which are played again, are many.
         played = list(itertools.islice(episodes, 2 * args.eval_episodes))
         if self.stop.signal is not None:
             return None
@@ -237,7 +237,7 @@ class _Search:
     def write_best(self) -> None:
         """Write the best trial's hyperparameters for `train`, unless the file has them already.
 
-        Other hyperparameters are the bundled file's. `ConfigError` if the file cannot be written.
+        What is not searched comes from the bundled file. `ConfigError` if writing the file fails.
         """
         args, bundled = self.args, self.bundled
         if self.best is None:
@@ -259,7 +259,7 @@ class _Search:
 
 
 class _Prune(BaseCallback):
-    """Reports the mean return several times in a trial, and ends a bad trial."""
+    """Reports the mean return several times during a trial, and ends the trial if it is bad."""
 
     def __init__(self, trial: optuna.Trial, steps: int, stop: Stop) -> None:
         super().__init__()
@@ -283,7 +283,7 @@ class _Prune(BaseCallback):
 
 
 class Range(tuple[float, float]):
-    """A range from the first to the second number, sampled on a logarithmic scale."""
+    """A range from the first number to the second, sampled on a logarithmic scale."""
 
 
 LEARNING = {
@@ -330,14 +330,14 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
     "td3": ACTOR_CRITIC,
     "tqc": ACTOR_CRITIC,
 }
-"""The searched values by algorithm; without those that act while they learn, because they are
-for real time, where a trial cannot be repeated."""
+"""The searched values by algorithm. Algorithms that act while they learn are left out, because they
+are for real time, where a trial cannot be repeated."""
 
 
 def suggest(trial: BaseTrial, algo: str, *, n_rows: int, steps: int) -> dict[str, Any]:
     """A section of hyperparameters, complete except for the policy and the scale of rewards.
 
-    `n_steps` is chosen so that a trial of `steps` env steps has at least two rollouts.
+    If possible, `n_steps` is so small that a trial of `steps` env steps has at least two rollouts.
     """
     section: dict[str, Any] = {}
     for name, values in SPACES[algo].items():

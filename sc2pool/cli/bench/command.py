@@ -1,8 +1,8 @@
-"""`sc2pool bench`: measures a task's rate on this machine, by the number of games.
+"""`sc2pool bench`: measures a task's rate on this machine for several numbers of games.
 
     one pool after the other ─► rates, CPU time, memory ─► the best n ─► its resets ─► advice
 
-Rules: progress goes to stderr, the result to stdout; Ctrl-C ends every process.
+Rules: progress is printed to stderr, the result to stdout. Ctrl-C ends every process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace, task: str, game: Path) -> int:
-    # Imported after the checks of the arguments, because SB3 and torch take seconds to import.
+    # This import comes after the checks of the arguments, because SB3 and torch take seconds.
     from sc2pool.cli.bench.own_game import measure_resets, measure_sizes  # noqa: PLC0415
 
     machine = machine_facts()
@@ -79,7 +79,7 @@ def as_text(measured: Sequence[Measured], resets: Sequence[Resets]) -> str:
 
 
 def sizes_table(measured: Sequence[Measured]) -> str:
-    """Rates, CPU time and memory by the number of games."""
+    """A table with rates, CPU time and memory for each number of games."""
     rows = [
         (
             f"{one.n}",
@@ -99,7 +99,7 @@ def sizes_table(measured: Sequence[Measured]) -> str:
 
 
 def resets_table(resets: Sequence[Resets]) -> str:
-    """The time of each kind of reset, and how much longer it makes a batch."""
+    """A table with the time of each kind of reset, and how much longer a batch with it takes."""
     rows = [
         (
             f"{kind}, n={one.n}, spares={one.spares}",

@@ -1,15 +1,15 @@
-"""Measures a side, and judges the figures: the best number of games, and its bottleneck.
+"""Measures a side (such as a pool), and judges the figures: the best number of games, and why.
 
-The figure of a side is the median of several short rounds. CPU time and memory are summed over this
-process and all processes below it, by their roles:
+Each figure of a side is the median of several short rounds. CPU time and memory are summed by role
+over this process and all its descendants:
 
     trainer   this process, which steps the batch
-    worker    every process below it that does not belong to a game
+    worker    every descendant that does not belong to a game
     game      a process with `-listen` in its arguments, and its children
 
 Rules: the side warms up before each round, and the warm-up is not counted. A measurement counts
 only processes that are alive at its end, so no process may end during a measurement. Roles do not
-depend on a program's name. Progress goes to stderr, so that stdout holds only the result. The
+depend on a program's name. Progress is printed to stderr, so that only the result is on stdout. The
 advice is a pure function from figures to sentences, and each sentence names its figures. This
 module is quick to import, so that bad arguments are reported without a delay.
 """
@@ -35,10 +35,10 @@ from sc2pool.utilities import LINUX, descendants, usable_cores
 
 
 class Side(Protocol):
-    """A subject of a measurement, whose processes are already running."""
+    """What is measured, such as a pool; its processes are already running."""
 
     def prepare(self) -> None:
-        """Warm up; if episodes matter, stop in the middle of one."""
+        """Warm up; if an episode's end affects the figures, stop in the middle of an episode."""
 
     def run(self, seconds: float) -> tuple[int, float]:
         """Step for about this long; returns the env steps of all envs and the seconds they took."""
@@ -54,16 +54,16 @@ class Round:
     cpu_s: Mapping[str, float]
     """CPU time used during the round, by role."""
     others_cores: float = 0.0
-    """Cores that other programs of this machine kept busy during the round."""
+    """How many cores other programs of this machine kept busy during the round."""
     stolen_cores: float = 0.0
-    """Cores whose time a virtual machine's host gave to other machines during the round."""
+    """If this is a virtual machine: how many cores its host gave to others during the round."""
 
     @property
     def steps_per_s(self) -> float:
         return self.steps / self.seconds
 
     def cpu_us_per_step(self, *roles: str) -> float:
-        """CPU time of an env step, summed over these roles; over all roles by default."""
+        """CPU time of an env step, summed over these roles, or by default over all roles."""
         return sum(self.cpu_s[role] for role in roles or ROLES) / self.steps * 1e6
 
     def as_dict(self) -> dict[str, Any]:
@@ -82,12 +82,12 @@ class Rounds(tuple[Round, ...]):
         return median(self.rates)
 
     def cpu_us_per_step(self, *roles: str) -> float:
-        """CPU time of an env step, summed over these roles; over all roles by default."""
+        """CPU time of an env step, summed over these roles, or by default over all roles."""
         return median(one.cpu_us_per_step(*roles) for one in self)
 
     @property
     def others_cores(self) -> float:
-        """Cores that other programs kept busy during the rounds."""
+        """How many cores other programs kept busy during the rounds."""
         return median(one.others_cores for one in self)
 
     def cpu_us_by_role(self) -> dict[str, float]:
@@ -107,7 +107,7 @@ def measure(side: Side, seconds: float) -> Round:
 
 
 def step_for(step: Callable[[], int], seconds: float) -> tuple[int, float]:
-    """Call `step` until this time is over; returns the sum of its env steps, and their seconds."""
+    """Call `step` for this time; returns the sum of the env steps, and the seconds they took."""
     steps, began_s = 0, time.perf_counter()
     while True:
         steps += step()
@@ -122,21 +122,21 @@ GAME: Final = "game"
 ROLES: Final = (TRAINER, WORKER, GAME)
 
 LISTEN: Final = "-listen"
-"""The argument with which every client starts a game; no other program has it."""
+"""An argument that every client passes to a game, and that no other program has."""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The memory of a process; only Linux reports shared pages, elsewhere both fields are equal."""
+    """The memory of a process; the fields differ only on Linux, which reports shared pages."""
 
     uss_bytes: int
-    """Private pages, which become free when the process ends."""
+    """The size of private pages, which become free when the process ends."""
     pss_bytes: int
-    """Private pages, and the process's share of the pages that several processes map."""
+    """The size of private pages, plus the process's share of pages that several processes map."""
 
 
 def family() -> list[tuple[psutil.Process, str]]:
-    """This process and all below it, each with its role."""
+    """This process and all its descendants, each with its role."""
     me = psutil.Process()
     below = descendants(me)
     games = {process.pid for process in below if _is_game(process)}
@@ -154,7 +154,7 @@ def _is_game(process: psutil.Process) -> bool:
 
 
 Used = dict[psutil.Process, tuple[str, float]]
-"""Each process's role and CPU seconds so far; psutil tells a reused pid by its start time."""
+"""Each process's role and CPU seconds so far. If a pid is reused, psutil sees two processes."""
 
 
 def cpu_by_process() -> Used:
@@ -168,8 +168,8 @@ def cpu_by_process() -> Used:
 
 def _cpu_s(process: psutil.Process) -> float:
     if LINUX:
-        # Read the clock of the process's CPU time, which has nanoseconds. psutil's figures have
-        # steps of 10 ms, too coarse for a hundred processes in a second. The clock's number is
+        # Read the clock of the process's CPU time, which counts nanoseconds. psutil's figures count
+        # 10 ms, which is too coarse for a hundred processes in a second. The clock's number is
         # computed from the pid as in `clock_getcpuclockid(3)`.
         return time.clock_gettime(~process.pid << 3 | 2)
     times = process.cpu_times()
@@ -177,7 +177,7 @@ def _cpu_s(process: psutil.Process) -> float:
 
 
 def cpu_between(before: Used, after: Used) -> dict[str, float]:
-    """CPU seconds by role, between two results of `cpu_by_process`."""
+    """CPU seconds by role that were used between two calls of `cpu_by_process`."""
     used_s = dict.fromkeys(ROLES, 0.0)
     for process, (role, cpu_s) in after.items():
         _, before_s = before.get(process, (role, 0.0))
@@ -186,7 +186,7 @@ def cpu_between(before: Used, after: Used) -> dict[str, float]:
 
 
 def memory_by_role() -> dict[str, list[Memory]]:
-    """The current memory of each process, by role, the largest first."""
+    """For each role, the current memory of its processes, the largest first."""
     found: dict[str, list[Memory]] = {role: [] for role in ROLES}
     for process, role in family():
         with suppress(psutil.Error):
@@ -234,7 +234,7 @@ def version_of(package: str) -> str | None:
 class CpuUse:
     """CPU seconds of all cores since boot.
 
-    `busy_s` were used by the programs of this machine, `stolen_s` given to others by the host.
+    Programs of this machine used `busy_s`; the host of a virtual machine gave `stolen_s` to others.
     """
 
     busy_s: float
@@ -245,7 +245,7 @@ class CpuUse:
         times = psutil.cpu_times()
         stolen_s = float(getattr(times, "steal", 0.0))
         idle_s = times.idle + getattr(times, "iowait", 0.0)
-        # The user time includes the guests' time.
+        # The user time includes the time of guests, which would be counted twice.
         guests_s = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
         return cls(float(sum(times) - idle_s - stolen_s - guests_s), stolen_s)
 
@@ -275,7 +275,7 @@ class Measured:
     started_s: float
     """Seconds from the constructor to the first observation of all games."""
     game_bytes: int
-    """Median memory of a game, with its share of the pages that several games map."""
+    """The median memory of a game, including its share of pages that several games map."""
     worker_bytes: int
 
     @property
@@ -292,7 +292,7 @@ class Measured:
         return self.game_bytes + self.worker_bytes
 
     def times(self, first: Measured) -> float:
-        """This pool's rate as a multiple of one game's rate in the `first` pool."""
+        """How many times the rate of one game of the `first` pool this pool's rate is."""
         return self.steps_per_s / first.steps_per_s * first.n
 
     def as_dict(self) -> dict[str, Any]:
@@ -313,19 +313,19 @@ class Resets:
     n: int
     spares: int
     reset_ms: Mapping[str, float]
-    """The median time of each kind of reset; kinds that the game refused are left out."""
+    """The median time of each kind of reset; kinds that the game never made are left out."""
     cost_percent: Mapping[str, float]
-    """How much longer a batch takes if an episode ends in it, compared with the median batch."""
+    """How much longer a batch takes if an episode ends in it than the median of other batches."""
 
 
 GOOD_ENOUGH = 0.95
 """A smaller pool with this share of the best rate is preferred, because it needs less memory."""
 CORES_FULL = 0.85
-"""The cores are the limit if this share of their time is used; the system uses some of the rest."""
+"""The cores are the limit if this share of their time is used, as the system needs some, too."""
 IN_STEP = 0.85
 """If n games reach this share of n times one game's rate, they hardly wait for each other."""
 DEAR_RESET_PERCENT = 10.0
-"""Spares pay if a reset makes its batch longer by at least this much."""
+"""Spares are worth their memory if a reset makes its batch longer by at least this much."""
 MUCH_ELSE_CORES = 0.25
 """The advice mentions other programs if they use at least this many cores."""
 
@@ -348,7 +348,7 @@ def best(measured: Sequence[Measured]) -> Measured:
 def limit_of(chosen: Measured, measured: Sequence[Measured], cores: int, free_bytes: int) -> Limit:
     """The bottleneck of the chosen pool.
 
-    `measured` has the smallest pool first; `free_bytes` is from before the first game started.
+    `measured` has the smallest pool first; `free_bytes` were free before the first game started.
     """
     if chosen.cores_busy + chosen.rounds.others_cores >= CORES_FULL * cores:
         return Limit.CORES
@@ -363,7 +363,7 @@ def limit_of(chosen: Measured, measured: Sequence[Measured], cores: int, free_by
 def advice(
     measured: Sequence[Measured], resets: Sequence[Resets], cores: int, free_bytes: int
 ) -> list[str]:
-    """Sentences for the user; for the arguments see `limit_of`."""
+    """Sentences of advice for the user; for the arguments see `limit_of`."""
     chosen = best(measured)
     limit = limit_of(chosen, measured, cores, free_bytes)
     said = [f"n={chosen.n} looks best: {chosen.steps_per_s:,.0f} env steps a second."]

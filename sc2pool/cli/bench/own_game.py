@@ -1,12 +1,12 @@
 """Measures a task's rate for several numbers of games, and its resets.
 
 Only one pool exists at a time, because real games fill the memory. Each pool is measured in several
-rounds. As in a training, episodes end, and the rates include their resets. The actions are random.
-They are drawn before the measurement, so that they cost no time in it. If the task has
-`action_masks`, each batch is drawn from the actions that are possible at that moment.
+rounds. As in a training, episodes end, and the rates include their resets. The actions are random,
+and are drawn before the measurement, so that drawing them takes no measured time. But if the task
+has `action_masks`, each batch is drawn from the actions that are possible at that moment.
 
-For the resets, episodes have short random lengths, so that they end at different times as in a long
-run. Batches in which an episode ends are compared with all other batches.
+To measure resets, episodes get short random lengths, so that they end at different times as in a
+long run. Batches in which an episode ends are compared with all other batches.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class PoolSide:
 def measure_sizes(
     task: type[TaskDefinition], game: Path, ns: Sequence[int], *, seconds: float
 ) -> tuple[list[Measured], str]:
-    """Measure pools that fit into memory, the smallest first; also returns the game's version."""
+    """Measure the pools that fit into memory, smallest first; returns figures and game version."""
     found: list[Measured] = []
     version = ""
     for n in sorted(set(ns)):
@@ -83,7 +83,7 @@ def measure_sizes(
             memory = memory_by_role()
             version = env.stats().game_version or ""
         game_bytes, worker_bytes = (
-            # Only the n largest, because a game may start small helper processes.
+            # Take only the n largest processes, because a game may start small helper processes.
             int(median([one.pss_bytes for one in memory[role]][:n] or [0]))
             for role in (GAME, WORKER)
         )
@@ -113,7 +113,7 @@ N_BATCHES = 64
 
 
 class Actions:
-    """Random actions for a `SubprocSC2VecEnv` that has been reset; equal in every run."""
+    """Random actions for a `SubprocSC2VecEnv` that has been reset; the same in every run."""
 
     def __init__(self, env: Any) -> None:
         self._env = env
@@ -135,7 +135,7 @@ class Actions:
 
 SHORTEST_STEPS, LONGEST_STEPS = 30, 90
 RESET_KINDS = {"restart_game": ("restart", None), "create_game": ("create", 1)}
-"""For each kind of reset: its name in `Pool.stats`, and the seed that causes it."""
+"""For each kind of reset: its name in `Pool.stats`, and the env's seed that causes such resets."""
 
 
 def short(task: type[TaskDefinition]) -> type[TaskDefinition]:
@@ -150,7 +150,7 @@ def short(task: type[TaskDefinition]) -> type[TaskDefinition]:
 
 
 class ShortEpisodes:
-    """Plays a pool of a task from `short` with one kind of reset, and times each batch."""
+    """Plays a pool of a task made by `short`, with one kind of reset, and times each batch."""
 
     def __init__(self, env: Any, kind: str) -> None:
         self._env = env
@@ -175,12 +175,12 @@ class ShortEpisodes:
             steps += 1
 
     def reset_ms(self) -> float | None:
-        """The median time of a reset of this kind so far; None before the first."""
+        """The median time of this kind of reset so far; None before the first reset."""
         took = self._env.stats().reset_s.get(self._stats_name)
         return None if took is None else 1000.0 * float(took.p50)
 
     def cost_percent(self) -> list[float]:
-        """The time that each reset added to its batch, in percent of the median other batch."""
+        """How much longer each batch with a reset took than the median of others, in percent."""
         if not self._plain_ms:
             return []
         usual_ms = median(self._plain_ms)

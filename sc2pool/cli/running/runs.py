@@ -1,9 +1,9 @@
-"""Finds running pools from another terminal, and reads their live files.
+"""Finds running pools of other processes, and reads their live files.
 
-`Run` is a pool on this machine. Rules: only the request for fresh files is written into a run
-directory. Pools of other users are ignored. If one process has several pools, the first is chosen,
-because it is the training's pool and the others are for evaluations. If several processes have
-pools, the user must choose.
+`Run` is a pool on this machine. Rules: nothing but the request for fresh files is written into a
+run directory. Pools of other users are ignored. If one process has several pools, the first is
+chosen, because it is the training's pool and the others are for evaluations. If several processes
+have pools, the user must choose.
 
 `ClusterRun` has the same interface, and reads all pools of a Ray cluster as one pool.
 """
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 POLL_S = 0.05
 _DESCRIBED_S = 2.0
-"""Time limit of the descriptions of pools, which write their files once a second."""
+"""How long to wait until all pools can be described; a pool writes its files once a second."""
 ANSWER_S = 10.0
-"""Time limit of a pool's answer, which normally takes a second; else it is stopped or very busy."""
+"""Time limit of a pool's answer, which takes a second unless the pool is stopped or very busy."""
 
 
 class NoAnswerError(SC2PoolError):
@@ -55,14 +55,14 @@ class Run:
     def poll(self) -> tuple[dict[str, Any], float] | None:
         """The pool's statistics and their age in seconds; None before the pool has written them.
 
-        Each call requests that the pool keeps them fresh for `live_files.FRESH_FOR_S`.
+        Each call asks the pool to keep its files fresh for `live_files.FRESH_FOR_S`.
         """
         with suppress(OSError):
             live_files.request(self.path)
         return self.read(live_files.POOL_FILE)
 
     def first_poll(self, timeout_s: float = ANSWER_S) -> dict[str, Any] | None:
-        """Statistics written after this call, None if the pool ended; `NoAnswerError` if late."""
+        """Statistics written after this call; None if the pool ended; `NoAnswerError` if late."""
         asked_at_s = time.monotonic()
         while not self.ended():
             seen = self.poll()
@@ -81,7 +81,7 @@ class Run:
     def read(self, name: str, instance: int | None = None) -> tuple[dict[str, Any], float] | None:
         """The data of a live file and its age in seconds; None if the file does not exist.
 
-        Without an instance, the file is one of the whole pool.
+        Without an `instance`, the file is one that describes the whole pool.
         """
         folder = self.path if instance is None else self.path / str(instance)
         return live_files.read(folder / name)
@@ -96,9 +96,9 @@ class Run:
 
 
 def choose(path: Path | None, pid: int | None) -> Run:
-    """The running pool that the arguments name; if only one process has pools, its first pool.
+    """The pool that the arguments name, or without arguments the first pool of the only process.
 
-    Raises `ConfigError` if no such pool is running, or if several processes have pools.
+    Raises `ConfigError` if no such pool is running, or if the arguments do not name one of several.
     """
     if path is not None:
         trainer = trainer_of(path)
@@ -131,7 +131,7 @@ def choices(runs: Sequence[Run]) -> list[str]:
 
 
 def described(runs: Sequence[Run]) -> dict[Path, str]:
-    """Each pool's task, number of games and age, or its command if the pool does not answer."""
+    """Each pool's task, number of games and age; or its process's command if it does not answer."""
     lines: dict[Path, str] = {}
     asked_at_s = time.monotonic()
     while (waited_s := time.monotonic() - asked_at_s) < _DESCRIBED_S and len(lines) < len(runs):
@@ -182,17 +182,17 @@ def state_of(pid: int) -> str:
 
 
 _AGAIN_S = 0.3
-"""Requests within this time share one reading of the files."""
+"""The files are read at most once within this time, however many requests come."""
 _ALL_ANSWER_S = 1.5
-"""Time for all pools to answer; a pool checks for requests once a second."""
+"""All pools answer within this time, because a pool checks for requests once a second."""
 _ENDED_AFTER_S = 10.0
-"""The training counts as ended after this time without a pool."""
+"""If no pool was seen for this time, the training counts as ended."""
 
 
 class ClusterRun:
-    """The running pools of a cluster; `closely` also reads views and curves, for calls of `read`.
+    """The running pools of a cluster. With `closely`, views and curves are read, too, for `read`.
 
-    `address` is as in `sc2pool.ray.connect`. Raises `MissingPackageError` if Ray is not installed,
+    For `address` see `sc2pool.ray.connect`. Raises `MissingPackageError` if Ray is not installed,
     and `ConfigError` if no cluster answers.
     """
 
@@ -234,7 +234,7 @@ class ClusterRun:
 
     def first_poll(self) -> dict[str, Any] | None:
         """Wait for the merged statistics; `NoAnswerError` if late, `ConfigError` without a pool."""
-        self._read_pools()  # outside of the time limit: a node's viewer takes long to start
+        self._read_pools()  # before the time limit begins, as a node's viewer takes long to start
         began_s = time.monotonic()
         while time.monotonic() - began_s < ANSWER_S:
             seen = self.poll()
@@ -251,7 +251,7 @@ class ClusterRun:
         )
 
     def read(self, name: str, instance: int | None = None) -> tuple[dict[str, Any], float] | None:
-        """A file of an instance (with its number in `poll`), or the curves; see `Run.read`."""
+        """A file of an instance (numbered as in `poll`), or the merged curves; see `Run.read`."""
         from sc2pool.integration import merge_curves  # noqa: PLC0415
 
         pools = self._read_pools()

@@ -2,7 +2,7 @@
 
     ← →  sort by another column    r  reverse    ↑ ↓  scroll    q  quit
 
-On Windows keys are not read: `--sort` sorts, and Ctrl-C quits.
+On Windows, keys are not read: the option `--sort` sorts, and Ctrl-C quits.
 
 Rules: the command only reads, so it cannot disturb the pool. If the pool ends, the command says so
 and ends with exit code 0.
@@ -33,7 +33,7 @@ from sc2pool.utilities import WINDOWS, printable
 _KEY_WAIT_S = 0.2
 _EVENTS = 5
 _EVENTS_AT_LEAST = 2
-"""A low terminal shows at least this many events, and otherwise lines of envs."""
+"""If a terminal has few lines, events are dropped down to this number to show more envs."""
 _ROWS_AT_LEAST = 4
 _HELP = "Ctrl-C quit" if WINDOWS else "←→ sort   ↑↓ scroll   r reverse   q quit"
 _SCROLLS = "" if WINDOWS else " (↑↓)"
@@ -49,7 +49,7 @@ _ENDED = frozenset({"dead", "failed", "closed"})
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run `sc2pool top`; `ConfigError` without a running pool, or a terminal for a live table."""
+    """Run `sc2pool top`; `ConfigError` if no pool runs, or if a live table lacks a terminal."""
     pool = ClusterRun(args.ray) if args.ray else choose(args.run_dir, args.pid)
     once = args.json or args.once
     console = open_console()
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class TableView:
-    """The pool's newest statistics and their age, and the table with its current sort order."""
+    """The pool's newest statistics and their age, drawn in the order that the user has chosen."""
 
     def __init__(self, stats: dict[str, Any], sort: str) -> None:
         self.stats = stats
@@ -75,7 +75,7 @@ class TableView:
         self._sort = sort
         self._flipped = False
         self._scrolled = 0
-        """How many lines of the table are hidden above the shown lines."""
+        """How many lines of the table are hidden above the visible lines."""
 
     def press(self, key: str) -> bool:
         """Handle a key; returns True if the key quits."""
@@ -89,7 +89,7 @@ class TableView:
         return key in ("q", _ESCAPE)
 
     def draw(self, width: int, height: int | None = None) -> Text:
-        """The pool, its instances and newest events; without a height, all lines and no keys."""
+        """The text of pool, instances and newest events; without a height, all lines, no keys."""
         stats = self.stats
         shown = table.Table(stats, self._sort, flipped=self._flipped, width=width)
         first, *others = table.head_lines(stats, self.age_s, width)
@@ -125,7 +125,7 @@ class TableView:
 
 
 def _text(lines: list[Styled]) -> Text:
-    """Styled lines as rich's text, not wrapped; `printable` escapes names of unknown origin."""
+    """Styled lines as rich's text, not wrapped; control characters in names are escaped."""
     return Text("\n", no_wrap=True, overflow="crop").join(
         Text(printable(line, None), style=style) for line, style in lines
     )
@@ -150,9 +150,9 @@ def show(pool: Run | ClusterRun, view: TableView, console: Console) -> bool:
 
 @contextmanager
 def read_keys() -> Iterator[Callable[[float], str]]:
-    """In the block, read single keys; yields a function that waits for keys for some seconds.
+    """Yield a function that waits for keys for some seconds, and returns the keys, or "".
 
-    It returns the keys, or "". On Windows it only waits; there Ctrl-C ends the table.
+    Single keys are read in the block. On Windows the function only waits; Ctrl-C ends the table.
     """
     if WINDOWS:
 

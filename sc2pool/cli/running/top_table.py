@@ -2,9 +2,9 @@
 
     statistics, width ─► head_lines, Table, event_lines
 
-Rules: nothing is cut off at the right. In a narrow terminal the least important columns are hidden,
-and the last line names them. The column by which the rows are sorted is always shown. If the column
-of replacements is hidden, their causes get a line below their env.
+Rules: no column is cut off at the right. In a narrow terminal the least important columns are
+hidden, and the last line names them. The column by which rows are sorted is always shown. If the
+column of replacements is hidden, their causes are shown in lines below each env.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from sc2pool.cli.table import NONE, duration, game_name, milliseconds, size
 Row = Mapping[str, Any]
 
 GAP = "gap"
-"""The column that only games in real time have."""
+"""The name of a column that only games in real time have."""
 NODE = "node"
-"""The column that only games of a Ray cluster have."""
+"""The name of a column that only games on a Ray cluster have."""
 GUEST = "guest"
-"""The column that only matches have: the pid of the second game."""
+"""The name of a column that only matches have: the pid of the second game."""
 REPLACED = "replaced"
 _OPPONENTS_SHOWN = 5
-"""How many opponents the lines above the table show; `stats()` has all of them."""
+"""How many opponents are named above the table; `stats()` has all of them."""
 _BETWEEN = " "
 _DOT = " · "
 _KEPT = "\xa0"
-"""A space at which lines are not broken."""
+"""A space at which no line is broken."""
 
 
 @dataclass(frozen=True)
 class Column:
     """One column of the table; `name` is for `--sort`, and rows are sorted by `value`, None last.
 
-    `width` is the least width in characters, so that the table does not move. A narrow terminal
-    hides the highest ranks first. Text is left-aligned and sorts upwards, figures right-aligned
-    and downwards.
+    `width` is the least width in characters, so that columns stay in place. A narrow terminal hides
+    the columns with the highest `rank`. Text is left-aligned and sorted in ascending order, figures
+    are right-aligned and sorted in descending order.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Column:
     is_text: bool = False
 
     def cell(self, row: Row) -> str:
-        """The text in this column for one instance."""
+        """The text of this column in the row of one instance."""
         value = self.value(row)
         return NONE if value is None else self.show(value)
 
@@ -66,12 +66,12 @@ percent = "{:.0%}".format
 
 
 def tenths(value: float) -> str:
-    """A number; below 1000 with one decimal."""
+    """A number as text; with one decimal if it is below 1000."""
     return f"{value:.1f}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def causes(counts: Mapping[str, int]) -> str:
-    """Recycles by cause, the most frequent first."""
+    """A text with the number of replacements by cause, the most frequent cause first."""
     ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     return "  ".join(f"{cause} {count}" for cause, count in ordered)
 
@@ -105,14 +105,14 @@ COLUMNS: Sequence[Column] = (
     Column("faults", 6, 4, _of("faults"), whole),
     Column(REPLACED, 24, 12, lambda row: causes(row["replacements"]) or None, str, is_text=True),
 )
-"""An env without a game shows its worker's pid (see `rows`). `cost` is the CPU time of a game loop,
-in per cent of the time in the game's first episodes."""
+"""For an env without a game, `pid` is its worker's pid (see `rows`). `cost` is the CPU time of a
+game loop now, in per cent of that in the game's first episodes."""
 
 NAMES = [column.name for column in COLUMNS]
 
 
 def is_realtime(pool: Row) -> bool:
-    """True if the pool's games run by themselves; only then an action can be late."""
+    """True if the pool's games run by themselves; only in such games an action can be late."""
     return bool(pool["realtime"]["steps"])
 
 
@@ -122,7 +122,7 @@ def is_cluster(pool: Row) -> bool:
 
 
 def where(pool: Row) -> str:
-    """The process that has the pool, or the number of nodes with a pool."""
+    """The process that has the pool, or the number of Ray nodes with a pool, in words."""
     if not is_cluster(pool):
         return f"process {pool['trainer_pid']}"
     count = len({row[NODE] for row in pool["instances"]})
@@ -130,7 +130,7 @@ def where(pool: Row) -> str:
 
 
 def names(pool: Row, sort: str) -> list[str]:
-    """The names of the columns that this pool has, and of the chosen column."""
+    """The names of the columns that this pool has, and of the column by which it is sorted."""
     matches = any(row.get("other_games") for row in pool["instances"])
     optional = ((GAP, is_realtime(pool)), (NODE, is_cluster(pool)), (GUEST, matches))
     lacks = {name for name, has in optional if not has}
@@ -138,7 +138,7 @@ def names(pool: Row, sort: str) -> list[str]:
 
 
 def rows(pool: Row) -> list[dict[str, Any]]:
-    """A row for each instance, with its lateness in real time; without a game, its worker's pid."""
+    """A row for each instance; adds `gap_s` in real time; without a game, `pid` is the worker's."""
     late = pool["realtime"]["envs"]
     return [
         {
@@ -157,7 +157,7 @@ def is_spare(row: Row) -> bool:
 
 
 def ordered(unordered: Sequence[Row], sort: str, *, flipped: bool = False) -> list[Row]:
-    """Rows sorted by a column: text upwards, figures downwards; `flipped` reverses this."""
+    """Rows sorted by a column: text ascending, figures descending; `flipped` reverses the order."""
     column = COLUMNS[NAMES.index(sort)]
     if sort == "env":
         return sorted(unordered, key=seat_key, reverse=flipped)
@@ -170,9 +170,9 @@ def ordered(unordered: Sequence[Row], sort: str, *, flipped: bool = False) -> li
 class Table:
     """The instances of a pool, in the columns that fit into a terminal of this width.
 
-    The column by which rows are sorted is always shown, and then the most important columns. They
-    have the order of `COLUMNS`. `hidden` has the titles of those that do not fit, except
-    replacements, whose causes get lines.
+    The column by which rows are sorted is always shown, with the most important other columns that
+    fit, in the order of `COLUMNS`. `hidden` has the titles of the columns that do not fit, except
+    replacements, whose causes are shown in lines of their own.
     """
 
     def __init__(self, pool: Row, sort: str, *, flipped: bool, width: int) -> None:
@@ -210,7 +210,7 @@ class Table:
         self.title, *self._lines = lines
 
     def __iter__(self) -> Iterator[tuple[Row, str]]:
-        """Each instance with its line; then lines of its replacements if their column is hidden."""
+        """Yield each instance's line, and lines of its replacements if their column is hidden."""
         for row, line in zip(self._rows, self._lines, strict=True):
             yield row, line
             if row["replacements"] and not self._shows_replacements:
@@ -225,7 +225,7 @@ class Table:
 
 
 def folded(parts: Iterable[str], width: int) -> list[str]:
-    """These parts one after the other, in as few lines as possible."""
+    """Join these parts into as few lines as possible."""
     lines: list[str] = []
     for part in parts:
         if lines and len(lines[-1]) + len(_DOT) + len(part) <= width:
@@ -279,7 +279,7 @@ def head_lines(pool: Row, age_s: float, width: int) -> list[str]:
 
 
 def match_figures(matches: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """The matches won against the newest opponents."""
+    """Texts with the matches won against each of the newest opponents."""
     shown = [
         f"{results['win']:,} of {sum(results.values()):,} against {name}"
         for name, results in list(matches.items())[:_OPPONENTS_SHOWN]
@@ -289,7 +289,7 @@ def match_figures(matches: Mapping[str, Mapping[str, int]]) -> list[str]:
 
 
 def event_lines(pool: Row, count: int, width: int) -> list[str]:
-    """The newest faults and planned replacements, the newest first, each cut to one line."""
+    """Lines for faults and planned replacements, newest first, each cut to the width."""
     lines: list[str] = []
     for event in reversed(pool["events"]):
         if event["event"] == "fault":

@@ -2,9 +2,9 @@
 
     pool's live files ─► Watch: state, curves, maps ─► http://127.0.0.1:PORT/ ─► web/watch.js
 
-Rules: the server listens only on the loopback address, and answers only requests for a name of it
-(`LoopbackServer`). Requests change nothing. The page loads nothing from other servers. When pages
-no longer send requests, the pool stops writing its live files.
+Rules: the server listens only on the loopback address, and answers only requests whose `Host` is a
+name of this address (`LoopbackServer`). Requests change nothing. The page loads nothing from other
+servers. The pool stops writing its live files when no page sends requests any more.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sc2pool.utilities import SYSTEM, LoopbackServer
 
 _POLL_INTERVAL_S = 0.5
 _LAST_WORDS_S = 2.0
-"""How long the server still runs after the pool's end, so that pages learn of it."""
+"""How long the server runs after the pool's end, so that pages can learn of the end."""
 _MAPS_KEPT = 32
 _MAP_PATH = re.compile(r"/map/([0-9a-f]{8})")
 
@@ -63,9 +63,9 @@ class Watch:
         self._lock = threading.Lock()
 
     def state(self) -> dict[str, Any]:
-        """The pool, and the newest view of each instance.
+        """The pool's statistics, and the newest view of each instance.
 
-        `pool` is None until the pool has answered; `views` has the views by instance.
+        `pool` is None until the pool has answered; `views` maps instances to their views.
         """
         ended = self._pool.ended()
         seen = None if ended else self._pool.poll()
@@ -86,7 +86,7 @@ class Watch:
         }
 
     def curves(self) -> dict[str, Any]:
-        """The curves of the run; see `History.as_dict`. Empty until the pool has answered."""
+        """The curves of the run; see `History.as_dict`. There are none before the pool answers."""
         seen = self._pool.read(live_files.CURVE_FILE)
         return {"at_s": [], "steps": [], "figures": {}} if seen is None else seen[0]
 
@@ -105,7 +105,7 @@ class Watch:
         return {**view[0], "age_s": view[1]}
 
     def map(self, key: str) -> dict[str, Any] | None:
-        """The map with this key, which a view has named; None if it is unknown."""
+        """The map with this key, which must be in a view that was read; None for other keys."""
         with self._lock:
             return self._maps.get(key)
 
@@ -165,11 +165,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Print nothing, because a line per request would scroll the address away."""
+        """Print nothing, because a line for each request would scroll the address away."""
 
 
 def listen_as(args: argparse.Namespace) -> socket.socket:
-    """A socket that listens on `--listener`, `--port` or a free port; `ConfigError` if taken."""
+    """A socket that listens: `--listener`, or on `--port` or a free port; else `ConfigError`."""
     try:
         return listen_for_page(args.port, args.listener)
     except OSError as error:
@@ -177,7 +177,7 @@ def listen_as(args: argparse.Namespace) -> socket.socket:
 
 
 def show_in_browser(address: str) -> None:
-    """Open a page in the user's browser if this machine has a display; never fails or waits."""
+    """Open a page in the user's browser if there is a display; does not raise errors or wait."""
     if SYSTEM == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
         return  # a text browser would take over this terminal
 
@@ -189,7 +189,7 @@ def show_in_browser(address: str) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until Ctrl-C or the pool's end; `ConfigError` without a pool, or with a taken port."""
+    """Serve until Ctrl-C or the pool's end; `ConfigError` if no pool runs or the port is taken."""
     pool = ClusterRun(args.ray, closely=True) if args.ray else choose(args.run_dir, args.pid)
     with Server(Watch(pool), listen_as(args)) as server:
         threading.Thread(target=server.serve_forever, name="sc2pool-watch", daemon=True).start()

@@ -1,1 +1,1 @@
-"""`sc2pool train`: trains an algorithm on a pool of games, and keeps the run's folder."""
+"""`sc2pool train`: trains an algorithm on a pool of games, and writes the run's folder."""

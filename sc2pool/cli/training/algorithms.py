@@ -1,11 +1,11 @@
-"""Choices of a training as data: the algorithm, its hyperparameters, and the way of self-play.
+"""The choices for a training, as data: algorithm, hyperparameters, and mode of self-play.
 
-A table has each algorithm's class and the tasks that it can learn. `--self-play MODE` is
+`ALGORITHMS` has each algorithm's class and supported action spaces. `--self-play MODE` is one of
 
     shared        both sides of each match are rows of the learner; the default
     latest        the opponent is the newest snapshot of the learner
     uniform       half of the matches against the newest snapshot, half against any snapshot
-    prioritised   like uniform, but snapshots that the learner beats less often are preferred
+    prioritised   like uniform, but prefers snapshots that the learner beats less often
 
 Hyperparameters are read from the bundled files in `defaults`, or from a user's YAML file:
 
@@ -21,11 +21,11 @@ Hyperparameters are read from the bundled files in `defaults`, or from a user's 
     MoveToBeacon:
       …
 
-The format is RL Baselines3 Zoo's, without its wrappers. Sections are independent of each other: a
-missing argument has the algorithm's own default. YAML's `<<: *name` copies another section.
+The format is RL Baselines3 Zoo's, without its wrappers. A section inherits nothing from `default`:
+a missing argument has the algorithm's own default. YAML's `<<: *name` copies another section.
 
-Rule: this module imports neither numpy nor torch, so that the command prints its help, and refuses
-an unsuitable task, without a delay.
+Rule: this module imports neither numpy nor torch, so the command prints its help, or refuses an
+unsuitable task, without delay.
 """
 
 from __future__ import annotations
@@ -59,21 +59,21 @@ class Algorithm:
     module: str
     class_name: str
     attributes: tuple[str, ...]
-    """Attributes that the algorithm's saved models have, and most others lack."""
+    """Attributes that saved models of this algorithm have, and those of most others lack."""
     lacks: tuple[str, ...] = ()
-    """Attributes that saved models of similar algorithms have, but models of this one lack."""
+    """Attributes that saved models of similar algorithms have, and those of this one lack."""
     policy_module: str = "stable_baselines3.common.policies"
     """The module of the class of a saved model's policy."""
     optimizers: tuple[str, ...] = ("policy",)
     actions: tuple[str, ...] = _ARRAYS
     """The supported action spaces, from the algorithm's documentation."""
     policy_infix: str = ""
-    """With `Lstm`, `MlpPolicy` becomes `MlpLstmPolicy`."""
+    """A part of the policies' names: if it is `Lstm`, `MlpPolicy` becomes `MlpLstmPolicy`."""
     hyperparameters: str = ""
     """The file in `defaults`; if empty, the algorithm's own defaults are used."""
     uses_masks: bool = False
     plays_on: bool = False
-    """Whether real-time games must run while the algorithm learns."""
+    """Whether games in real time go on while the algorithm learns, instead of being paused."""
 
     def load_class(self) -> type[Any]:
         """The algorithm's class; imports torch."""
@@ -83,7 +83,7 @@ class Algorithm:
 def _off_policy(
     module: str, class_name: str, own: str, actions: str, hyperparameters: str = ""
 ) -> Algorithm:
-    """An algorithm with a replay buffer; only its models have the attribute `own`."""
+    """An algorithm with a replay buffer; of these algorithms, only its models have `own`."""
     return Algorithm(
         module,
         class_name,
@@ -174,21 +174,21 @@ def check_algorithm(name: str, task: type[TaskDefinition]) -> None:
 SHARED: Final = "shared"
 MODES: Final = (SHARED, "latest", "uniform", "prioritised")
 LATEST_SHARE: Final = 0.5
-"""Share of the matches against the newest snapshot, which is like the learner's next opponents.
-Matches against older snapshots keep the learner from forgetting how to beat them."""
+"""The share of matches against the newest snapshot, because the next opponents resemble it. Matches
+against older snapshots keep the learner from forgetting how to beat them."""
 PARTS: Final = 20
 """The default number of snapshots of a run."""
 EVALUATIONS: Final = 10
 LEAST_BETWEEN: Final = 5_000
-"""The least env steps between two evaluations; more frequent matches would dominate a short run."""
+"""The least env steps between two evaluations, so that a short run does not mainly evaluate."""
 GAMES: Final = 20
-"""The games of an evaluation against each opponent."""
+"""The number of games that an evaluation plays against each opponent."""
 
 
 def choose_self_play(chosen: str | None, earlier: str | None, task: type[TaskDefinition]) -> str:
-    """The chosen mode, else the resumed run's; empty for a task of one player.
+    """The chosen mode, else the resumed run's, else the default; empty for a task of one player.
 
-    `ConfigError` if a mode was chosen for such a task.
+    `ConfigError` if a mode was chosen for a task of one player.
     """
     if task.players == 2:
         return chosen or earlier or SHARED
@@ -215,14 +215,14 @@ class Hyperparameters:
     n_envs: int = 8
     policy: str | None = None
     minibatches: int | None = None
-    """The number of minibatches, in place of the argument `batch_size`."""
+    """The number of minibatches of a rollout, from which `batch_size` is computed."""
     reward_scale: float = 1.0
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """The algorithm's arguments, with the file's values."""
+    """All other values of the section, which are arguments of the algorithm."""
 
     @classmethod
     def of(cls, section: Mapping[str, Any], where: str) -> Hyperparameters:
-        """Read a section; `ConfigError`, with `where` in it, for a value of the wrong type."""
+        """Read a section; for a wrong value, raise a `ConfigError` whose message has `where`."""
         arguments = dict(section)
         numbers = {
             name: whole_number_of(arguments.pop(name), f"{where}: {name}")
@@ -243,9 +243,9 @@ class Hyperparameters:
 
 
 def _read_call(text: str, where: str) -> dict[str, Any]:
-    """The values in `dict(net_arch=[64, 64], activation_fn=nn.Tanh)`, which is RL Zoo's format.
+    """The values in RL Zoo's form: `dict(net_arch=[64, 64], activation_fn=nn.Tanh)`.
 
-    No code is run: a value is a literal, a dict, or a name, read as text; else `ConfigError`.
+    No code is run: a value is a literal, a dict, or a name kept as text; else `ConfigError`.
     """
 
     def value_of(node: ast.expr) -> Any:
@@ -268,7 +268,7 @@ def _read_call(text: str, where: str) -> dict[str, Any]:
 
 
 def number_of(value: Any) -> Any:
-    """A text as a number if possible, else the value itself, because YAML reads `1e-3` as text."""
+    """Convert a text to a number if possible, because YAML reads `1e-3` as a text."""
     if isinstance(value, str):
         with suppress(ValueError):
             return float(value)
@@ -276,7 +276,7 @@ def number_of(value: Any) -> Any:
 
 
 def whole_number_of(value: Any, what: str) -> int:
-    """The value as a whole number above 0, after `number_of`; else `ConfigError`, naming `what`."""
+    """Convert a value to a whole number above 0; the message of the `ConfigError` has `what`."""
     number = number_of(value)
     if type(number) not in (int, float) or not 1 <= number < LARGEST or number % 1:
         raise ConfigError(f"{what} must be a whole number above 0, got {shown(value)}")
@@ -286,7 +286,7 @@ def whole_number_of(value: Any, what: str) -> int:
 def read_hyperparameters(algo: str, task: str, file: Path | None = None) -> Hyperparameters:
     """A task's hyperparameters, from the user's file if given, else from the bundled file.
 
-    `ConfigError` if the file cannot be read, is not of this format, or has no such section.
+    `ConfigError` if the file cannot be read, has another format, or lacks a section for the task.
     """
     if file is None:
         bundled = ALGORITHMS[algo].hyperparameters

@@ -1,9 +1,9 @@
 """Evaluates the policy during a training: mean returns, the best model, and videos.
 
-Rules: evaluations have their own games, so they do not interrupt the training's episodes. The seeds
-are the same every time, so that means can be compared. The policy plays its best actions. Episodes
-that a fault cut short are left out of the means. If a file cannot be written (a full disk), a
-message says so, and the training continues.
+Rules: evaluations have their own games, so they do not interrupt the training's episodes. Seeds are
+the same every time, so that mean returns can be compared. The policy plays its best actions, not
+drawn ones. Episodes that a fault cut short are left out of the means. If a file cannot be written
+(a full disk), a message says so, and the training continues.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ from sc2pool.cli.training.run_folder import (
 from sc2pool.integration import PoolVecEnv, save_model
 
 SEED = 1_000_003
-"""The seed of evaluations; far from the seeds that people choose for trainings."""
+"""The seed of all evaluations; people hardly choose this number as the seed of a training."""
 
 
 class EvaluationRow(NamedTuple):
     """One row of `evaluations.csv`."""
 
     total_steps: int
-    """Env steps for which the policy had been trained."""
+    """The env steps for which the policy had been trained."""
     mean_return: float
     std_return: float
     mean_length: float
-    """In env steps."""
+    """The mean length of an episode, in env steps."""
     episodes: int
-    """The number of whole episodes; the means are over these."""
+    """The number of whole episodes, over which the means are taken."""
 
 
 class Evaluation(BaseCallback):
     """Evaluates the policy after every `eval_every` env steps, and after the training.
 
-    Without `eval_every`, only the evaluation after the training takes place, for its video. The
-    caller closes `env`, which has `render_mode="rgb_array"` for videos. A signal of `stop` also
-    ends an evaluation. `best` is the row of the best model, or None before the first evaluation.
+    Without `eval_every`, the only evaluation is the one after the training, which is for its video.
+    The caller closes `env`; for videos it must have `render_mode="rgb_array"`. A signal of `stop`
+    ends an evaluation, too. `best` is the best model's row, or None before the first evaluation.
     """
 
     def __init__(self, env: VecEnv, options: TrainOptions, stop: Stop) -> None:
@@ -72,7 +72,7 @@ class Evaluation(BaseCallback):
         best_steps = saved_steps(options.out / BEST_MODEL_FILE)
         of_best = [row for row in rows if row.total_steps == best_steps]
         self.best = max(of_best, key=lambda row: row.mean_return, default=None)
-        # Drop later rows: these evaluations, after the resumed model was saved, are made again.
+        # Drop the rows from after the resumed model: these evaluations will be made again.
         self._rows = keep_rows(
             self._path,
             EvaluationRow,
@@ -119,7 +119,7 @@ class Evaluation(BaseCallback):
             f"{row.std_return:.2f} over {row.episodes} episodes{', the best so far' * best}"
         )
         try:
-            # Write the row first: a model without its row could not be compared with later ones.
+            # Write the row first, because a model without a row cannot be compared with later ones.
             write_rows(self._path, EvaluationRow, [*self._rows, row])
             self._rows.append(row)
             if best:
@@ -145,7 +145,7 @@ class Evaluation(BaseCallback):
                     watchers=films,
                     stop=self._stop,
                 )
-                return list(islice(played, episodes))  # faulty ones are not played again
+                return list(islice(played, episodes))  # do not play faulty episodes again
         finally:
             if self._options.realtime and isinstance(games, PoolVecEnv):
                 games.pause()
@@ -153,7 +153,7 @@ class Evaluation(BaseCallback):
 
 @contextmanager
 def filmed(env: VecEnv, options: TrainOptions, steps: int) -> Iterator[list[Video]]:
-    """Film the env's next episode if the options ask for it; yields one film, or none."""
+    """Film the env's next episode if the options ask for videos; yields a list of 0 or 1 films."""
     games = env.unwrapped
     if not options.video or not isinstance(games, PoolVecEnv):
         yield []

@@ -1,8 +1,8 @@
 """Makes the model of a training: a new one with the run's hyperparameters, or the resumed one.
 
-The hyperparameters may scale its rewards: PPO's value network takes long to predict returns of
-thousands, and until then the advantages are useless. Rule: only the algorithm sees scaled rewards;
-logs, curves and evaluations have the task's rewards.
+The hyperparameters may scale the rewards, because PPO's value network takes long to learn to
+predict returns of thousands, and until then the advantages are useless. Rule: only the algorithm
+sees scaled rewards; logs, curves and evaluations have the task's rewards.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _BOUNDS: Mapping[str, tuple[int, int]] = {
     **dict.fromkeys(("gamma", "gae_lambda", "tau"), (0, 1)),
     **dict.fromkeys(("batch_size", "buffer_size", "n_epochs", "n_steps"), (1, LARGEST)),
 }
-"""Bounds of parameters. Algorithms accept other values, but learn nothing with them."""
+"""Bounds of parameters. Algorithms accept values beyond them, but then learn nothing."""
 _ACTIVATIONS = {
     name.lower(): function
     for name, function in vars(torch.nn).items()
@@ -69,7 +69,7 @@ def check_device(device: str) -> None:
 def check_arguments(algo: str, hyperparameters: Hyperparameters) -> None:
     """Raise `ConfigError` for an unknown argument, a value of a wrong type, or a bad activation.
 
-    The algorithm itself checks the values when it is made.
+    All other checks of the values are the algorithm's own; see `check_values`.
     """
     algorithm = ALGORITHMS[algo]
     parameters = _parameters(algorithm.load_class())
@@ -89,7 +89,7 @@ def check_arguments(algo: str, hyperparameters: Hyperparameters) -> None:
 
 
 def _why_not(parameter: inspect.Parameter, value: Any) -> str:
-    """The expected kind of value, from the parameter's default; empty if the value fits."""
+    """What kind of value the parameter expects, judged by its default; empty if `value` fits."""
     default = parameter.default
     if parameter.name == "policy_kwargs":
         return "" if isinstance(value, dict | None) else "`name: value` lines"
@@ -111,7 +111,7 @@ def _why_not(parameter: inspect.Parameter, value: Any) -> str:
 
 
 def _parameters(algorithm: type[Any]) -> dict[str, inspect.Parameter]:
-    """A class's parameters by name, with those that it passes to its base class."""
+    """The parameters of a class by name, including those that it passes to its base class."""
     found: dict[str, inspect.Parameter] = {}
     for one in algorithm.__mro__:
         if "__init__" in vars(one):
@@ -123,7 +123,7 @@ def _parameters(algorithm: type[Any]) -> dict[str, inspect.Parameter]:
 
 
 class _SpacesAlone(gymnasium.Env[Any, Any]):
-    """An env with a task's spaces and no game; a model can be made for it."""
+    """An env with a task's spaces but no game, for which a model can be made."""
 
     def __init__(self, task: type[TaskDefinition]) -> None:
         self.observation_space = row_space(task)
@@ -133,7 +133,7 @@ class _SpacesAlone(gymnasium.Env[Any, Any]):
 def check_values(options: TrainOptions) -> None:
     """Raise `ConfigError` if the algorithm refuses a value, before a game is started.
 
-    This makes a new model for the task's spaces. A resumed run's values were checked before.
+    The check makes a model for the task's spaces. A resumed run's values were checked earlier.
     """
     if options.resume is not None:
         return
@@ -144,9 +144,9 @@ def check_values(options: TrainOptions) -> None:
 
 
 def make_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
-    """A new model for the env's spaces, or the resumed one.
+    """A new model for the env's spaces, or the resumed model.
 
-    `ConfigError` if the resumed model is for other spaces, or the algorithm refuses an argument.
+    `ConfigError` if the resumed model has other spaces, or the algorithm refuses an argument.
     """
     if options.resume is not None:
         return load_model(env, options)
@@ -170,7 +170,7 @@ def make_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
 
 
 def load_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
-    """The resumed model; `ConfigError` if it is for other spaces."""
+    """The resumed model; `ConfigError` if it has other spaces than the env."""
     assert options.resume is not None
     seed = seed_of_this_part(options.seed, options.steps_done)
     algorithm = ALGORITHMS[options.algo].load_class()
@@ -179,7 +179,7 @@ def load_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
     except ValueError as error:
         raise ConfigError(f"{options.resume} does not fit {options.task}: {error}") from error
     if isinstance(model, OffPolicyAlgorithm):
-        # The buffer is not saved, so fill it again before the learning continues.
+        # The replay buffer is not saved, so fill a new one before the learning continues.
         model.learning_starts += options.steps_done
     return model
 
@@ -196,10 +196,10 @@ def arguments_for(hyperparameters: Hyperparameters, n: int) -> dict[str, Any]:
 
 
 def batch_size(transitions: int, minibatches: int) -> int:
-    """The size of a rollout's minibatches.
+    """The size of each minibatch of a rollout, of which there are at most `minibatches`.
 
-    There are at most `minibatches` of them. The last one has more than one transition, because the
-    advantage of a single transition cannot be normalised by its standard deviation.
+    The last minibatch never has a single transition, because an advantage alone has no standard
+    deviation by which it could be normalised.
     """
     size = ceil(transitions / minibatches)
     while transitions % size == 1 and size > 1:
@@ -213,7 +213,7 @@ def _value(value: Any) -> Any:
         if isinstance(start, float):
             return LinearSchedule(start, 0.0, 1.0)
     number = number_of(value)
-    # YAML reads `1e5` as a text, and the algorithms do not accept floats for whole numbers.
+    # YAML reads `1e5` as a text, and algorithms do not accept the float 1e5 for a whole number.
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
@@ -231,7 +231,7 @@ def _activation(policy_kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def policy_for(space: spaces.Space[Any], algorithm: Algorithm) -> str:
-    """SB3's name of the policy network that suits these observations."""
+    """SB3's name of the policy class that suits these observations."""
     kind = "Mlp"
     if isinstance(space, spaces.Dict):
         kind = "MultiInput"

@@ -1,8 +1,8 @@
 """The options of a training run, checked before anything slow starts.
 
 Rules: this module uses neither torch nor SB3 nor a running game, so a bad argument is reported
-within a second. Nothing is written. An option that is not given comes from the resumed run, if its
-description may be used (see `run_folder`), then from the hyperparameters and the defaults.
+within a second. Nothing is written. The value of an option that is not given is the resumed run's,
+if its description may be used (see `run_folder`); else that of the hyperparameters or the default.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _AS_GIVEN = ("seed", "realtime", "spares", "device", "video", "wandb", "metrics_
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """A checked training run."""
+    """The options of a training run, checked."""
 
     out: Path
     """The run's folder, which may not exist yet."""
@@ -69,7 +69,7 @@ class TrainOptions:
     hyperparameters: Hyperparameters
     task: str = DEFAULT_TASK
     task_folder: str = ""
-    """The folder of the module of a user's task; empty for a built-in one."""
+    """The folder of the module of a user's task; empty for a built-in task."""
     algo: str = "ppo"
     """A name in `algorithms`."""
     n: int = 8
@@ -82,7 +82,7 @@ class TrainOptions:
     spares: int = 0
     device: str = "cpu"
     eval_every: int | None = None
-    """Env steps between two evaluations; None: no evaluation, or only the last if `video`."""
+    """Env steps between two evaluations; if None, the only evaluation is the last, if `video`."""
     eval_episodes: int = 10
     video: bool = False
     self_play: str = ""
@@ -98,14 +98,14 @@ class TrainOptions:
     """The Ray cluster that plays this part of the run; None for this machine."""
     resume: Path | None = None
     steps_done: int = 0
-    """Env steps for which that model has been trained."""
+    """The env steps for which the model of `resume` has been trained."""
 
     @classmethod
     def from_args(cls, args: argparse.Namespace) -> TrainOptions:
-        """Check the command line's arguments and fill in missing ones.
+        """Check the command line's arguments and choose values for those that are missing.
 
-        `ConfigError` names the argument and the expected value. `MissingPackageError` if an option
-        needs a package that is not installed.
+        A `ConfigError` names a wrong argument and the expected value. `MissingPackageError` if an
+        option needs a package that is not installed.
         """
         model = None if args.resume is None else find_model(args.resume)
         run = Description({}, {}, "") if model is None else describe(args.resume)
@@ -180,7 +180,7 @@ class TrainOptions:
     def with_steps_done(self) -> TrainOptions:
         """These options, with `steps_done` read from the resumed model's file.
 
-        `ConfigError` if the model cannot be resumed, or has all the steps already.
+        `ConfigError` if the model cannot be resumed, or was trained for all `steps` already.
         """
         if self.resume is None:
             return self
@@ -201,7 +201,7 @@ class TrainOptions:
             require("--ray", "ray")
 
     def check_cluster(self) -> None:
-        """Raise `ConfigError` for an option that games on a cluster do not support."""
+        """Raise `ConfigError` if `ray` is given with an option that a cluster does not support."""
         if self.ray is None:
             return
         for name, value, instead in (
@@ -216,11 +216,11 @@ class TrainOptions:
 
 
 def check_model(model: Path, task: type[TaskDefinition]) -> None:
-    """Raise `ConfigError` if a resumed model is for other spaces than the task's.
+    """Raise `ConfigError` if a resumed model has other spaces than the task.
 
     Print a warning if the model was trained on normalised observations.
     """
-    # Imported here, because only a resumed run needs numpy.
+    # These imports are here, because they import numpy, which only a resumed run needs.
     from sc2pool.cli.chosen_player import say_if_normalized  # noqa: PLC0415
     from sc2pool.integration import SavedModel, row_space  # noqa: PLC0415
 
@@ -233,7 +233,7 @@ def check_model(model: Path, task: type[TaskDefinition]) -> None:
 
 
 def check_recorded(name: str, value: Any, run: Path) -> None:
-    """Raise `ConfigError` if the description of a run has an impossible value for an option."""
+    """Raise `ConfigError` if an option's value from a run's description is impossible."""
     kind = get_type_hints(TrainOptions)[name]
     where = f"{run}: {name} in its {CONFIG_FILE}"
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
@@ -261,7 +261,7 @@ def check_extras() -> None:
 def choose_hyperparameters(
     algo: str, task: str, args: argparse.Namespace, earlier: Mapping[str, Any]
 ) -> Hyperparameters:
-    """The hyperparameters of the given file, else the resumed run's, else the bundled ones."""
+    """The given file's hyperparameters, or the resumed run's, or the bundled ones."""
     if earlier and args.hyperparameters is not None:
         raise ConfigError(
             f"--hyperparameters {args.hyperparameters}: {args.resume} keeps the hyperparameters "
@@ -281,7 +281,7 @@ def choose_hyperparameters(
 
 
 def choose_out(chosen: Path | None, model: Path | None, task: str) -> Path:
-    """The run's folder: the given one, else the resumed run's, else a new one below `runs`."""
+    """The run's folder: the given one, or the resumed run's, or a new folder below `runs`."""
     if model is not None and (chosen is None or chosen.resolve() == model.parent.resolve()):
         out = model.parent
         why = why_not_ours(out.stat())

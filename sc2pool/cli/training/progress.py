@@ -1,12 +1,12 @@
 """The figures of a training while it runs: on the terminal, and in files.
 
-The terminal shows a bar; elsewhere a line appears every few seconds. Both show the same `Figures`.
-`Recorder`, a callback of SB3, collects these, records episodes and saves the run. Rule: an update
-is cheap and does not wait for the screen.
+A terminal shows a bar; in a pipe or file, a line appears every few seconds. Both show `Figures`.
+`Recorder`, a callback of SB3, collects the figures, records episodes and saves the run. Rule: the
+display is updated at little cost, and the training does not wait for the screen.
 
-`open_logger` makes the logger that writes SB3's own figures to a CSV file, TensorBoard events, and,
-on request, Weights & Biases. Rule: figures that cannot be written (a full disk) are lost, and the
-training continues.
+`open_logger` makes the logger that writes SB3's own figures to a CSV file, to TensorBoard events
+and, on request, to Weights & Biases. Rule: figures that cannot be written, for example to a full
+disk, are lost, and the training continues.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class Figures:
     total_steps: int
     steps_per_s: float
     mean_return: float
-    """Over the latest episodes; NaN before the first episode has ended."""
+    """The mean over the latest episodes; NaN before the first episode has ended."""
     episodes: int
     faults: int
     win_rates: Mapping[str, float] = field(default_factory=dict)
-    """Win rates by opponent in self-play's newest evaluation; shown in place of the mean return."""
+    """In self-play, the newest win rate against each opponent, shown instead of the mean return."""
 
     def __str__(self) -> str:
         return f"{self.how_far} · {self.how_well}"
@@ -83,7 +83,7 @@ class Figures:
 
 
 class Bar:
-    """A progress bar and a line of figures, redrawn in place; a narrow terminal wraps them."""
+    """A progress bar and figures, in two lines that are redrawn; a narrow terminal wraps them."""
 
     def __init__(self, console: Console) -> None:
         self._live = Live("starting", console=console, auto_refresh=False)
@@ -139,7 +139,7 @@ RATE_WINDOW_S = 20.0
 
 
 class Recorder(BaseCallback):
-    """Records episodes, shows the progress and saves the run, at every step of the learning."""
+    """Records episodes, shows the progress and saves the run while the algorithm learns."""
 
     def __init__(
         self,
@@ -212,16 +212,16 @@ class Recorder(BaseCallback):
 
 _EVENTS = "events.out.tfevents."
 _TICK_S = 1e-5
-"""The least time between two parts of a run, larger than the last digit of the files' names."""
+"""A later part of a run begins at least this much after the last event, to get a later name."""
 _STEPS_COLUMN = "time/total_timesteps"
 """SB3's name for the env steps of the whole run."""
 
 
 def open_logger(folder: Path, others: Sequence[KVWriter], steps_done: int = 0) -> Logger:
-    """Open SB3's log with these other outputs, and with files in the run's folder.
+    """Open SB3's log, whose outputs are files in the run's folder, and `others`.
 
-    Existing files are continued, without the figures after the env steps of the resumed model;
-    `ConfigError` if one cannot be read.
+    Existing files are continued, but figures from after `steps_done`, the env steps of the resumed
+    model, are dropped. `ConfigError` if a file cannot be read.
     """
     table = ProgressTable(folder / PROGRESS_FILE, steps_done)
     return Logger(str(folder), [table, TensorBoardEvents(folder, steps_done), *others])
@@ -230,7 +230,7 @@ def open_logger(folder: Path, others: Sequence[KVWriter], steps_done: int = 0) -
 class Output(KVWriter, ABC):
     """An output of SB3's figures; a row that cannot be written (a full disk) is lost.
 
-    `format` is SB3's name of the format, by which some figures are excluded.
+    `format` is SB3's name of the format; SB3 excludes some figures from some formats.
     """
 
     format: ClassVar[str]
@@ -253,8 +253,8 @@ class Output(KVWriter, ABC):
 class ProgressTable(Output):
     """A CSV file with a row for each update, and a column for each figure seen so far.
 
-    SB3's own format empties the file when it is opened, and when a column is added. Here the file
-    is replaced as a whole, so no row is lost whenever the program ends. `ConfigError` if an
+    SB3's own class empties the file when it is opened, and when a column is added. Here the file is
+    replaced as a whole, so no row is lost if the program ends at any time. `ConfigError` if an
     existing file cannot be read.
     """
 
@@ -279,7 +279,7 @@ class ProgressTable(Output):
             self.close()  # the next row rewrites the file without the incomplete row
 
     def _rewrite(self, more: Iterable[str], steps_done: int | None = None) -> None:
-        """Write the file again, with more columns or without later rows, and open it."""
+        """Write the file again, with `more` columns or without rows after `steps_done`; open it."""
         self.close()
         earlier = list(read_table(self._path)) if self._path.exists() else []
         header, *rows = earlier or [self._columns]
@@ -303,7 +303,7 @@ class ProgressTable(Output):
 
 
 def _steps_of(columns: Sequence[str], row: Sequence[str]) -> int:
-    """The env steps of a row; 0 for a row without these, such as a row of the last evaluation."""
+    """The env steps of a row; 0 if the row has no such figure, as after the last evaluation."""
     steps = dict(zip(columns, row, strict=False)).get(_STEPS_COLUMN, "")
     return int(steps) if steps.isdecimal() else 0
 
@@ -311,10 +311,10 @@ def _steps_of(columns: Sequence[str], row: Sequence[str]) -> int:
 class TensorBoardEvents(Output):
     """A file of TensorBoard's events, with all figures that are numbers.
 
-    SB3's own format writes in a thread, which ends with a traceback if the disk is full. Rule:
-    TensorBoard reads the files in the order of their names, so a later part of a run has a later
-    name and later times, even if the clock was set back. A later part makes TensorBoard drop the
-    figures after `steps_done`.
+    SB3's own class writes in a thread, which ends with a traceback if the disk is full. Rule: the
+    file of a later part of a run has a later name and later times, even if the clock was set back,
+    because TensorBoard reads the files in the order of their names. The file's first event makes
+    TensorBoard drop the earlier files' figures after `steps_done`.
     """
 
     format = "tensorboard"
@@ -349,15 +349,15 @@ class TensorBoardEvents(Output):
 
 
 _MOST_TIME_S: Final = 1e10
-"""The first time with more digits than a name has; a damaged file may say any time."""
+"""Times from this one on are ignored, as from a damaged file; they have more digits than a name."""
 
 
 def _latest_s(events: Path) -> float:
-    """The latest time in a file of events or in its name; 0 without any time."""
+    """The latest time in a file of events or in the file's name; 0 without any time."""
     named = re.match(rf"{re.escape(_EVENTS)}(\d{{1,10}}(?:\.\d+)?)\.", events.name)
     latest_s = float(named[1]) if named else 0.0
     with suppress(OSError, DecodeError), open_regular(events) as file:
-        left = os.fstat(file.fileno()).st_size  # a damaged record may say that it has more
+        left = os.fstat(file.fileno()).st_size  # a damaged record may claim to be larger
         # Each record has its size in 8 bytes, a checksum of 4, the event, and a checksum of 4.
         while len(head := file.read(12)) == 12:
             content = file.read(min(int.from_bytes(head[:8], "little"), left))
@@ -370,9 +370,9 @@ def _latest_s(events: Path) -> float:
 class WandbOutput(Output):
     """Weights & Biases: a run in the project `sc2pool`, in a group named after the run's folder.
 
-    Each part of a resumed run is a separate run in that group. wandb's own environment variables
-    set everything else (`WANDB_PROJECT`, `WANDB_MODE=offline`, …). `ConfigError` if wandb refuses
-    to start.
+    If a training is resumed, each part is a separate run in that group. wandb's environment
+    variables set the project and all else (`WANDB_PROJECT`, `WANDB_MODE=offline`, …).
+    `ConfigError` if wandb refuses to start.
     """
 
     format = "wandb"

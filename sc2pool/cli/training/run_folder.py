@@ -1,4 +1,4 @@
-"""The folder of a training run: its files, the data that a resumed run reads, and the tables.
+"""The folder of a training run: its files, what a resumed run reads from them, and the tables.
 
 model.zip            the policy; SB3's format
 best_model.zip       the policy of the best evaluation
@@ -9,17 +9,17 @@ win_rates.csv        with self-play: one row per evaluation and opponent
 snapshots            with self-play: earlier policies
 videos               an episode of each evaluation
 progress.csv         SB3's figures and the pool's, one row per update; also as TensorBoard events
-config.json          options, hyperparameters and versions
-training.lock        while a training writes into the folder
+config.json          the description: options, hyperparameters and versions
+training.lock        exists while a training writes into the folder
 
-Rule: files beside a model are ignored if another user can have written them. Task and game, which
-decide which code runs, are read from a run's description only if the user has named its folder.
+Rule: files beside a model are ignored if another user may have written them. Task and game, which
+decide what code runs, are read from `config.json` only if the user has named the run's folder.
 
-Episodes, evaluations and win rates are tables: each has rows of one named tuple, and the names of
-its fields as the header. Rules of `episodes.csv`: the file grows by one line per episode, and only
-its last line can be cut off when the program ends. A resumed run continues the same file. Rows that
-a full disk refuses are written with a later row. An episode that a fault cut short is recorded with
-the fault, but is left out of the means, because its return says nothing about the policy.
+The files of episodes, evaluations and win rates are tables: the rows of a table are named tuples of
+one type, whose fields are the header. Rules of `episodes.csv`: each episode adds one line, and only
+the last line can be incomplete when the program ends. A resumed run continues the same file. Rows
+that a full disk refuses are written with a later row. An episode that a fault cut short is recorded
+with the fault, but left out of the means, because its return says nothing about the policy.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ CONFIG_FILE = "config.json"
 LOCK_FILE = "training.lock"
 
 _KEPT_FILES = (EPISODES_FILE, PROGRESS_FILE, EVALUATIONS_FILE, WIN_RATES_FILE, BEST_MODEL_FILE)
-"""Files that are copied from the resumed run."""
+"""Files that are copied if the run continues a model from another folder."""
 _OF_THE_FOLDER = ("task", "task_folder", "game")
 """Options that decide which code runs; they count only if the user has named the run's folder."""
 _OF_ALL = ("num_timesteps", "observation_space", "action_space", "policy_class")
@@ -75,7 +75,7 @@ _OF_ALL = ("num_timesteps", "observation_space", "action_space", "policy_class")
 
 @contextmanager
 def reserved(out: Path) -> Iterator[None]:
-    """Make and lock the folder, else `ConfigError`; remove it at the end if it is empty."""
+    """Make and lock the folder, or raise `ConfigError`; remove it at the end if it is empty."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         probe = new_file(out / "probe")
@@ -99,9 +99,9 @@ def reserved(out: Path) -> Iterator[None]:
 def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) -> None:
     """Make the folder, remove a killed trainer's unfinished files, and write `config.json`.
 
-    The records beside the model that the run continues are copied, if no other user can have
-    written them. `ConfigError`, with `config.json` unchanged, if the folder cannot be written to,
-    or another training has begun in it since the arguments were checked.
+    If the run continues a model in another folder, the records there are copied, unless another
+    user may have written them. `ConfigError` if the folder cannot be written to, or another
+    training has begun in it since the arguments were checked; `config.json` is then unchanged.
     """
     goes_on = resume is not None and resume.parent.resolve() == out.resolve()
     if not goes_on and holds_run(out):
@@ -119,7 +119,7 @@ def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) 
 
 
 def holds_run(out: Path) -> bool:
-    """True if the folder has a run's description and a model; else it may be overwritten."""
+    """True if the folder has a run's description and a model; if not, it may be overwritten."""
     models = (MODEL_FILE, BEST_MODEL_FILE)
     return (out / CONFIG_FILE).exists() and any((out / name).exists() for name in models)
 
@@ -137,7 +137,7 @@ def _not_writable(out: Path, error: OSError) -> ConfigError:
 
 
 def find_model(path: Path) -> Path:
-    """The model of `--resume PATH`; a run killed before its first save may only have a best one."""
+    """The model of `--resume PATH`; a run killed early may have only `best_model.zip`."""
     if not path.exists():
         raise ConfigError(f"--resume {path}: no such file or folder")
     if not path.is_dir():
@@ -151,7 +151,7 @@ def find_model(path: Path) -> Path:
 
 
 def read_steps(model: Path, algo: str) -> int:
-    """The env steps of the policy in this file; `ConfigError` if `algo` cannot continue from it."""
+    """The env steps of the policy in this file; `ConfigError` if `algo` cannot continue it."""
     try:
         with Archive(model, str(model), "an archive") as archive:
             archive.check()  # because SB3 loads the file without limits
@@ -179,7 +179,7 @@ def saved_steps(model: Path) -> int | None:
 
 
 def _why_not(algorithm: Algorithm, data: Any, parts: Collection[str]) -> str:
-    """Why a model of these saved attributes and files is not of the algorithm; empty if it is."""
+    """Why a model with these attributes and files is not one of the algorithm; empty if it is."""
     if not isinstance(data, dict):
         return f"its data is a {type(data).__name__}, expected a dict"
     files = ["policy.pth", *(f"{name}.optimizer.pth" for name in algorithm.optimizers)]
@@ -202,25 +202,25 @@ def _why_not(algorithm: Algorithm, data: Any, parts: Collection[str]) -> str:
 
 @dataclass(frozen=True)
 class Description:
-    """The description of an earlier run, as far as it may be used."""
+    """The parts of an earlier run's description that may be used."""
 
     content: Mapping[str, Any]
-    """The content of `config.json`; empty without one, or if another user can have written it."""
+    """The content of `config.json`; empty if it is missing or another user may have written it."""
     options: Mapping[str, Any]
     """The run's options; `_OF_THE_FOLDER` are included only if they may be used."""
     why_no_task: str
-    """Why the user must give the task; empty if the options have it."""
+    """Why the user must give the task; empty if `options` has the task."""
 
     @property
     def task_folder(self) -> Path | None:
-        """The folder of the task's module; None if the options do not have it."""
+        """The folder of the task's module; None if `options` does not have it."""
         folder = self.options.get("task_folder")
         return Path(folder) if folder else None
 
     def say_game(self) -> str | None:
-        """The run's game, or None if the options do not have it; a path is printed.
+        """The run's game, or None if `options` does not have it; print the game if it is a path.
 
-        The user has not named the program at that path, and it will be started.
+        The path is printed because a program that the user has not named will be started from it.
         """
         game: str | None = self.options.get("game")
         if game not in (None, "auto", "real", "standin"):
@@ -231,7 +231,7 @@ class Description:
 def describe(given: Path) -> Description:
     """The description of the run that a user has named, by its folder or by a model's file.
 
-    `ConfigError` if it cannot be read, has no options, or has a wrong type in `_OF_THE_FOLDER`.
+    `ConfigError` if `config.json` cannot be read, or its options are missing or of a wrong type.
     """
     folder = given if given.is_dir() else given.parent
     path = folder / CONFIG_FILE
@@ -266,14 +266,14 @@ def unused(folder: Path) -> Path:
 
 
 WINDOW = 100
-"""How many of the latest episodes the mean return covers."""
+"""The mean return is that of this many latest episodes."""
 
 
 class EpisodeRow(NamedTuple):
     """One row of `episodes.csv`."""
 
     total_steps: int
-    """Env steps of the whole run at the episode's end."""
+    """Env steps of the run, over all its games and parts, at the episode's end."""
     episode_return: float
     length: int
     wall_time_s: float
@@ -285,9 +285,9 @@ class EpisodeRow(NamedTuple):
 class EpisodeLog:
     """The file `episodes.csv`, made if missing, and all its `episodes`, in the order of their ends.
 
-    `faults` counts those that a fault cut short; `wall_time_s` is the run's duration up to its
-    latest episode, or to its end. Episodes after `steps_done`, the env steps of the resumed model,
-    are dropped, because they were played after that model was saved.
+    `faults` counts the episodes that a fault cut short; `wall_time_s` is the run's duration up to
+    its latest episode, or to its end. Episodes that ended after `steps_done`, the env steps of the
+    resumed model, are dropped, because the model was saved before them.
     """
 
     def __init__(self, path: Path, steps_done: int = 0) -> None:
@@ -304,7 +304,7 @@ class EpisodeLog:
             self._file = self._write_all()
 
     def end(self, wall_time_s: float) -> None:
-        """Record that the training ended this long after the run's start."""
+        """Record the run's duration at the end of the training."""
         self.wall_time_s = wall_time_s
 
     def add(self, episode: EpisodeRow) -> None:
@@ -318,7 +318,7 @@ class EpisodeLog:
             self.close()
 
     def _write_all(self) -> TextIO:
-        """Write all episodes; returns the file, open for more. `OSError` leaves it unchanged."""
+        """Replace the file by one of all episodes; returns it, open for more rows."""
         write_rows(self._path, EpisodeRow, self.episodes)
         return self._path.open("a", buffering=1, newline="")
 
@@ -331,7 +331,7 @@ class EpisodeLog:
             self._latest.append(episode.episode_return)
 
     def mean_return(self) -> float:
-        """The mean return of the latest `WINDOW` whole episodes; NaN before the first."""
+        """The mean return of the latest `WINDOW` whole episodes; NaN before the first episode."""
         return sum(self._latest) / len(self._latest) if self._latest else math.nan
 
     def close(self) -> None:
@@ -345,9 +345,9 @@ Row = TypeVar("Row", bound=NamedTuple)
 
 
 def read_rows(path: Path, kind: type[Row]) -> list[Row]:
-    """The rows in a file, without a last line that was cut off; empty if the file is missing.
+    """The rows in a file, without an incomplete last line; an empty list if the file is missing.
 
-    `ConfigError` if the file cannot be read, or has other rows.
+    `ConfigError` if the file cannot be read, or its rows are not of this kind.
     """
     if not path.exists():
         return []
@@ -367,9 +367,9 @@ def _row(path: Path, kind: type[Row], types: Sequence[type], cells: Sequence[str
 def keep_rows(
     path: Path, kind: type[Row], rows: list[Row], keep: Callable[[Row], bool]
 ) -> list[Row]:
-    """Filter the `rows` of a file by `keep`, also in the file; returns the rows that are kept.
+    """Drop the rows for which `keep` is false, also from the file; returns the kept rows.
 
-    If the disk refuses this, the next `write_rows` removes the other rows.
+    If the disk refuses to write the file, the next `write_rows` removes the dropped rows.
     """
     kept = list(filter(keep, rows))
     if kept != rows:

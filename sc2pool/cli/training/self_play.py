@@ -1,17 +1,17 @@
-"""The additions to a run whose policy is trained against itself.
+"""What a run has in addition if its policy is trained against itself.
 
-    snapshots/       copies of the policy, at equal distances; the first is from before the training
-    win_rates.csv    matches against the first snapshot and the scripted player: a row for each
+    snapshots/       copies of the policy at regular intervals; the first from before the training
+    win_rates.csv    results against the first snapshot and the scripted player: a row for each
                      evaluation and opponent
-    the curve        shows these win rates instead of returns, a line for each opponent: the mean
-                     return says nothing, because one side wins the rewards that the other loses
+    the curve        shows these win rates instead of returns, a line for each opponent, because the
+                     mean return says nothing: what one side wins, the other loses
 
 Rules of an evaluation: it has its own games, with the same seeds every time. All players draw their
-actions as in training, because in a game of two players the best policy is often a mixed one, and
-its likeliest action alone may lose. The evaluation has its own random numbers, so it does not
-change the training. All opponents play in one pool and take turns. A match that a fault cut short
-does not count. If a file cannot be written (a full disk), a message says so, and the training
-continues. A resumed run continues the file of win rates, without later rows.
+actions as in training, because in a game of two players the best policy is often a mixed one, which
+may lose if it always plays its likeliest action. The evaluation has its own random numbers, so it
+does not change the training. All opponents play in one pool and take turns. A match that a fault
+cut short does not count. If a file cannot be written (a full disk), a message says so, and the
+training continues. A resumed run continues `win_rates.csv`, without rows after the resumed model.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ from sc2pool.utilities import shown, why_not_ours
 
 
 def begin_snapshots(options: TrainOptions, model: BaseAlgorithm) -> SnapshotCallback:
-    """The callback that saves snapshots of the model into the run's folder, which exists.
+    """The callback that saves snapshots of the model into the run's folder, which must exist.
 
-    The first one is saved now, unless a resumed run has snapshots. `ConfigError` if that fails, or
-    another user can write into its folder; a snapshot may run its writer's code when it is loaded.
+    The first snapshot is saved now, unless a resumed run has snapshots. `ConfigError` if that fails
+    or another user can write into the folder, because loading a snapshot may run code in it.
     """
     assert options.snapshot_every is not None, "a run with self-play has it"
     store = store_of(options)
@@ -64,7 +64,7 @@ def begin_snapshots(options: TrainOptions, model: BaseAlgorithm) -> SnapshotCall
         for folder in (options.out, store.folder):
             if why := why_not_ours(folder.stat()):
                 raise ConfigError(f"{folder}: snapshots are loaded from it, but {why}")
-        # A new run may find a snapshot of an earlier run that was killed before its first save.
+        # A new run's folder may have a snapshot of a run that was killed before its first save.
         if options.resume is None or not store.snapshots():
             store.add(model, options.steps_done)
     except OSError as error:
@@ -75,7 +75,7 @@ def begin_snapshots(options: TrainOptions, model: BaseAlgorithm) -> SnapshotCall
 
 
 def how(options: TrainOptions) -> str:
-    """The mode and the evaluations in words, for the banner."""
+    """The mode of self-play and the evaluations, in words for the banner."""
     mode = options.self_play
     plays = "both sides of each match" if mode == SHARED else f"against its own snapshots, {mode}"
     opponents = len(opponents_of(options))
@@ -86,27 +86,27 @@ def how(options: TrainOptions) -> str:
 
 
 def store_of(options: TrainOptions) -> SnapshotStore:
-    """The run's snapshots, from which its mode chooses the opponents."""
+    """The run's snapshots, from which opponents are chosen by the run's mode."""
     rule: Any = options.self_play if options.self_play in MODES[1:] else MODES[1]
     return SnapshotStore(options.out / SNAPSHOTS_FOLDER, rule, latest_share=LATEST_SHARE)
 
 
 def learns_against(options: TrainOptions) -> SnapshotStore | None:
-    """The opponent in training; None if both sides learn, or if the task has one player."""
+    """The opponents in training; None if both sides learn, or if the task has one player."""
     return None if options.self_play in ("", SHARED) else store_of(options)
 
 
 def opponents_of(options: TrainOptions) -> dict[str, Opponent]:
-    """The opponents of evaluations: the first snapshot, and the scripted player if any."""
+    """The opponents in evaluations: the first snapshot, and the task's scripted player if any."""
     return yardsticks(store_of(options), resolve_task(options.task))
 
 
 MORE_AT_THE_END = 5
-"""The last evaluation has this multiple of the matches of the others."""
+"""The last evaluation plays this many times as many matches as each other evaluation."""
 
 
 def matches_for(games: int, opponents: int) -> int:
-    """The number of matches of an evaluation; `games` for each opponent, rounded up to even."""
+    """The number of matches in an evaluation: `games`, rounded up to even, for each opponent."""
     return (games + games % 2) * opponents
 
 
@@ -206,11 +206,11 @@ def play_matches(
     stop: Stop,
     watchers: Sequence[Watcher] = (),
 ) -> dict[str, Counter[str]] | None:
-    """Play matches with actions that the model draws; the counts of results, by opponent.
+    """Play matches with actions that the model draws; return the counts of results, by opponent.
 
-    The first `matches` that begin are counted, not the first that end, because short matches would
-    then be counted too often. Each game has `agents` rows, and only the model learns in it. A
-    signal of `stop` ends the matches; the result is then None.
+    The first `matches` that begin are counted, because the first that end would be too often short
+    ones. Each game has `agents` rows, all played by the model. A signal of `stop` ends the matches;
+    the result is then None.
     """
     found: dict[str, Counter[str]] = defaultdict(Counter)
     env.seed(SEED)
@@ -234,16 +234,16 @@ class ResultRow(NamedTuple):
     """The matches of one evaluation against one opponent."""
 
     total_steps: int
-    """Env steps for which the policy had been trained."""
+    """The env steps for which the policy had been trained."""
     opponent: str
     games: int
-    """The number of matches that no fault cut short."""
+    """The number of matches, without those that a fault cut short."""
     wins: int
     losses: int
 
     @property
     def win_rate(self) -> float:
-        """Wins per game; ties and matches that the time limit ended are not won."""
+        """Wins per game; ties, and matches ended by the time limit, count as not won."""
         return self.wins / self.games
 
     def __str__(self) -> str:
@@ -253,7 +253,8 @@ class ResultRow(NamedTuple):
 class ResultLog:
     """The file `win_rates.csv` and its `rows`, in the order in which they were added.
 
-    Rows after `steps_done`, the resumed model's env steps, are dropped, except the best model's.
+    Rows from after `steps_done`, the resumed model's env steps, are dropped, except the best
+    model's rows.
     """
 
     def __init__(self, path: Path, steps_done: int = 0, best_steps: int | None = None) -> None:
@@ -274,9 +275,9 @@ class ResultLog:
         return {row.opponent: row for row in self.rows}
 
     def quality(self, steps: int | None) -> float | None:
-        """The sum of the win rates of the policy of these env steps; None without an evaluation.
+        """The sum of a policy's win rates, evaluated after `steps`; None without an evaluation.
 
-        If a resumed run has evaluated again at these steps, the better evaluation counts.
+        If a resumed run has evaluated again after as many steps, the better evaluation counts.
         """
         found: dict[str, list[float]] = defaultdict(list)
         for row in self.rows:
@@ -298,7 +299,7 @@ _STYLES = ((BLUE, "-"), (GREEN, (0, (5, 2))))
 
 
 def draw_win_rates(path: Path, rows: Sequence[ResultRow], title: str) -> None:
-    """Draw the win rates as a PNG file; without rows, an empty picture."""
+    """Draw the win rates into a PNG file; without rows, the picture has no lines."""
     figure, axes = new_curve(title, "matches won")
     labels = []
     opponents = list(dict.fromkeys(row.opponent for row in rows))

@@ -1,15 +1,15 @@
 """`sc2pool train`: trains an algorithm on a pool of games, from the first launch to the curve.
 
     run(options)          makes the games, trains, closes the games
-    train(env, options)   trains on any VecEnv and keeps the run's folder (see `run_folder`)
+    train(env, options)   trains on any VecEnv and writes the run's folder (see `run_folder`)
     Saver                 saves the model and the curve while the run continues
     …_games               the games of a run: on this machine, or on the nodes of a Ray cluster
 
-Rules: the model and the curve are saved at the end of the training, also after a signal or an
-error, but not after a second signal. A file is replaced as a whole, so the last good file stays if
-a save fails. A save that fails (full disk, lost permission) is reported in one line and tried
-again, and the training continues. The same seed gives the same run: nothing here draws a random
-number, and the clock does not influence the learning.
+Rules: the model and the curve are saved at the end of the training, even if a signal or an error
+ends it, but not after a second signal. Files are replaced as a whole, so if a save fails, the last
+good file stays. A save that fails (full disk, lost permission) is reported in one line and tried
+again, and the training continues. The same seed gives the same run, because nothing here draws a
+random number, and the clock does not influence the learning.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def train(
     evaluation_env: VecEnv | None = None,
     wandb: WandbOutput | None = None,
 ) -> bool:
-    """Train a policy on `env` and keep the run's folder up to date; True if the model is saved."""
+    """Train a policy on `env` and write the run's folder; True if the model is saved."""
     # The networks are small, and the games need the cores.
     torch.set_num_threads(1)
     learned_from = ScaledRewards(VecMonitor(env), options.hyperparameters.reward_scale)
@@ -196,7 +196,7 @@ def description(options: TrainOptions, game_version: str) -> dict[str, Any]:
 
 
 def banner(options: TrainOptions, game_version: str, model: BaseAlgorithm, nodes: str = "") -> str:
-    """The banner, printed when the run starts; `nodes` names a cluster's nodes and their games."""
+    """The text printed when the run starts; `nodes` tells how many games each Ray node has."""
     from_steps = f", from {options.steps_done:,}" if options.steps_done else ""
     warning = "  (the stand-in, not StarCraft II)" if is_standin(game_version) else ""
     played = games(options) + (" in real time" if options.realtime else "")
@@ -217,7 +217,7 @@ def banner(options: TrainOptions, game_version: str, model: BaseAlgorithm, nodes
 
 
 def games(options: TrainOptions) -> str:
-    """The number of games, or of matches, in words."""
+    """The number of games (of two players: matches) of the run, in words."""
     one, many = ("match", "matches") if options.self_play else ("game", "games")
     return f"1 {one}" if options.n == 1 else f"{options.n} {many}"
 
@@ -229,7 +229,7 @@ def closing_words(
     evaluation: Evaluation | None,
     self_play: MatchEvaluation | None,
 ) -> str:
-    """The files that were saved, and how to continue a run that was stopped."""
+    """A text about the result and the saved files, and how to continue a run that was stopped."""
     n = min(WINDOW, len(episodes.episodes) - episodes.faults)
     how_well = f"mean return {score(episodes.mean_return())} over the last {n} episodes"
     if self_play is not None:
@@ -253,7 +253,7 @@ def closing_words(
 
 
 class Saver:
-    """Saves one run; `problem` is why the newest save failed, None if it succeeded."""
+    """Saves the model and the curve; `problem` is why the newest save failed, or None."""
 
     def __init__(self, model: BaseAlgorithm, folder: Path, draw_curve: Callable[[], None]) -> None:
         self._model = model
@@ -262,7 +262,7 @@ class Saver:
         self.problem: str | None = None
 
     def save(self) -> None:
-        """Save the model and the curve, or print why that failed."""
+        """Save the model and the curve, or print why this fails."""
         try:
             save_model(self._model, self._path)
             self._draw_curve()
@@ -280,11 +280,11 @@ class Saver:
 
 
 MOST_EVALUATED = 2
-"""The most games for evaluations, because these games idle between evaluations."""
+"""Evaluations have at most this many games, because their games idle between two evaluations."""
 
 
 def training_games(options: TrainOptions) -> PoolVecEnv[Any]:
-    """The games of the training, without a seed, because the model seeds the env."""
+    """The games of the training; they get no seed here, because the model seeds the env."""
     return _make(
         options,
         learns_against(options),
@@ -296,7 +296,7 @@ def training_games(options: TrainOptions) -> PoolVecEnv[Any]:
 
 
 def evaluation_games(options: TrainOptions) -> PoolVecEnv[Any]:
-    """The games of evaluations; with self-play, their opponents take turns."""
+    """The games of evaluations, in which, with self-play, several opponents take turns."""
     return _make(
         options,
         InTurn(tuple(opponents_of(options).values())) if options.self_play else None,

@@ -1,15 +1,15 @@
 // Draws the training's curves as small charts: faint raw values, and a smoothed line over them.
 
 const SVG = "http://www.w3.org/2000/svg";
-const SMOOTHING = 0.6; // of each point, the part that comes from the points before
+const SMOOTHING = 0.6; // the weight of all earlier points in each smoothed point
 const FIRST = ["mean return", "steps/s", "loss", "value_loss", "policy_gradient_loss",
-  "entropy_loss"]; // what people look at; the other curves follow in the order they came
-const EXACT = new Set(["mean return"]); // a mean already: not smoothed
-const LEFT = 44; // px for the labels of the values
-const BOTTOM = 16; // px for the labels below
+  "entropy_loss"]; // the most important curves; others follow in the order in which they came
+const EXACT = new Set(["mean return"]); // not smoothed, because it is a mean already
+const LEFT = 44; // px for the labels of the values, at the left of a chart
+const BOTTOM = 16; // px for the labels below a chart
 const TOP = 6;
-const TICK_PX = 20; // between two labels at least
-const SHOWN_AT_FIRST = 4; // in a narrow window
+const TICK_PX = 20; // the least distance between two labels of values
+const SHOWN_AT_FIRST = 4; // how many curves a narrow window shows at first
 
 const charts = new Map(); // by name
 let newest = null;
@@ -38,7 +38,7 @@ export function showCurves(curves) {
   newest = curves;
   const names = Object.keys(curves.figures);
   const place = (name) => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length);
-  names.sort((a, b) => place(a) - place(b)); // stable: equals stay as they came
+  names.sort((a, b) => place(a) - place(b)); // a stable sort keeps the order of other names
   names.forEach((name) => charts.has(name) || charts.set(name, makeChart(name)));
   const shown = names.map((name) => charts.get(name).root);
   if (shown.some((root, index) => list.children[index] !== root)) list.replaceChildren(...shown);
@@ -63,7 +63,7 @@ function makeChart(name) {
   const title = document.createElement("span");
   const value = document.createElement("b");
   const svg = document.createElementNS(SVG, "svg");
-  title.textContent = title.title = name; // a long one is cut
+  title.textContent = title.title = name; // a long name is cut off, so it is the tooltip, too
   svg.setAttribute("role", "img");
   caption.append(title, value);
   root.append(caption, svg);
@@ -121,7 +121,7 @@ function drawChart(chart, name) {
   svg.replaceChildren(...parts);
 }
 
-// An exponential moving average of the points, without a bias of the first points towards 0.
+// An exponential moving average of the points, corrected so that it does not begin near 0.
 function smoothed(points) {
   let [sum, weight] = [0, 0];
   return points.map(([x, y]) => {
@@ -139,7 +139,7 @@ function nearest(places, at) {
   return best;
 }
 
-// The range of a chart's axis: the values' range with a margin.
+// The range of a chart's axis, which is the range of the values with a margin.
 function around(low, high) {
   if (low === high) [low, high] = low ? [Math.min(low, 0), Math.max(low, 0)] : [0, 1];
   const more = 0.05 * (high - low);

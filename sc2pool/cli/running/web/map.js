@@ -1,9 +1,9 @@
 // Draws the newest view of a game: the ground, the units, their targets and their health.
 
 const MARGIN = 0.5; // map cells drawn around the playable part
-const GRID = 8; // map cells between two lines, or a multiple on a large map
+const GRID = 8; // map cells between two lines of the grid; a multiple of this on a large map
 
-// The order of `KINDS` in sc2pool.players.view.
+// The kinds of units, in the order of `KINDS` in sc2pool.players.view.
 const KINDS = ["own", "ally", "enemy", "neutral", "minerals", "gas", "beacon"];
 
 let colours = readColours();
@@ -14,7 +14,7 @@ function readColours() {
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
-// After a change between light and dark, the ground of each map must be drawn again.
+// Read the colours again; the caller must then draw the ground of each map again.
 export function changeColours() {
   colours = readColours();
 }
@@ -165,7 +165,7 @@ function drawUnit(context, [kind, , x, y, radius], toX, toY, scale, ratio) {
     context.arc(centreX, centreY, size, 0, 2 * Math.PI);
   }
   context.fill();
-  context.strokeStyle = colours.low; // sets apart what stands close together
+  context.strokeStyle = colours.low; // an outline separates units that stand close together
   context.lineWidth = ratio;
   context.stroke();
 }

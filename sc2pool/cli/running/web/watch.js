@@ -5,28 +5,28 @@ import { showCurves } from "./curves.js";
 import { aspectOf, changeColours, drawGround, drawView, unitsInWords } from "./map.js";
 
 const ASK_EVERY_MS = 400;
-const ASK_LARGER_EVERY_MS = 250; // while a game is shown larger; the pool writes no faster
+const ASK_LARGER_EVERY_MS = 250; // while a game is shown larger; the pool does not write more often
 const RETRY_EVERY_MS = 2000;
 const CURVES_EVERY_MS = 2000;
-const HISTORY = 120; // returns kept for the line beside the figure
+const HISTORY = 120; // how many returns the small line beside a game's return shows
 const EVENT_SHOWN_S = 60;
 const GAP_PX = 10;
 
-// The sizes of cards: the least width, and the height without the map, in pixels.
+// The sizes of cards, in pixels: the least width, and the height in addition to that of the map.
 const SIZES = [
   { name: "full", least: 250, more: 114 },
   { name: "narrow", least: 196, more: 132 },
   { name: "small", least: 150, more: 66 },
   { name: "tiny", least: 104, more: 26 },
 ];
-const FEW = 16; // up to this many games are shown "full", and the page scrolls if necessary
-const LARGER_SHARE = 0.6; // of the window's height, for the map of the game that is shown larger
-const HEAD_PX = 40; // the height of that card's head, above its map
+const FEW = 16; // up to this many games are shown "full", even if the page must then scroll
+const LARGER_SHARE = 0.6; // the share of the window's height for the map of a game shown larger
+const HEAD_PX = 40; // the height of a larger game's head, which is above its map
 
 const HEALTH = {
   playing: "good", stepping: "good", ready: "good", over: "good",
   dead: "bad", failed: "bad", closed: "bad",
-}; // in any other state the instance starts, resets, or is stopped by the pool
+}; // in all states not named here, the instance starts or resets, or the pool has stopped it
 
 const cards = new Map(); // by seat
 const maps = new Map(); // by key: the map, and its ground as an image
@@ -91,7 +91,7 @@ async function show(state) {
 
 // ---- layout ------------------------------------------------------------------------------
 
-// The seat of the game that is shown larger: the clicked one, or the only one; "" without one.
+// The seat of the game that is shown larger: the clicked game, or the only one; else "".
 function larger() {
   if (cards.size === 1) return cards.keys().next().value;
   return [...cards.keys()].find((seat) => location.hash === addressOf(seat)) || "";
@@ -106,7 +106,7 @@ function choose(seat) {
   arrange();
 }
 
-// Arrange the cards so that all fit into the window; if even the smallest do not, the page scrolls.
+// Arrange the cards so that all fit into the window; if the smallest cards do not fit, it scrolls.
 function arrange() {
   const games = document.getElementById("games");
   const chosen = larger();
