@@ -199,7 +199,7 @@ _METADATA = "metadata.json"
 _METADATA_BYTES = 256_000_000
 """The most bytes of the metadata file, which lists both bounds of each number of an observation."""
 _EMPTY_BYTES = 10_000
-"""A file with links is larger than this."""
+"""A `main_data.hdf5` with links is larger than this."""
 _SHARD = "shard-"
 _LOCK = "recording.lock"
 
@@ -441,7 +441,7 @@ class MinariWriter:
         folder = new_folder(self.folder)
         try:
             storage = self._make(folder)
-            storage._file_path = content = BytesIO()  # h5py also accepts a file object
+            storage._file_path = content = BytesIO()  # h5py accepts a file object, too
             storage.update_episodes(buffers)
             with h5py.File(content, "r+") as file:
                 for place, episode in enumerate(self._waiting):
@@ -498,7 +498,7 @@ def _give_back(held: int | None, lock: Path) -> None:
 
 
 def _number(shard: Path, first: int) -> None:
-    """Give a shard's episodes the ids from `first` on; theirs are wrong if a shard was lost."""
+    """Give a shard's episodes the ids from `first` on; they have others if a shard was lost."""
     import h5py  # noqa: PLC0415
 
     with h5py.File(shard) as file:

@@ -95,8 +95,8 @@ class MinariCallback(BaseCallback):
 def _computed_back(info: dict[str, Any], normalizes: VecNormalize, like: Any) -> dict[str, Any]:
     """The info with the last observation before its normalization, in the dtypes of `like`.
 
-    It must be computed, because at an episode's end `VecNormalize` keeps only the original of the
-    next episode's first observation.
+    This observation must be computed, because at an episode's end `VecNormalize` keeps only the
+    original of the next episode's first observation.
     """
     if "terminal_observation" not in info:
         return info
