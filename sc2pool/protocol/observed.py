@@ -32,7 +32,7 @@ Rules:
 `PendingEvents` keeps the events that a game reports only once. Deaths, alerts, errors of actions,
 chat and results are only in the first observation after they happened. Some observations are not
 used: those around a pause, and the one before the result is known. Rule: the events of unused
-observations are delivered, in order, with the next used one, which is decoded only in this case.
+observations are delivered in order with the next used one, which otherwise stays undecoded.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def create_game(
 
     Args:
         map_path: sent unchanged; a game looks up a relative path in its own map folder.
-        seed: None to let the game choose one.
+        seed: the game's seed; None lets the game choose one.
         map_data: the map file's content; with it the game does not open the file.
     """
     request = sc_pb.RequestCreateGame(
