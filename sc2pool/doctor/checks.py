@@ -253,7 +253,8 @@ PACE_TOLERANCE: Final = 0.05
 LATE_LOOPS: Final = 2
 """The reply to a request for a later loop may be this many loops after the requested one."""
 FREEZES_BELOW, CATCHES_UP_ABOVE = 0.25, 0.75
-"""A stopped game freezes, catches up, or does so in part, by the share of missed loops it plays."""
+"""If a stopped game makes up for at most the first of these shares of the missed loops, it counts
+as frozen; from the second share on, it counts as catching up."""
 
 TIMES = Section("times and memory of the game")
 BEHAVIOUR = Section("behaviour of the game")

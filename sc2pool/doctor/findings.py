@@ -52,7 +52,7 @@ class Judgement(NamedTuple):
     figure: str
     """What was measured, in words and with units."""
     advice: str = ""
-    """What follows from it, and what to do; empty if the check is passed."""
+    """The consequence, and what to do; empty if nothing needs to be done."""
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,7 @@ class Client:
         return GameFault(FaultKind.CONNECTION_LOST, "the game closed the connection")
 
     async def ends_within(self, limit_s: float) -> bool:
-        """Wait for the process's end; False if it still lives after `limit_s`."""
+        """Wait for the process's end; False if it is still running after `limit_s`."""
         deadline = Deadline.after(limit_s)
         while self.process.exit_code() is None:
             if deadline.expired():

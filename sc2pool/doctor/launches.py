@@ -40,9 +40,8 @@ BUSY_SHARE: Final = 0.25
 LOUD_BYTES: Final = 100_000
 """A normal game prints less than this in its whole life."""
 LAUNCH_FACTOR, JOIN_FACTOR, MORE_S = 4.0, 2.0, 0.2
-"""Several games at once may take this factor times the time that sharing the cores explains; joins
-may take `MORE_S` in addition. Launches have the larger factor, as other programs delay file reads.
-"""
+"""Several games at once may take this factor times as long as sharing the cores explains (joins:
+`MORE_S` longer). Launches have the larger factor, because other programs delay file reads."""
 AGEING_FACTOR: Final = 1.3
 """The CPU time per loop may grow by this factor, because other programs use the machine, too."""
 
@@ -225,7 +224,7 @@ _LONG_STEP: Final = 240
 
 
 async def measure_closed_sockets(lab: Lab) -> None:
-    """Close the socket while a request is pending, for several kinds; at last, kill first."""
+    """Close the socket while a request of some kind is pending; in the last case, kill first."""
     setup, path = lab.mini()
     create = requests.create_game(setup, path, None)
 

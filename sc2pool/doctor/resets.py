@@ -35,7 +35,7 @@ from sc2pool.protocol.replies import HARD_RESET_LOOP, LAST_LOOP, Status
 GROWTH_BYTES: Final = 2 * MB
 """The report mentions a growth of memory per reset above this size."""
 RESTARTS_TO_TELL: Final = 4
-"""If this many restarts have the same race, it counts as not drawn again (chance: 1 in 27)."""
+"""If this many restarts have the same race, a restart draws no race again (by chance: 1 in 27)."""
 
 RESETS = Section("restarts and resets", needed=False)
 

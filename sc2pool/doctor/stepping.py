@@ -32,7 +32,7 @@ from sc2pool.tasks.minigames.geometry import PlayableArea
 STEP_MUL: Final = 8
 SEED: Final = 20_240_601
 STEPS_AFTER_RESTART: Final = 4
-"""How many steps are played after each timed reset, and compared after the restart of a seed."""
+"""How many steps are played after a timed reset, or compared after a seeded episode's restart."""
 LONG_STEP_LOOPS: Final = 240
 LONGEST_EPISODE_LOOPS: Final = 14_400
 """Length of the longest mini-game; a debug command ends longer episodes."""
