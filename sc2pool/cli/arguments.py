@@ -178,7 +178,7 @@ def check_writable(folder: Path, option: str) -> None:
         raise ConfigError(f"{option} {folder}: there is no drive {candidates[-1]}")
     if not existing.is_dir():
         raise ConfigError(f"{option} {folder}: {existing} is not a folder")
-    try:  # not `os.access`, which allows root even /proc, and allows everybody Windows' folders
+    try:  # `os.access` is true for root even in /proc, and for everybody in Windows' folders
         with tempfile.TemporaryDirectory(dir=existing):
             pass
     except OSError as error:

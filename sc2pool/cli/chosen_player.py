@@ -54,8 +54,9 @@ def find_player(given: str, task: str | None, game: str | None) -> ChosenPlayer:
     """The player that the user has named; for a run, its best model if the run was evaluated.
 
     `given` is a run's folder, a model's file, a pretrained policy's name, "scripted" or "random".
-    If `task` or `game` is None, it is read from the run's folder. `ConfigError` if no such model is
-    found, if its task is unknown or has other spaces, or if the task has no scripted player.
+    If `task` or `game` is None, it is read from the run's folder, and a game's path is printed.
+    `ConfigError` if no such model is found, or the task is unknown, has other spaces than the
+    model, or has no scripted player.
     """
     if given in (RANDOM, SCRIPTED):
         definition = task_class(task or DEFAULT_TASK)
@@ -79,7 +80,7 @@ def find_player(given: str, task: str | None, game: str | None) -> ChosenPlayer:
 
 
 def say_if_normalized(path: Path) -> None:
-    """Print a warning if a model was trained on normalised observations, which it gets nowhere."""
+    """Print a warning if a model was trained on normalised observations: it will get others."""
     if SavedModel(path.stem, path).is_of_normalized():
         say(
             f"{path} was trained under VecNormalize, whose statistics are not in the file: it sees "

@@ -43,7 +43,7 @@ class Film(ABC):
         self.film(bool(over[0]))
 
     def film(self, over: bool) -> None:
-        """Add the env's current frame; if `over`, finish, because it is of the next episode."""
+        """Add the env's frame; if `over`, only finish, as that frame is of the next episode."""
         if self._over:
             return
         self._over = over

@@ -1,8 +1,8 @@
-"""The `sc2pool` command: runs a subcommand, and ends with an exit code however that ends.
+"""The `sc2pool` command: runs a subcommand, and turns every way in which it ends into an exit code.
 
 Rules: slow modules are imported only when a command needs them, so `--help` and bad arguments are
 answered without a delay. An error of sc2pool's own is one clear message on stderr, without a
-traceback. Ctrl-C, even during the imports, and a closed pipe (`| head`) end it without a message.
+traceback. After Ctrl-C, even during the imports, or on a closed pipe (`| head`), it prints nothing.
 
 Exit codes:
 

@@ -1,7 +1,7 @@
 """`sc2pool tune`: searches for hyperparameters by trials on one pool, which stays open.
 
     the folder of the search
-    study.db    every trial, in Optuna's format; a search that is called again continues from it
+    study.db    every trial, in Optuna's format; a later call continues the search from it
     best.yml    the best trial's hyperparameters, for `sc2pool train --hyperparameters`
 
 Rules: game processes are not launched anew between two trials. Every trial has the same seeds, so
@@ -219,7 +219,7 @@ class _Search:
             rows=self.env.pool.rows,
             stop=self.stop,
         )
-        # The limit ends this even if faulty episodes, which are played again, are many.
+        # Faulty episodes are played again; this limits how often.
         played = list(itertools.islice(episodes, 2 * args.eval_episodes))
         if self.stop.signal is not None:
             return None

@@ -284,7 +284,7 @@ class Measured:
 
     @property
     def cores_busy(self) -> float:
-        """The cores that all processes of the pool keep busy."""
+        """How many cores the processes of the pool keep busy, all together."""
         return self.rounds.cpu_us_per_step() * self.steps_per_s / 1e6
 
     @property
@@ -292,7 +292,7 @@ class Measured:
         return self.game_bytes + self.worker_bytes
 
     def times(self, first: Measured) -> float:
-        """How many times the rate of one game of the `first` pool this pool's rate is."""
+        """This pool's rate, divided by the rate of one game of the `first` pool."""
         return self.steps_per_s / first.steps_per_s * first.n
 
     def as_dict(self) -> dict[str, Any]:

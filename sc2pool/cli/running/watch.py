@@ -169,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def listen_as(args: argparse.Namespace) -> socket.socket:
-    """A socket that listens: `--listener`, or on `--port` or a free port; else `ConfigError`."""
+    """The socket `--listener`, or one that listens on `--port` or a free port; or `ConfigError`."""
     try:
         return listen_for_page(args.port, args.listener)
     except OSError as error:

@@ -174,8 +174,8 @@ def check_algorithm(name: str, task: type[TaskDefinition]) -> None:
 SHARED: Final = "shared"
 MODES: Final = (SHARED, "latest", "uniform", "prioritised")
 LATEST_SHARE: Final = 0.5
-"""The share of matches against the newest snapshot, because the next opponents resemble it. Matches
-against older snapshots keep the learner from forgetting how to beat them."""
+"""The share of matches against the newest snapshot, which resembles the learner's next opponents.
+Matches against older snapshots keep the learner from forgetting how to beat them."""
 PARTS: Final = 20
 """The default number of snapshots of a run."""
 EVALUATIONS: Final = 10

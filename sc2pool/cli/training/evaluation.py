@@ -111,7 +111,7 @@ class Evaluation(BaseCallback):
             round(float(np.mean([one.steps for one in whole])), 2),
             len(whole),
         )
-        self.logger.record("eval/mean_reward", row.mean_return)  # SB3's own callback's name
+        self.logger.record("eval/mean_reward", row.mean_return)  # named as by SB3's callback
         self.logger.record("eval/mean_ep_length", row.mean_length)
         best = self.best is None or row.mean_return > self.best.mean_return
         say(

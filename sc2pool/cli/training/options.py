@@ -82,11 +82,11 @@ class TrainOptions:
     spares: int = 0
     device: str = "cpu"
     eval_every: int | None = None
-    """Env steps between two evaluations; if None, the only evaluation is the last, if `video`."""
+    """Env steps between two evaluations; None for no evaluation or, with `video`, only the last."""
     eval_episodes: int = 10
     video: bool = False
     self_play: str = ""
-    """A mode in `self_play`; empty for a task of one player."""
+    """A mode in `algorithms`; empty for a task of one player."""
     snapshot_every: int | None = None
     """Env steps between two snapshots; None without self-play."""
     watch: bool = False

@@ -46,7 +46,7 @@ from sc2pool.utilities import open_regular, read_table, replacing
 
 LINE_EVERY_S = 5.0
 _BAR_WIDTH = 16
-"""In characters."""
+"""The bar's width in characters."""
 
 
 @dataclass(frozen=True)

@@ -207,7 +207,7 @@ class Description:
     content: Mapping[str, Any]
     """The content of `config.json`; empty if it is missing or another user may have written it."""
     options: Mapping[str, Any]
-    """The run's options; `_OF_THE_FOLDER` are included only if they may be used."""
+    """The run's options; those in `_OF_THE_FOLDER` only if the user has named the folder."""
     why_no_task: str
     """Why the user must give the task; empty if `options` has the task."""
 

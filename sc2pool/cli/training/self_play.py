@@ -253,8 +253,7 @@ class ResultRow(NamedTuple):
 class ResultLog:
     """The file `win_rates.csv` and its `rows`, in the order in which they were added.
 
-    Rows from after `steps_done`, the resumed model's env steps, are dropped, except the best
-    model's rows.
+    Rows after `steps_done`, the resumed model's env steps, are dropped, except the best one's.
     """
 
     def __init__(self, path: Path, steps_done: int = 0, best_steps: int | None = None) -> None:

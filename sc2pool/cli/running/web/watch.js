@@ -106,7 +106,7 @@ function choose(seat) {
   arrange();
 }
 
-// Arrange the cards so that all fit into the window; if the smallest cards do not fit, it scrolls.
+// Arrange the cards so that all fit into the window. If the smallest do not, the page scrolls.
 function arrange() {
   const games = document.getElementById("games");
   const chosen = larger();
