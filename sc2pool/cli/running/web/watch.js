@@ -8,7 +8,7 @@ const ASK_EVERY_MS = 400;
 const ASK_LARGER_EVERY_MS = 250; // while a game is shown larger; the pool does not write more often
 const RETRY_EVERY_MS = 2000;
 const CURVES_EVERY_MS = 2000;
-const HISTORY = 120; // how many returns the small line beside a game's return shows
+const HISTORY = 120; // how many values of an episode's return so far the small line shows
 const EVENT_SHOWN_S = 60;
 const GAP_PX = 10;
 
