@@ -1,4 +1,4 @@
-"""When an action is due in a game that runs in real time, and how late it came.
+"""Computes when an action is due in a game that runs in real time, and how late it came.
 
     loop 8                              loop 16                             loop 24
     observation ─ gap ─ action ──────── observation ─ gap ─ action ──────── observation
@@ -8,11 +8,12 @@ A decision period is `step_mul` game loops, and its action is due at its beginni
 elastic: a period begins at the end of the previous period, so a late action shortens only its own
 period. If an action is late by a whole period or more, the lost time is not made up for. The grid
 of periods then begins again at the observed loop, and the loops in between are skipped. A pool that
-plays several games together may delay one, so that all are due together.
+plays several games together may delay the next period of one game, so that all actions are due
+together.
 
-No request waits in the game for a later loop, because the game may never answer it (if the episode
-ends first). So `LoopTimer` predicts when the game reaches a loop. The caller sleeps until then and
-requests the current state.
+No request waits in the game for a later loop, because the game may never answer such a request (if
+the episode ends first). So `LoopTimer` predicts when the game reaches a loop. The caller sleeps
+until then and requests the current state.
 
 Rules: all functions are pure; all times and the pace are arguments. The time for which a game is
 paused does not count as delay.
@@ -34,7 +35,7 @@ class Tick(NamedTuple):
     lost_periods: int
     """The number of decision periods that ended before the action came."""
     skipped_loops: int
-    """Loops by which the grid moved: 0 unless the action was a period late, or the game delayed."""
+    """Loops by which the grid moved; 0 unless the action came a period late or the pool delayed."""
 
 
 class ElasticClock:
@@ -68,11 +69,11 @@ class ElasticClock:
         return self.begun_at + self.delay_loops
 
     def delay(self, loops: int) -> None:
-        """Make the period of the next action begin and end this many loops later."""
+        """Move the beginning and the end of the next action's period by this many loops."""
         self.delay_loops = loops
 
     def act(self, loops: int, now_s: float) -> int:
-        """Note that an action is sent, and return the loop at which its period of `loops` ends.
+        """Record that an action is sent, and return the loop at which its period of `loops` ends.
 
         If the whole period is known to have passed already, the action gets a new period.
         """
@@ -84,12 +85,12 @@ class ElasticClock:
         return self.begun_at + loops
 
     def observe(self, loop: int, now_s: float) -> Tick:
-        """Note the observation after the action, at this loop."""
+        """Record the observation after the action, at this loop."""
         due = self.begun_at + self._loops
         late = loop - due if loop - due >= self._loops else 0
         passed = self._moved_loops + (loop - self.begun_at if late else 0)
-        # Take the larger count. Loops of a game that continued in a pause are missing in the gap;
-        # a gap may be longer than the loops seen so far.
+        # Take the larger count. The gap misses the loops of a game that ran on during a pause, and
+        # the loops seen so far may miss a part of the gap.
         lost_periods = max(
             int(self._gap_s * self._loops_per_s / self._loops), passed // self._loops
         )
@@ -99,15 +100,15 @@ class ElasticClock:
         return Tick(self._gap_s, lost_periods, self._moved_loops + delay + late)
 
     def note_loop(self, loop: int) -> None:
-        """Note that the game was seen at this loop, without an action."""
+        """Record that the game was seen at this loop, without an action."""
         self._seen_loop = loop
 
     def pause(self, now_s: float) -> None:
-        """Note that the game is paused from now on."""
+        """Record that the game is paused from now on."""
         self._paused_at_s = now_s
 
     def resume(self, now_s: float) -> None:
-        """Note that the game continues."""
+        """Record that the game continues."""
         if self._paused_at_s is not None:
             self._paused_s += now_s - self._paused_at_s
             self._paused_at_s = None
@@ -123,9 +124,9 @@ class LoopTimer:
 
     Each observation bounds the instant at which loop 0 would have begun, because the game was at
     the observed loop between the request and its reply. While the bounds are far apart, the
-    prediction is their middle. The next observation then halves their distance: either it shows the
-    loop, or the caller looks again a few milliseconds later. If a game falls behind its bounds, the
-    caller looks again in longer and longer steps.
+    prediction is their middle. The next observation then halves the distance of the bounds: either
+    it shows the loop, or the caller looks again a few milliseconds later. If a game falls behind
+    its bounds, the caller looks again in longer and longer steps.
     """
 
     def __init__(self, loops_per_s: float) -> None:
@@ -133,14 +134,14 @@ class LoopTimer:
         self.forget()
 
     def forget(self) -> None:
-        """Forget the bounds: the game was stopped, or another episode begins."""
+        """Forget the bounds, because the game was stopped or another episode begins."""
         self._earliest_s, self._latest_s = -math.inf, math.inf
         self._noted_s = 0.0
         self._behind_s = 0.0
-        """The newest step while the game is behind its bounds; else 0."""
+        """The newest interval between two looks while the game is behind its bounds; else 0."""
 
     def note(self, loop: int, asked_s: float, answered_s: float) -> None:
-        """Note the loop of an observation, and when it was requested and answered."""
+        """Record the loop of an observation, and when it was requested and answered."""
         # Widen the bounds a little each second, because the two clocks may drift apart.
         self._earliest_s -= _DRIFT * (answered_s - self._noted_s)
         self._noted_s = answered_s
@@ -168,7 +169,7 @@ class LoopTimer:
 
 
 _EXACT_S: Final = 0.003
-"""Bounds this close need not be halved."""
+"""The distance of bounds below which it need not be halved."""
 _LEAST_S: Final = 0.0001
 """The least distance of the bounds. If they are closer, the game is behind its prediction."""
 _DRIFT: Final = 0.0005
@@ -176,11 +177,11 @@ _DRIFT: Final = 0.0005
 
 
 def loops_passed(before: int, after: int, ran_s: float) -> int:
-    """Game loops that passed while a game in real time was paused.
+    """The game loops that a game in real time has played although it was paused.
 
-    `before` is the last loop seen before the pause, `after` the first one after it; in between the
-    game ran for `ran_s`. The result is 0 if all loops may have passed in `ran_s`: one that was
-    nearly over, and as many as fit into that time.
+    `before` is the last loop seen before the pause, `after` the first loop seen after it; between
+    the two the game ran for `ran_s`. The result is 0 if the game can have played all loops in
+    `ran_s`: one loop that was nearly over, and as many as fit into that time.
     """
     loops = after - before
     return 0 if loops <= 1 + int(ran_s * LOOPS_PER_S) else loops

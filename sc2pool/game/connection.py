@@ -4,14 +4,14 @@
             future ◄ check ◄ parse ◄ frame ◄┄┄
 
 Rules:
-- Replies come in the order of the requests; each is checked as it arrives.
+- Replies come in the order of the requests; each reply is checked as it arrives.
 - Anything but an expected reply breaks the connection for good: a text frame, an undecodable or
-  surplus reply, an end of the connection. A broken connection raises the first cause on every use.
+  surplus reply, an end of the connection. Every use of a broken connection raises the first fault.
   So a late reply is never taken for the answer to a later request.
-- A burst that is answered in time costs one task switch and no timer of its own. If the event loop
-  may be blocked (`DirectReader`), it costs not even the switch.
-- On the compiled path, a step with usual replies skips all of this. All other replies take the path
-  above.
+- A burst (several requests in one write) that is answered in time costs one task switch and no
+  timer of its own. If the event loop may be blocked (`DirectReader`), it costs no switch either.
+- A step with usual replies takes the compiled path (`_fast`) and skips all of this. All other
+  replies take the path above.
 
 `GameAPI` joins the connection with the game's process and port.
 """
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 MAX_FRAME_BYTES: Final = 1 << 28
 """The largest frame. A replay or map data is one frame."""
 _READ_BUFFER_BYTES: Final = 1 << 17
-"""Room for a usual observation, so that one call reads all of it."""
+"""The buffer's size: room for a usual observation, so that one call reads all of it."""
 _GONE: Final = "the game closed the connection"
 _ID_MASK: Final = (1 << 31) - 1
 _STEP: Final = ("step", "observation")
@@ -64,7 +64,7 @@ _CONTINUATION = picows.WSMsgType.CONTINUATION
 _CONTROL = frozenset({picows.WSMsgType.PING, picows.WSMsgType.PONG})
 
 Extend = Callable[[], Deadline | None]
-"""Called at the deadline of a burst; returns a later deadline, or None if the game is hung."""
+"""A function called at a burst's deadline; returns a later one, or None if the game is hung."""
 
 
 class Connection(picows.WSListener):
@@ -72,7 +72,7 @@ class Connection(picows.WSListener):
 
     def __init__(self, sock: socket.socket) -> None:
         self.warn: Callable[[str], None] = lambda _: None
-        """Called with the game's error texts in the reply to a request that succeeded."""
+        """Called with the error texts that the game adds to the reply to a successful request."""
         self._sock = sock
         self._loop = asyncio.get_running_loop()
         self._transport: picows.WSTransport | None = None
@@ -91,9 +91,9 @@ class Connection(picows.WSListener):
 
     @classmethod
     async def open(cls, port: int, deadline: Deadline, sock: socket.socket) -> Connection:
-        """Opens the websocket of the game on `port`, over `sock`, which the connection then owns.
+        """Opens the websocket of the game on `port`, over `sock`; the connection then owns `sock`.
 
-        Raises NotReadyError if no websocket answers yet, GameFault DEADLINE if nothing answers.
+        Raises NotReadyError if no websocket answers yet, GameFault DEADLINE if none does in time.
         """
         connection = cls(sock)
         timeout_s = deadline.remaining_s()
@@ -122,7 +122,7 @@ class Connection(picows.WSListener):
             why = f"no websocket on port {port}: {error}"
             raise NotReadyError(why, answer, final=final) from error
         except asyncio.CancelledError:
-            # The event loop still reads this socket: shut it down, and the loop will close it.
+            # The event loop still reads this socket, so only shut it down; the loop will close it.
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
             raise
@@ -196,7 +196,7 @@ class Connection(picows.WSListener):
         return await self._answers(direct=True)
 
     def fail(self, fault: GameFault) -> None:
-        """Breaks the connection, and wakes the waiting call. Only the first cause is kept."""
+        """Breaks the connection, and wakes the waiting call. Only the first fault is kept."""
         if self._fault is not None:
             return
         self._fault = fault
@@ -234,14 +234,14 @@ class Connection(picows.WSListener):
         """The handshake is done; called by picows."""
         self._transport = transport
         # picows keeps the cause of a disconnect for a waiting caller. `fail` already has the cause,
-        # but asyncio would complain about picows' copy if it were not read. The loop does not make
-        # this task, so the task does not count among `WorkerLoop.tasks`.
+        # but asyncio would complain if nobody read picows' copy. The task is not created by the
+        # loop, so that it does not count among `WorkerLoop.tasks`.
         self._disconnected = asyncio.Task(transport.wait_disconnected(), loop=self._loop)
         self._disconnected.add_done_callback(lambda task: task.cancelled() or task.exception())
         self._reader = DirectReader(self._sock, transport.underlying_transport)
 
     def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
-        """Take one frame: the next reply, or a reason to break the connection."""
+        """Handle a frame: the next reply, or a reason to break the connection; called by picows."""
         del transport
         if self._reader is not None:
             self._reader.between_messages = frame.fin and frame.tail_size == 0
@@ -298,7 +298,7 @@ class Connection(picows.WSListener):
             raise
 
     def _answered_directly(self) -> bool:
-        """Block until all replies came; False if the event loop has other work first."""
+        """Block until all replies have come; False if the event loop gets other work earlier."""
         assert self._reader is not None
         while self._expected and self._fault is None:
             timeout_s = self._deadline_s - time.monotonic()
@@ -319,7 +319,7 @@ class Connection(picows.WSListener):
         """Continue in pure Python with the bytes that the compiled path has read."""
         assert self._reader is not None
         if self._reader.feed(received):
-            self._read_directly()  # more bytes, or the end of the connection, may be available
+            self._read_directly()  # more bytes, or the end of the connection, may have come
         else:
             self.fail(GameFault(FaultKind.CONNECTION_LOST, _GONE))
 
@@ -353,11 +353,11 @@ class Connection(picows.WSListener):
         replies.check(reply, request_id, kind)
         if reply.error and not replies.is_refusal(reply):
             self.warn(f"the game says beside its reply to {kind}: {'; '.join(reply.error)}")
-            reply.ClearField("error")  # a task or a bot would read it as a refusal
+            reply.ClearField("error")  # a task or a bot would take the texts for a refusal
         return SparseReply(payload, reply) if sparse else reply
 
     def _take_other(self, frame: Any) -> None:
-        """Take any other frame: a part of a message, a control frame, or an unexpected one."""
+        """Handle a frame that is no whole reply: a part, a control frame or an unexpected one."""
         kind = frame.msg_type
         if kind in _CONTROL:
             return
@@ -372,8 +372,8 @@ class Connection(picows.WSListener):
             self._take(payload)
 
     def _set_timer(self) -> None:
-        # The timer of an earlier burst stays armed. When it fires, it arms itself for the deadline
-        # of the running burst. So most bursts touch no timer.
+        # The timer of an earlier burst stays armed. When it fires, it is armed again for the
+        # deadline of the running burst. So most bursts touch no timer.
         if self._timer is not None and self._timer.when() > self._deadline_s:
             self._timer.cancel()
             self._timer = None
@@ -392,7 +392,7 @@ class Connection(picows.WSListener):
         if self._answered is None or self._answered.done():
             return
         if late_s > STALL_S:
-            # This process was stopped (Ctrl-Z, a closed lid), so extend the game's deadline by it.
+            # This process was stopped (Ctrl-Z, a closed lid): extend the deadline by that time.
             self._deadline_s += late_s
         if now_s >= self._deadline_s:
             later = self._extend() if self._extend is not None else None
@@ -407,7 +407,7 @@ class Connection(picows.WSListener):
 
 
 _EXIT_GRACE_S: Final = 1.0
-"""How long the end of a dying process may be noticed after the end of its socket."""
+"""How much later than the end of its socket the end of a dying process may be noticed."""
 _POLL_S: Final = 0.005
 
 
@@ -423,7 +423,7 @@ class GameAPI:
     ) -> None:
         self.process = process
         self.pid = process.pid if listener_pid is None else listener_pid
-        """The pid of the listener, which a script may have started; else of the started process."""
+        """The listener's pid (a script may have started it); if unknown, the started process's."""
         self.port = lease.port
         self.listener_proven = listener_pid is not None
         """False if the system does not reveal the listener."""
@@ -436,7 +436,7 @@ class GameAPI:
     async def ask(
         self, request: sc_pb.Request, deadline: Deadline, extend: Extend | None = None
     ) -> sc_pb.Response:
-        """Sends one request that must succeed; raises as `burst` and `replies.require` do."""
+        """Sends one request that must succeed; raises what `burst` and `replies.require` raise."""
         reply: sc_pb.Response
         (reply,) = await self.burst([request], deadline, extend)
         replies.require(reply, replies.expected_kind(request))
@@ -472,7 +472,7 @@ class GameAPI:
         except GameFault as fault:
             await self._raise_if_exited(fault)
             raise
-        # The compiled path accepts only replies with this status.
+        # The compiled path accepts only replies with the status `IN_GAME`.
         self.status = Status(answered[-1].status) if isinstance(answered, list) else Status.IN_GAME
         return answered
 
@@ -481,8 +481,8 @@ class GameAPI:
         if self._closed:
             return
         self._closed = True
-        # If its socket ends while a reply is pending, the real game treats it as a fatal error: it
-        # writes a core file, spins, or floods its log. So kill the process first.
+        # If its socket closes while a reply is pending, the real game has a fatal error: it writes
+        # a core file, spins, or floods its log. So kill the process first.
         self.process.kill()
         self.connection.abort()
         self.process.close()

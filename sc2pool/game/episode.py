@@ -6,19 +6,19 @@
                                                             └─► episode
 
 A restart costs a fraction of create_game. But in the real game it does not restore everything:
-exhausted mineral fields stay away. And known clients do not restart games with a computer or a
-Random race. So the first observation after a restart is compared with the one after create_game.
+exhausted mineral fields stay away. And no known client restarts games with a computer or a Random
+race. So the first observation after a restart is compared with the one after create_game.
 
 At the end of an episode, the status usually is `ended`, or an observation holds the player's
-result. Reports about the real game describe other ends: refused observations, observations without
-a state, silence. In matches in real time, a game may also continue after its end, or stand still.
-Such an episode ends as terminated, with the last real observation. Its result is undecided, and
-`Game.untold_end` names the sign of the end.
+result. Reports about the real game describe other ends: it refuses observations, sends observations
+without a state, or falls silent. In matches in real time, a game may also continue after its end,
+or stand still. Such an episode ends as terminated, with the last real observation. Its result is
+undecided, and `Game.untold_end` names the sign of the end.
 
 Rules: all functions are pure, all times are arguments, and no requests are sent here. After a
-request that moves the game to another loop (a loaded save) the loop is unknown until an observation
-shows it. A game in real time may show any later loop. A sign of the end must last for about a
-second before it counts, because in running games, too, units are replaced, orders fail and
+request that moves the game to another loop (quick_load) the loop is unknown until an observation
+shows it. In real time an observation may show any later loop. A sign of the end must last for about
+a second before it counts, because in running games, too, units are replaced, orders fail and
 processes stop briefly.
 """
 
@@ -42,7 +42,7 @@ from sc2pool.protocol.observed import Observed, events_of
 _VISIBLE: Final = b"\x02"
 """The value of a visible cell in `map_state.visibility`."""
 World = tuple[GameSetup, Path]
-"""Players and options, and the map file."""
+"""A game's players and options, and its map file."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Beginning:
     """The facts that must be the same in every first observation on a map."""
 
     units: Counter[tuple[int, int]]
-    """Number of units by owner and type, without the enemy's."""
+    """The number of units by owner and type, without the enemy's units."""
     enemies: Counter[tuple[int, int]]
-    """Number of the enemy's units by owner and type. Under fog, chance decides how many are
+    """The number of the enemy's units by owner and type. Under fog, chance decides how many are
     visible."""
     visibility: common_pb2.ImageData
     resources: Counter[str]
@@ -61,7 +61,7 @@ class Beginning:
 
     @classmethod
     def of(cls, first: sc_pb.Observation) -> Beginning:
-        """Read it from an episode's first observation."""
+        """Read these facts from an episode's first observation."""
         raw = first.raw_data
         by_side: dict[bool, Counter[tuple[int, int]]] = {True: Counter(), False: Counter()}
         resources = Counter(score=first.score.score)
@@ -80,7 +80,7 @@ class Beginning:
     def difference(self, later: Beginning, area: common_pb2.RectangleI | None) -> str:
         """The difference of a later beginning, in words; empty if both are equal.
 
-        If the map's playable `area` is None (unknown), enemies are not compared, as under fog.
+        Enemies are not compared under fog, or if the map's playable `area` is unknown (None).
         """
         counted = [(self.units, later.units)]
         if area is not None and all(_all_visible(one.visibility, area) for one in (self, later)):
@@ -120,7 +120,7 @@ class ResetLadder:
         return not has_chance or self._settled.restart_with_computer is True
 
     def created(self, world: World, seed: int | None) -> None:
-        """Note that a game of this world was created."""
+        """Record that a game of this world was created."""
         self._world = world
         self._seeded = seed is not None
         self._created = None
@@ -132,7 +132,7 @@ class ResetLadder:
     def difference(
         self, beginning: Beginning, area: common_pb2.RectangleI | None, *, restarted: bool
     ) -> str:
-        """The difference that a restart has left, or ''; after one, restarts in this world stop."""
+        """What a restart did not restore, or ''. Unless '', this world is not restarted again."""
         if not restarted or self._created is None:
             self._created = beginning
             return ""
@@ -155,11 +155,11 @@ def _all_visible(visibility: common_pb2.ImageData, area: common_pb2.RectangleI) 
 
 
 _LAST_EPISODE_LOOPS: Final = 1 << 17
-"""No episode should begin with fewer loops left before the last possible one."""
+"""The fewest loops that a game should have left at the beginning of an episode."""
 
 
 class LoopCount:
-    """The loops of one game."""
+    """Counts the loops of one game process."""
 
     def __init__(self) -> None:
         self.now: int | None = None
@@ -169,7 +169,7 @@ class LoopCount:
         self._played = 0
         """Loops since create_game; a restart does not reset them."""
         self._before_create = 0
-        """Loops of earlier games of the process."""
+        """Loops played in earlier games of the process."""
 
     @property
     def restartable(self) -> bool:
@@ -187,20 +187,20 @@ class LoopCount:
         return self._before_create + self._played
 
     def created(self) -> None:
-        """Note that a new game was created in the process."""
+        """Record that a new game was created in the process."""
         self._before_create += self._played
         self._played = 0
 
     def begin_episode(self) -> None:
-        """Note that the next observation is an episode's first."""
+        """Record that the next observation is an episode's first."""
         self.now = 0
         self.nothing_seen = True
 
     def expected(self, loops: int, *, ended: bool, free: bool) -> tuple[int, int]:
-        """The first and the last loop that an observation may show, `loops` after the newest one.
+        """The first and the last loop that an observation may show after a step of `loops`.
 
         A game that ends within a step (`ended`: the observation says so) stops early. A `free` game
-        runs by itself.
+        is in real time and may show any later loop.
         """
         if self.now is None or free:
             return self.now or 0, replies.LAST_LOOP
@@ -210,12 +210,12 @@ class LoopCount:
         return (self.now if ended else target), target
 
     def see(self, loop: int) -> None:
-        """Note the loop of an observation."""
+        """Record the loop of an observation."""
         self.now = loop
         self.nothing_seen = False
 
     def move(self, loops: int) -> None:
-        """Note that the game was stepped without an observation."""
+        """Record that the game was stepped without an observation."""
         if self.now is not None:
             self.now += loops
 
@@ -246,23 +246,23 @@ class _Use(NamedTuple):
 
 _NOTHING: Final = _Use(0.0, 0, 0)
 _ENOUGH_CPU_S: Final = 1.0
-"""The least CPU time for a comparison, as CPU time is counted in hundredths of a second."""
+"""The least CPU time to compare, because CPU time is counted in hundredths of a second."""
 _ENOUGH_EPISODES: Final = 4
-"""The least number of episodes for a comparison, as episodes differ."""
+"""The least number of episodes to compare, because episodes differ."""
 _LOOK_EVERY_S: Final = 0.5
-"""The interval of readings. Reading a process's CPU time costs some tenths of a millisecond, as
-much as a short step."""
+"""The interval of readings. One reading of a process's CPU time takes some tenths of a millisecond,
+as long as a short step."""
 
 
 class LoopCost:
     """Compares a game's CPU time per loop with the time in its first episodes.
 
-    Reports say that the real game slows down over hours; wall time would also show a busy machine.
+    Reports say that the real game slows down over hours. Wall time also grows on a busy machine.
     """
 
     def __init__(self) -> None:
         self.growth: float | None = None
-        """Newest cost divided by first cost, the smaller of the two newest results; or None."""
+        """The newest cost by the first: the smaller of the two newest ratios; None before two."""
         self._ratio: float | None = None
         self._first: _Use | None = None
         self._recent = _NOTHING
@@ -271,15 +271,15 @@ class LoopCost:
         """The newest reading: CPU time, loops played, and the time of the reading."""
 
     def count_episode(self) -> None:
-        """Note that an episode has ended."""
+        """Record that an episode has ended."""
         self._episodes += 1
 
     def is_due(self, now_s: float) -> bool:
-        """True if the CPU time should be read, for `note`."""
+        """True if the CPU time should be read now and given to `note`."""
         return self._read is None or now_s - self._read[2] >= _LOOK_EVERY_S
 
     def note(self, cpu_s: float, loops: int, now_s: float) -> None:
-        """Note the CPU time that the game has used and the loops that it has played in all."""
+        """Record the CPU time that the game has used and the loops that it has played in all."""
         before, self._read = self._read, (cpu_s, loops, now_s)
         episodes, self._episodes = self._episodes, 0
         if before is None:
@@ -304,12 +304,12 @@ _ALL_GONE: Final = "no own unit was left"
 _NOT_OURS: Final = "the own units could not be commanded any more"
 
 _STANDSTILL_S: Final = 1.0
-"""How long a game loop must stand still. A game in real time plays 22 loops in this time."""
+"""How long a game loop must stand still. A running game plays 22 loops in this time."""
 LONGEST_LOOK_S: Final = 0.1
-"""The most time between two looks that counts as a standstill. A process may have been stopped
-between the looks."""
+"""The most time between two looks that counts as a standstill, because this process may have been
+stopped between them."""
 _LASTING_LOOPS: Final = 22
-"""How many loops a sign must last: a second in real time."""
+"""How many loops a sign must last to count: a second in real time."""
 _CANNOT_CONTROL: Final = int(error_pb2.YouCantControlThatUnit)
 
 
@@ -317,7 +317,7 @@ class EndSigns:
     """Looks for signs that a game in real time is over although it does not report its end."""
 
     def begin(self, *, has_opponent: bool) -> None:
-        """Begin an episode. If there is an opponent, a player without units has lost."""
+        """Begin an episode. If there is an opponent, the loss of all units is a sign of the end."""
         self._has_opponent = has_opponent
         self._loop = -1
         self._seen_s = self._still_since_s = 0.0
@@ -329,11 +329,11 @@ class EndSigns:
         self._disobeyed_since: int | None = None
 
     def resume(self) -> None:
-        """Note that the game was paused until now."""
+        """Record that the game was paused until now."""
         self._loop = -1
 
     def note_results(self, results: Sequence[int], loop: int) -> None:
-        """Note the game's results for the actions that were sent at this loop."""
+        """Record the game's results for the actions that were sent at this loop."""
         if not results:
             return
         if any(result != _CANNOT_CONTROL for result in results):
@@ -342,10 +342,10 @@ class EndSigns:
             self._disobeyed_since = loop
 
     def look(self, observed: Observed, now_s: float, others_answered_s: float = math.inf) -> str:
-        """The sign that the game is over, in an observation at `now_s`; empty without a sign.
+        """The sign, in an observation at `now_s`, that the game is over; empty without a sign.
 
-        If the other game of a match has stopped since its last answer, at `others_answered_s`, this
-        game stands still too. That is a fault, not the end.
+        If the other game of a match gave its last answer at `others_answered_s` and has stopped
+        since, this game stands still too. Such a standstill is a fault, not the end.
         """
         loop = observed.game_loop
         if loop != self._loop:
@@ -374,7 +374,7 @@ def _lasts(since: int | None, loop: int) -> bool:
 
 
 def shown_again(last: Observed, told: sc_pb.ResponseObservation | None = None) -> Observed:
-    """A copy of `last` without its events (already delivered), with those of `told` (a stub)."""
+    """A copy of `last`, its events (already delivered) replaced by those of the stub `told`."""
     response = sc_pb.ResponseObservation()
     response.CopyFrom(last.response)
     for field in ("actions", "action_errors", "chat", "player_result"):

@@ -5,14 +5,14 @@
                     └─────────────────────────┘
 
 Rules:
-- One step is one burst: action, step, observation. All replies are checked before any is used.
+- A step is one burst: action, step, observation. All replies are checked before one is used.
 - In real time the game steps by itself. Actions are sent immediately, and the state is requested
-  when the due loop has come (see `clock`). No request waits in the game for a later loop, and no
-  request is in flight when the step is over.
-- An event that the game reports once is delivered once, with the next observation that is used
+  when the game has reached the due loop (see `clock`). No request waits in the game for a later
+  loop, and none is unanswered when the step is over.
+- The game reports an event once. It is delivered once, with the next observation that the task gets
   (see `PendingEvents`).
 - Any `GameFault` is final: the game is not repaired; the caller closes it and starts a new one.
-- The end of the game, in any form, is data and not an error (see `episode`).
+- However a game ends, its end is data and not an error (see `episode`).
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ if TYPE_CHECKING:
 
 _SUCCESS: Final = int(error_pb2.Success)
 _MOST_CREATED: Final = 99 if WINDOWS else math.inf
-"""The most games that one process creates. On Windows each uses up one of a hundred names of a
-temporary file (`TempLaunchMap~00` …), and after the last one create_game fails."""
+"""The most games that one process creates. On Windows each game uses up one of a hundred names of a
+temporary file (`TempLaunchMap~00` …), and after the last name create_game fails."""
 _LOADING_FAULTS: Final = frozenset(
     {FaultKind.GAME_EXITED, FaultKind.CONNECTION_LOST, FaultKind.DEADLINE}
 )
-"""Faults that an unreadable map may cause."""
+"""The kinds of fault that an unreadable map may cause."""
 _OF_THE_POOL: Final = frozenset(
     {"create_game", "join_game", "restart_game", "start_replay", "leave_game", "quit"}
 )
@@ -93,34 +93,34 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The place where a game runs."""
+    """What a game gets from the place where it runs."""
 
     directory: Path | None = None
-    """For the game's temporary files; None for the system's folder."""
+    """The folder for the game's temporary files; None for the system's."""
     settled: Settled = NOTHING_SETTLED
     warn: Callable[[str], None] = lambda _: None
     """Called with a sentence that the user should read once."""
 
 
 NOWHERE: Final = Surroundings()
-"""The system's folder for temporary files, no findings, and warnings are dropped."""
+"""The defaults: the system's temporary folder, no settled facts, and warnings are dropped."""
 
 
 class Game:
     """A running game; used by one asyncio task at a time.
 
-    Every coroutine raises `GameFault` if the game fails, or refuses a request that must succeed.
+    Every coroutine raises `GameFault` if the game fails or refuses a request that must succeed.
 
     Attributes:
         pid, listener_proven: see `GameAPI`.
         player_id: the own player's id in the running episode.
         result: the own player's `Result`, once the game has ended with one.
-        untold_end: the sign of the game's end, if the game did not report it. Else empty.
-        tick: in real time, how late the newest step was. Else, and before the first step, None.
+        untold_end: the sign that the game has ended, if it did not report its end. Else empty.
+        tick: how late the newest step was; None in lock-step, and before the first step.
         realtime: True if the running episode's game steps by itself.
-        events: the events of observations that were not used.
+        events: the events of observations that the task did not get.
         asked_s, answered_s: when the game's newest state was requested, and when it came.
-        serves_a_task: True if `request`, called by the user's code, refuses the pool's requests.
+        serves_a_task: True if user code calls `request`, which then refuses the pool's requests.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Game:
     ) -> None:
         self._api = api
         self._others: list[Game] = []
-        """The other games whose work a reply needs."""
+        """The other games that must step before this game can reply."""
         self._detector = HangDetector(self._activity_of_all, self._is_asleep, surroundings.warn)
         self._maps = maps
         self._limits = limits
@@ -149,7 +149,7 @@ class Game:
         self._timer = LoopTimer(LOOPS_PER_S)
         self._signs = EndSigns()
         self._newest: Observed | None = None
-        """The episode's newest observation that holds a state."""
+        """The newest observation of the episode that holds a state."""
         self._unused: Observed | None = None
         """The episode's first observation, until `observe` returns it."""
 
@@ -179,7 +179,7 @@ class Game:
         deadline: Deadline,
         surroundings: Surroundings = NOWHERE,
     ) -> Game:
-        """Starts a game that answers; `limits` apply to later requests. See `program.launch`."""
+        """Starts a game, waits for its answer; `limits` apply afterwards. See `program.launch`."""
         api = await launch(
             installation,
             deadline,
@@ -199,7 +199,7 @@ class Game:
 
     @property
     def recycle_due(self) -> str:
-        """Why the game should be replaced at the end of its episode; empty if it can stay."""
+        """Why the game should be replaced at the end of its episode; empty if the game can stay."""
         if self._gone_silent:
             return "silence"
         if self._needs_hard_reset or self._loops.used_up:
@@ -222,21 +222,21 @@ class Game:
         return self._api.connection.unread_bytes()
 
     def plays_with(self, other: Game) -> None:
-        """Note that from now on each step waits for the other game too."""
+        """Record that from now on each step waits for the other game too."""
         self._others.append(other)
 
     def pause(self, now_s: float) -> None:
-        """Note that the game is stopped from now on."""
+        """Record that the game is stopped from now on."""
         self.clock.pause(now_s)
 
     def resume(self, now_s: float) -> None:
-        """Note that the stopped game continues."""
+        """Record that the stopped game continues."""
         self.clock.resume(now_s)
         self._timer.forget()
         self._signs.resume()
 
     def note_cost(self) -> None:
-        """After an episode, compare the CPU time per loop with the first episodes'."""
+        """After an episode, compare its CPU time per loop with that of the first episodes."""
         now_s = time.monotonic()
         self.cost.count_episode()
         if self.cost.is_due(now_s):
@@ -245,7 +245,7 @@ class Game:
     # ---- episodes ---------------------------------------------------------------------------
 
     async def start_episode(self, setup: GameSetup, map_path: Path, seed: int | None) -> ResetKind:
-        """Begins an episode in the cheapest proven way; `observe` gives its first state."""
+        """Begins an episode in the cheapest way known to work; `observe` gives its first state."""
         world = (setup, map_path)
         if self._ladder.may_restart(world, seed) and await self._restart(setup):
             lacks = await self._lacks(restarted=True)
@@ -290,7 +290,7 @@ class Game:
         return fault if self._first_map is None else self.about_map(fault, self._first_map)
 
     def about_map(self, fault: GameFault, map_path: Path) -> GameFault:
-        """The fault of an episode's beginning, with a note if the map may be the cause."""
+        """The fault of an episode's beginning, with a note about the map if it may be the cause."""
         is_loading = self._first_map is not None and not self.process.was_killed
         loading_failed = is_loading and fault.kind in _LOADING_FAULTS
         if fault.map_note or not (loading_failed or fault.kind is FaultKind.SETUP_FAILED):
@@ -303,7 +303,7 @@ class Game:
         return fault.noting_map(note)
 
     async def _lacks(self, *, restarted: bool) -> str:
-        """Check the first state; return the difference that a restart has left, in words, or ''."""
+        """Check the first state; return in words what a restart did not restore, or ''."""
         self._unused = observed = await self._see_first()
         beginning = Beginning.of(observed.observation)
         return self._ladder.difference(beginning, self._area, restarted=restarted)
@@ -361,7 +361,7 @@ class Game:
     async def leave(self) -> None:
         """Leaves the running or ended game, if there is one."""
         if self.status in (Status.IN_GAME, Status.ENDED):
-            # Ignore a refusal, which means that no game is left. create_game will tell.
+            # Ignore a refusal: no game is left to leave. Any other problem makes create_game fail.
             await self._burst([requests.leave_game()])
 
     async def save_map(self, name: str, content: bytes) -> None:
@@ -369,7 +369,7 @@ class Game:
         await self._ask(requests.save_map(name, content))
 
     def content_to_send(self, map_path: Path) -> bytes:
-        """The content of a map outside the map folder, so the game need not open it; else empty."""
+        """The content of a map outside the map folder; empty if the map is in the map folder."""
         if self._maps is None or map_path.resolve().is_relative_to(self._maps.resolve()):
             return b""
         try:
@@ -389,7 +389,7 @@ class Game:
         return self.events.deliver(observed)
 
     async def current_loop(self) -> int:
-        """The current game loop. Events seen with it are delivered with the next observation."""
+        """The current game loop. Events in this reply are delivered with the next observation."""
         observed = await self._see()
         self.events.keep(observed)
         self.clock.note_loop(observed.game_loop)
@@ -403,9 +403,9 @@ class Game:
     async def step(self, actions: Sequence[sc_pb.Action], loops: int) -> Step:
         """Gives commands, if any, advances the game by `loops`, and observes.
 
-        In real time it waits until the end of the decision period. If the game is already past the
-        due loop, it observes immediately, and `tick` says how late the step was. A failed action is
-        data (`action_results`), not an error. Raises UserCodeError if `loops`, the task's
+        In real time, `step` waits until the end of the decision period. If the game is already past
+        the due loop, `step` observes immediately, and `tick` says how late it was. A failed action
+        is no error: `action_results` tells of it. Raises UserCodeError if `loops`, the task's
         `step_mul`, is not a whole number of at least 1.
         """
         if (type(loops) is not int and not isinstance(loops, Integral)) or loops < 1:
@@ -464,7 +464,7 @@ class Game:
             wait_s = min(self._timer.due_s(due) - time.monotonic(), longest_wait_s)
             if wait_s > 0:
                 await asyncio.sleep(wait_s)
-            longest_wait_s = LONGEST_LOOK_S  # a game that is late may stand still
+            longest_wait_s = LONGEST_LOOK_S  # a game that is late may have stopped, so look often
             self.asked_s = time.monotonic()
             limit_s = self._limits.reset_s if self._loops.nothing_seen else self._limits.step_s
             self._detector.begin(limit_s, may_fall_silent=True)
@@ -473,7 +473,7 @@ class Game:
             except GameFault:
                 if not self._detector.silent or self._newest is None:
                     raise
-                self._gone_silent = True  # a late reply would be taken for another request's
+                self._gone_silent = True  # a late reply would be taken for another one
                 return self._end_untold(SILENT), True
             newest, ended = await self._accept_or_look_again(reply, loops=0)
             if ended:
@@ -493,14 +493,14 @@ class Game:
             self.events.keep(newest)
 
     def _end_untold(self, sign: str) -> Observed:
-        """Note an end that the game has not reported; returns the last state again."""
+        """Record that the game has ended without a report; return its last state again."""
         assert self._newest is not None, "an episode ends after its first observation"
         self.untold_end = sign
         self._ladder.not_again()
         return shown_again(self._newest)
 
     async def _stepped(self, newest: Observed, action_results: list[int], *, ended: bool) -> Step:
-        """The result of a step. After the last step, it first requests the game's result."""
+        """The result of a step. After the last step, first request the game's result."""
         if ended and self.result is None and not self.untold_end:
             # The result may come one observation after the end.
             (reply,) = await self._burst([requests.observation()], *self._time_limit(), sparse=True)
@@ -530,11 +530,11 @@ class Game:
         return data
 
     async def request(self, request: sc_pb.Request) -> sc_pb.Response:
-        """Sends any request that has a reply: queries, debug commands, saving a replay.
+        """Sends any request that the game answers, such as a query, a debug command or save_replay.
 
-        A refusal is not raised: `reply.error` contains it, and is empty after success. Events of an
-        observation are also delivered with the next step. Raises UserCodeError if a task sent a
-        request that would end its game, or not be answered.
+        A refusal is not raised: `reply.error` contains it, and is empty after success. If the reply
+        is an observation, its events are delivered again with the next step. Raises UserCodeError
+        if a task sent a request that would end its game, or not be answered.
         """
         if self.serves_a_task:
             self._check_of_task(request)
@@ -553,7 +553,7 @@ class Game:
         return reply
 
     def _check_of_task(self, request: sc_pb.Request) -> None:
-        """Check a request of a task's or a bot's code; UserCodeError as from `request`."""
+        """Raise UserCodeError if a task or a bot may not send this request."""
         kind = request.WhichOneof("request")
         why = None
         if kind in _OF_THE_POOL:
@@ -585,7 +585,7 @@ class Game:
         return any(game.process.is_stopped() for game in self._others)
 
     async def _ask(self, request: sc_pb.Request) -> sc_pb.Response:
-        """Send one request that must succeed, within the running phase's time."""
+        """Send one request that must succeed before the running phase's time limit."""
         return await self._api.ask(request, self._detector.deadline, self._detector.extend)
 
     async def _burst(
@@ -596,7 +596,7 @@ class Game:
         *,
         sparse: bool = False,
     ) -> list[Any]:
-        """Send requests, by default in the running phase's time. The caller handles refusals."""
+        """Send requests, by default with the phase's deadline. The caller handles refusals."""
         if deadline is None:
             deadline, extend = self._detector.deadline, self._detector.extend
         return await self._api.burst(asked, deadline, extend, sparse=sparse)
@@ -613,7 +613,7 @@ class Game:
     async def _accept_or_look_again(
         self, reply: SparseReply | Plain, loops: int
     ) -> tuple[Observed, bool]:
-        """Like `_accept`, but a game that is over may show its last state when asked again."""
+        """Like `_accept`, but asks a finished game again: it may show its last state then."""
         if not _is_over(reply):
             return self._accept(reply, loops)
         (reply,) = await self._burst([requests.observation()], *self._time_limit(), sparse=True)
@@ -622,9 +622,9 @@ class Game:
         return self._accept(reply, loops)
 
     def _accept(self, reply: SparseReply | Plain, loops: int) -> tuple[Observed, bool]:
-        """Check an observation `loops` after the last; return it, and whether the game is over."""
+        """Check an observation, `loops` after the last; return it, and whether the game is over."""
         payload = reply.payload
-        if not isinstance(reply, SparseReply):  # the compiled path has checked all but the loop
+        if not isinstance(reply, SparseReply):  # the compiled path has checked all except the loop
             first, last = self._loops.expected(loops, ended=False, free=self.realtime)
             if first <= reply.game_loop <= last:
                 self._loops.see(reply.game_loop)
@@ -637,7 +637,7 @@ class Game:
         answer = head.observation
         ended = self._api.status is Status.ENDED or len(answer.player_result) > 0
         result = replies.result_of(answer, self.player_id)
-        if result is not None:  # without a new result, keep the result of an earlier observation
+        if result is not None:  # else keep the result of an earlier observation
             self.result = result
         if answer.player_result and replies.is_stub(answer) and self._newest is not None:
             told = sc_pb.Response.FromString(payload).observation
@@ -650,11 +650,11 @@ class Game:
 
 
 def _is_over(reply: SparseReply | Plain) -> bool:
-    """True if the game refused to show its state because it has ended."""
+    """True if the game refused to show its state because the game has ended."""
     return isinstance(reply, SparseReply) and replies.is_game_over(reply.head)
 
 
 def _require_unless_over(reply: Any) -> None:
-    """Raise if the game refused a request for any reason but its end."""
+    """Raise GameFault if the game refused a request for any reason except its end."""
     if reply.error and not replies.is_game_over(reply):
         replies.require(reply, reply.WhichOneof("response") or "step")

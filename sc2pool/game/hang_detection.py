@@ -1,4 +1,4 @@
-"""Slow, starved, silent or hung? Decides how long to wait for a missing reply, and who owes it.
+"""Slow, starved, silent or hung? Decides how long to wait for a missing reply, and whom to blame.
 
     sent ──── ½ limit ──── limit ─────────────── 3 × limit
               CPU time     has it grown?   yes ┄┄► hung after all
@@ -7,8 +7,8 @@
     In real time a game that sleeps through `SILENCE_S` has ended without a report (`silent`).
 
 The worker applies this to each burst (`HangDetector`). The supervisor's deadline of a step and the
-watchdog's samples use the same figures. A game that answers in time costs nothing here: its CPU
-time is first read after half of the limit without an answer.
+watchdog's samples use the same figures. A game that answers in time costs nothing here, because its
+CPU time is read only after half of the limit without an answer.
 
 In lock-step no game of a match answers before both players have requested their step. So if one
 game hangs, both seem to hang. The system's view of both processes identifies the culprit:
@@ -32,16 +32,16 @@ from typing import Final, NamedTuple
 from sc2pool.deadline import Deadline
 
 SLOW_FACTOR: Final = 3.0
-"""A slow game that works may take this many times the limit of a step."""
+"""A game that works, but slowly, may take this many times the limit of a step."""
 IDLE_CPU_SHARE: Final = 0.01
-"""CPU seconds per second below which a process is idle; its idle threads use less."""
+"""CPU seconds per second below which a process counts as idle; waiting threads use less."""
 STARVED_SHARE: Final = 0.5
 """Seconds of waiting for a processor, per second, from which a process counts as starved. A hung
 process does not wait for a processor."""
 STALL_S: Final = 1.0
-"""A timer this late means that this process itself was stopped (Ctrl-Z, a closed lid) or busy."""
+"""If a timer is this late, this process itself was stopped (Ctrl-Z, a closed lid) or busy."""
 _MOST_EXTENSIONS: Final = 20
-"""How often at most a limit is extended by half while a game is starved."""
+"""How many times at most a limit is extended by half of itself while a game is starved."""
 SILENCE_S: Final = 1.0
 """How long a game in real time may sleep with an unanswered request for an observation. A running
 game uses CPU time in each of its loops, 22 times a second."""
@@ -53,10 +53,10 @@ class Activity(NamedTuple):
     cpu_s: float
     """CPU time used."""
     waited_s: float
-    """Time for which it was ready to run and waited for a processor; 0 if unknown. The system
-    counts a wait when it ends."""
+    """Time for which the process was ready to run and waited for a processor; 0 if unknown. The
+    system adds a wait only when the wait ends."""
     is_ready: bool = False
-    """True if it ran, or waited for a processor, at the instant of the reading."""
+    """True if the process ran, or waited for a processor, at the instant of the reading."""
 
 
 class Doing(NamedTuple):
@@ -77,7 +77,7 @@ class Doing(NamedTuple):
 
 
 def doing(before: Sequence[Activity], after: Sequence[Activity], lasted_s: float) -> Doing:
-    """The processes' activity between two readings: the sum of CPU time, and the longest wait."""
+    """The processes' activity between two readings: the sum of CPU times, and the longest wait."""
     lasted_s = max(lasted_s, 1e-9)
     pairs = list(zip(before, after, strict=True))
     return Doing(
@@ -90,14 +90,14 @@ def _waited_share(then: Activity, now: Activity, lasted_s: float) -> float:
     """The share of the time for which a process waited for a processor."""
     idle = now.cpu_s - then.cpu_s < IDLE_CPU_SHARE * lasted_s
     if idle and then.is_ready and now.is_ready:
-        return 1.0  # it still waits, so this wait is not in `waited_s`
+        return 1.0  # its wait has not ended, so `waited_s` lacks it
     return (now.waited_s - then.waited_s) / lasted_s
 
 
 def unless_stalled(deadline: Deadline, grace_s: float) -> Deadline:
-    """The same deadline, or a later one if the deadline passed while this process did not run.
+    """The given deadline, or a later one if this process did not run when the deadline passed.
 
-    The awaited process may have been stopped as well, or may have got its request only now.
+    The awaited process may have been stopped, too, or may have got its request only now.
     """
     if time.monotonic() - deadline.instant_s > STALL_S:
         return Deadline.after(grace_s)
@@ -105,7 +105,7 @@ def unless_stalled(deadline: Deadline, grace_s: float) -> Deadline:
 
 
 class HangDetector:
-    """The deadlines for one answer after another: a first one, and extensions when it passes.
+    """The deadlines for one answer after another: a first one, and extensions after it.
 
     Args:
         activity: reads the activity of each game whose work an answer needs.
@@ -126,15 +126,15 @@ class HangDetector:
         self._limit_s = math.inf
         self._may_fall_silent = False
         self._waits: Iterator[float] | None = None
-        """The waits after the first deadline. Nearly every answer needs only the first."""
+        """The waits after the first deadline. Nearly every answer comes before that deadline."""
         self.deadline = Deadline(math.inf)
         self.silent = False
         """True if the newest wait ended because the game has ended without a report."""
 
     def begin(self, limit_s: float, *, may_fall_silent: bool = False) -> Deadline:
-        """The first deadline for the next answer, for which an idle game has `limit_s`.
+        """The first deadline for the next answer. An idle game is hung after `limit_s`.
 
-        `may_fall_silent` is for a state in real time: only an ended game does not answer at once.
+        `may_fall_silent` is for observations in real time: any running game answers at once.
         """
         self.silent = False
         self._limit_s = limit_s
@@ -145,7 +145,7 @@ class HangDetector:
         return self.deadline
 
     def extend(self) -> Deadline | None:
-        """The next deadline, or None if the game is hung, or `silent`."""
+        """The next deadline; None if the game is hung or has fallen `silent`."""
         if self._waits is None:
             self._waits = self._further_waits()
         wait_s = next(self._waits, None)
@@ -155,7 +155,7 @@ class HangDetector:
         return self.deadline
 
     def _further_waits(self) -> Iterator[float]:
-        """The waits after the first deadline; exhausted when the game is given up."""
+        """The waits after the first deadline; when they are exhausted, the game is given up."""
         limit_s, half_s = self._limit_s, self._limit_s / 2
         if self._may_fall_silent:
             noted, noted_at_s = self._activity(), time.monotonic()
@@ -185,8 +185,8 @@ class HangDetector:
 
 
 BUSY_CPU_SHARE: Final = 0.5
-"""CPU seconds per second from which a process counts as computing. A process that waits for the
-other player uses less."""
+"""CPU seconds per second from which a process counts as computing. A game that waits for the other
+player uses less."""
 
 
 class MatchSide(StrEnum):
@@ -199,7 +199,7 @@ class MatchSide(StrEnum):
 
 @dataclass(frozen=True)
 class SideEvidence:
-    """The operating system's view of a game whose reply was awaited."""
+    """What the operating system shows of a game whose reply was awaited."""
 
     answered: bool = False
     """True if all replies of the game have come."""
@@ -207,7 +207,7 @@ class SideEvidence:
     stopped: bool = False
     """True if a signal has stopped one of the game's processes."""
     unread: bool = False
-    """True if the socket holds requests that the game has not read; False also if unknown."""
+    """True if the socket is known to hold requests that the game has not read."""
     cpu_share: float = 0.0
     """CPU seconds per second, at the end of the wait."""
 

@@ -5,15 +5,15 @@
     leave both ─► create ─► join both
 
 Rules:
-- A game of one player is a match of one: nothing has to be agreed, and no fault names a side.
-- Both sides carry out their requests concurrently, and the match waits for both.
+- A game of one player is a match of one: there is nobody to wait for, and no fault names a side.
+- Two sides carry out their requests concurrently, and the match waits for both.
 - A fault of either side is the fault of the match, and its detail names the side. If a reply is
-  missing, `judge` finds the side that owes it.
+  missing, `judge` finds the side that should have sent it.
 - A game that has ended on one side has ended on both, and the results are opposite. Results that
-  contradict each other are undecided, and counted.
+  contradict each other are counted, and replaced by Undecided.
 - The games are started one after the other (see `launch`), as in python-sc2 on Linux.
 - An episode of two always begins with create_game: a game of two players cannot be restarted.
-- In real time the game continues when both processes have reached a loop by their own clocks.
+- In real time the game plays a loop when both processes have reached it by their own clocks.
 - Besides their API ports, two games need four ports to find each other: two of the host and two of
   the guest. They are held until the match is closed, because all its episodes use them.
 """
@@ -44,8 +44,8 @@ from sc2pool.protocol.requests import MatchPorts
 T = TypeVar("T")
 
 _WATCH_S: Final = 0.2
-"""How long both games are watched after a fault. CPU time is counted in hundredths of a second, and
-the end of a process may be noticed a little later than its consequences."""
+"""How long both games are watched after a fault, because CPU time is counted in hundredths of a
+second, and the end of a process may be noticed a little later than its consequences."""
 _OPPOSITE: Final[dict[int, int]] = {
     sc_pb.Victory: sc_pb.Defeat,
     sc_pb.Defeat: sc_pb.Victory,
@@ -60,11 +60,11 @@ class MatchStep(NamedTuple):
     sides: tuple[Step, ...]
     """The host's step, and the guest's in a match of two."""
     ended: bool
-    """True if the game has ended, on either side."""
+    """True if the game has ended on at least one side."""
 
 
 class Match:
-    """One or two running games; used by one asyncio task at a time. Errors are as from `Game`."""
+    """One or two running games; used by one asyncio task at a time. Raises the errors of `Game`."""
 
     def __init__(self, games: Sequence[Game], leases: MatchLeases | None = None) -> None:
         self.games = tuple(games)
@@ -109,7 +109,7 @@ class Match:
 
     @property
     def host(self) -> Game:
-        """The game of player 1, which creates the game."""
+        """The game of player 1. In a match of two it creates the game that both play."""
         return self.games[0]
 
     @property
@@ -190,12 +190,12 @@ class Match:
         )
 
     async def _saved(self, map_path: Path) -> Path:
-        """The path by which both games know the map. A map outside their map folder is sent."""
+        """The path by which both games know the map. A map outside the map folder is sent first."""
         content = self.host.content_to_send(map_path)
         if not content:
             return map_path
         name = map_path.name
-        # One after the other, because two games may save it in the same folder.
+        # One game after the other, because both may save the map in the same folder.
         for i, game in enumerate(self.games):
             with self.naming(i):
                 await game.save_map(name, content)
@@ -217,9 +217,9 @@ class Match:
         return MatchStep(steps, ended)
 
     def _align(self) -> None:
-        """Let the next periods of both sides begin at the same loop, the later of the two.
+        """Let the next periods of both sides begin at the same loop, the later of their two loops.
 
-        Else one side's overrun would make the other late in every step, because both act together.
+        Both act together. So if one side fell behind, the other would be late in every later step.
         """
         clocks = [game.clock for game in self.games]
         loop = max(clock.next_begin for clock in clocks)
@@ -227,7 +227,7 @@ class Match:
             clock.delay(loop - clock.begun_at)
 
     async def step_one(self, index: int, actions: Sequence[sc_pb.Action], loops: int) -> Step:
-        """Steps one side (0 is the host) in real time, maybe beside the other; see `Game.step`."""
+        """Steps one side (0 is the host) in real time; the other may step, too. See `Game.step`."""
         side = list(MatchSide)[index]
         try:
             step = await self.games[index].step(actions, loops)
@@ -251,7 +251,7 @@ class Match:
         return self.host.untold_end or self.guest.untold_end
 
     def _settle(self) -> None:
-        """Complete the results after the game's end: one side may lack its own result."""
+        """Complete the results after the game's end, as one side may lack its own result."""
         self._over = True
         host, guest = self.host.result, self.guest.result
         if host is None and guest is not None:
@@ -286,7 +286,7 @@ class Match:
     async def _blamed(
         self, side: MatchSide, fault: GameFault, answered: Sequence[bool]
     ) -> GameFault:
-        """A side's fault as the match's: a side that has not `answered` may wait for the other."""
+        """The fault with the side to blame: one that has not `answered` may wait for the other."""
         if fault.kind is FaultKind.GAME_EXITED:
             return _named(side, fault)
         evidence = await self._evidence(answered)
@@ -317,7 +317,7 @@ class Match:
 
 
 async def _failures(tasks: Sequence[asyncio.Future[Any]]) -> list[BaseException | None]:
-    """Wait for each task's exception, or None; a failure, or a cancelled wait, cancels the rest."""
+    """Each task's exception, or None. A failure, or a cancelled wait, cancels the other tasks."""
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
@@ -335,7 +335,7 @@ def _named(side: MatchSide, fault: GameFault) -> GameFault:
 
 
 class _Naming(AbstractContextManager[None]):
-    """Names a side in the faults that are raised in its block; can be entered again."""
+    """A context that names a side in the faults raised in its block; can be entered again."""
 
     def __init__(self, side: MatchSide) -> None:
         self._side = side
@@ -346,13 +346,13 @@ class _Naming(AbstractContextManager[None]):
 
 
 _NAMING: Final = tuple(map(_Naming, MatchSide))
-"""The context managers for the host's block and the guest's."""
+"""The context managers for blocks of the host and of the guest."""
 _NAMELESS: Final = nullcontext()
-"""The context manager for the block of a game that has no opponent in another game."""
+"""The context manager for blocks of a game that is alone, whose faults name no side."""
 
 
 class MatchLeases:
-    """The leases of the match's four ports, held until `release`; raises as `PortLease.acquire`."""
+    """Leases of the match's four ports, held until `release`; errors as of `PortLease.acquire`."""
 
     def __init__(self) -> None:
         leased = []

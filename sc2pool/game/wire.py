@@ -1,11 +1,11 @@
-"""Below the websocket: the socket to a game, outgoing frames, and a direct way to the answers.
+"""Below the websocket: the socket to a game, outgoing frames, and three ways to read the answers.
 
     event loop    selector ─► transport ─► parser ─► frames      (any loop, and as a fallback)
     direct               socket ─────────► parser ─► frames
     compiled             socket ─► the replies of a step         (unusual bytes ─► parser)
 
 The first two use picows' parser, an `asyncio.BufferedProtocol`. Rules: at any time exactly one of
-the three reads. The compiled way begins only between two messages.
+the three ways reads. The compiled way begins only between two messages.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class NotReadyError(Exception):
     """No process answers on the port, or the process does not speak the API (yet).
 
     Attributes:
-        answer: what a program has answered to the handshake in place of the API; empty if it has
-            not answered.
+        answer: the answer of a program other than the game to the handshake; empty if there was
+            none.
         final: the answer is not HTTP, so the program will not speak the API later either.
     """
 
@@ -47,10 +47,10 @@ class NotReadyError(Exception):
 
 
 def connect(port: int) -> socket.socket:
-    """A socket connected to the local `port`; nothing is sent.
+    """A socket connected to the local `port`; sends nothing.
 
-    Raises NotReadyError if nothing listens there, OSError if this machine has no network to itself,
-    as with a loopback device that is down.
+    Raises NotReadyError if nothing listens there, OSError if this machine cannot reach itself, for
+    example because its loopback device is down.
     """
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
@@ -66,7 +66,7 @@ def connect(port: int) -> socket.socket:
 
 
 def unread_bytes(sock: socket.socket) -> int | None:
-    """Sent bytes that the socket's local peer has not read; None if unknown or disconnected."""
+    """How many sent bytes the socket's local peer has not read; None if unknown or disconnected."""
     try:
         own, peer = sock.getsockname()[1], sock.getpeername()[1]
         lines = _CONNECTIONS.read_text().splitlines()[1:]
@@ -85,9 +85,9 @@ def _port_of(address: str) -> int:
 
 
 def frames(requests: Iterable[sc_pb.Request]) -> bytes:
-    """Requests as binary websocket messages of the client, joined for one write.
+    """The requests as a client's binary websocket messages, joined for one write.
 
-    The required mask is zero: on one machine there are no proxies to protect from hostile scripts.
+    The required mask is zero: it protects proxies from hostile scripts, and one machine has none.
     """
     framed = []
     for request in requests:
@@ -117,13 +117,13 @@ class DirectReader:
         """Whether the bytes read so far end with a whole message; the listener sets this."""
         loop = asyncio.get_running_loop()
         self._turns = loop.turns if isinstance(loop, WorkerLoop) else None
-        self._turn: Turn | None = None  # set while this task takes turns with other tasks
+        self._turn: Turn | None = None  # set while tasks take turns to read
         self._compiled = None
         if compiled.fast and isinstance(loop, WorkerLoop) and self._turns is not None:
             self._compiled = compiled.fast.Wire(sock.fileno(), loop.descriptor)
 
     def take_over(self) -> bool:
-        """Read in place of the event loop from now on; False if the loop may not be blocked."""
+        """From now on read in place of the event loop; False if the loop may not be blocked."""
         if not self._wait.possible:
             return False
         self._leave_turns()
@@ -136,7 +136,7 @@ class DirectReader:
             self._reading = True
 
     def _take_turns(self, turns: Turns) -> Turn:
-        """Read in place of the event loop from now on, in turns with other tasks."""
+        """From now on read in place of the event loop, in turns with the loop's other tasks."""
         self._begin_reading()
         if self._turn is None:
             self._turn = Turn(asyncio.get_running_loop())
@@ -168,7 +168,7 @@ class DirectReader:
     async def step(
         self, first_id: int, actions: list[bytes], loops: int, deadline_s: float
     ) -> Plain | Unusual:
-        """Send a step and await usual replies, without the loop if possible (`_fast.Wire.step`)."""
+        """Send a step; return its usual replies, or what came instead (see `_fast.Wire.step`)."""
         wire, turns = self._compiled, self._turns
         assert wire is not None and turns is not None
         if self._wait.possible:
@@ -193,11 +193,11 @@ class DirectReader:
         self._transport.write(data)
 
     def wait(self, timeout_s: float) -> bool:
-        """Block until bytes can be read; False if the loop has work, or after `timeout_s`."""
+        """Block until bytes can be read; False after `timeout_s`, or if the loop has work."""
         return self._wait.wait(timeout_s)
 
     def read(self) -> bool:
-        """Hand the parser all available bytes; False at the end of the connection."""
+        """Hand all available bytes to the parser; False if the connection has ended."""
         while True:
             buffer = memoryview(self._parser.get_buffer(-1))
             try:
@@ -210,7 +210,7 @@ class DirectReader:
                 return True
 
     def feed(self, data: bytes) -> bool:
-        """Hand the parser the bytes that `step` has read; False as from `read`."""
+        """Hand the bytes that `step` has read to the parser; False if the connection has ended."""
         while data:
             buffer = memoryview(self._parser.get_buffer(-1))
             part, data = data[: len(buffer)], data[len(buffer) :]

@@ -1,18 +1,19 @@
 """What is known about a build of the game: causes of its end, and the findings of the doctor.
 
 Rules: `diagnose` and `known_faults` are pure. The log is searched first, because it is the most
-exact. A build's faults count only if they fit the way in which the game ended. Patterns are texts
-that games were seen to print. So this file may give no advice, but should not give wrong advice.
+exact. A build's known faults count only if they fit the way in which the game ended. Patterns are
+texts that games were seen to print. So `diagnose` may give no advice, but should not give wrong
+advice.
 
-`sc2pool doctor --full` settles facts that the documentation leaves open. They are stored for later
-pools on the same build:
+`sc2pool doctor --full` measures ("settles") facts that the game's documentation leaves open. The
+facts are stored for later pools on the same build:
 
     doctor ── settle ──► cache/settled/Base75689-….json ──► settled_on ── a pool
 
 The file's name contains the build and a hash that identifies the executable, so an update of the
-game makes the facts unknown again. A small executable is a start script. Its content is hashed,
-because a script with other options starts another game. For a large executable, its path, size and
-modification time are hashed.
+game makes the facts unknown again. A small executable counts as a start script. Its content is
+hashed, because a script with other options starts another game. For a large executable, its path,
+size and modification time are hashed.
 
 Rules: `settled_on` never raises. It trusts only a regular file that belongs to this user and is not
 writable by others.
@@ -104,7 +105,7 @@ class _KnownBuild(NamedTuple):
     first: int
     last: int
     end: str
-    """How the fault may end a game: by a "crash" or a "hang"; empty if it ends none."""
+    """How the fault may end a game: "crash" or "hang"; empty if it ends no game."""
     fault: str
 
 
@@ -130,9 +131,9 @@ _BUILDS: Final = (
 
 
 def diagnose(log: str, exit_code: int | None, base_build: int | None = None) -> str:
-    """One line of advice about a failed game; empty if the failure is unknown.
+    """One line of advice about a failed game; empty if the cause is unknown.
 
-    `log` may end with the API's error texts; `exit_code` is as from `GameProcess.exit_code`.
+    `log` may end with the API's error texts; for `exit_code` see `GameProcess.exit_code`.
     """
     for pattern, advice in _PATTERNS:
         if re.search(pattern, log):
@@ -143,7 +144,7 @@ def diagnose(log: str, exit_code: int | None, base_build: int | None = None) -> 
 
 
 def known_faults(base_build: int) -> str:
-    """The known faults of a build, as text; empty without one."""
+    """The known faults of a build, as text; empty if it has none."""
     return _known(base_build, ["crash", "hang", ""])
 
 
@@ -173,7 +174,7 @@ class Settled:
     restart_faithful: bool | None = None
     """restart_game restores everything that an episode has used up, such as minerals."""
     restart_with_computer: bool | None = None
-    """restart_game does so in games with a computer, and for players of a Random race."""
+    """restart_game restores it also in games with a computer or with players of a Random race."""
     bursts_in_matches: bool | None = None
     """In a match, bursts of requests give the same observations as single requests."""
     silent_end: bool | None = None
@@ -189,7 +190,7 @@ NOTHING_SETTLED: Final = Settled()
 
 
 def settled_on(installation: Installation) -> Settled:
-    """The stored facts about this installation; `NOTHING_SETTLED` without a trusted file."""
+    """The stored facts about this installation; `NOTHING_SETTLED` if there is no trusted file."""
     try:
         path = _path(installation)
         content = _own_content(path)
@@ -206,7 +207,7 @@ def settled_on(installation: Installation) -> Settled:
 
 
 def settle(installation: Installation, settled: Settled) -> Path:
-    """Replace the stored facts; return their file. Raises OSError, or as `cache_folder` does."""
+    """Replace the stored facts; return their file. Raises OSError, or see `cache_folder`."""
     path = _path(installation)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with replacing(path) as unfinished:
@@ -222,7 +223,7 @@ def _path(installation: Installation) -> Path:
 
 
 def _identity(executable: Path) -> str:
-    """A hash that changes if the path starts another program."""
+    """A hash that changes if another program lies at the path."""
     found = executable.stat()
     if found.st_size < SMALL_BYTES:
         known = executable.read_bytes()

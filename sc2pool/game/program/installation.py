@@ -5,10 +5,10 @@
     find(PATH)     only the installation at PATH
 
 Rules: all three check the directory in the same way, and no later code knows whether the game is
-the real one. A given path without an installation is an error. Only if a usual place does not exist
-is the next one tried. Results are not cached, and installations are not changed.
+the real one. A given path without an installation is an error. The next usual place is tried only
+if the one before does not exist. Results are not cached, and installations are not changed.
 
-Inside WSL only the Linux game is searched for; play a Windows game under `/mnt/c` from Windows.
+Inside WSL only the Linux game is searched for; a game under `/mnt/c` must be played from Windows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from sc2pool.processes.spawn import describe_exit, run_python
 logger = logging.getLogger("sc2pool")
 
 OLDEST_BUILD: Final = 55_958
-"""Version 3.16.1, the first with a documented API."""
+"""Version 3.16.1, the first version with a documented API."""
 MAP_SUFFIX: Final = ".SC2Map"
 _BASE_FOLDER: Final = re.compile(r"Base(\d+)")
 
@@ -53,9 +53,9 @@ class Platform:
 
     usual_places: tuple[str, ...]
     executable: str
-    """Relative to the folder of a version."""
+    """Its path, relative to the folder of a version."""
     working_directory: str | None
-    """Relative to the installation; None if any directory will do."""
+    """Its path, relative to the installation; None if any directory will do."""
     execute_info: str | None
     """A file in the home directory, in which the game stores the path of its last start."""
 
@@ -85,16 +85,16 @@ class Installation:
     executable: Path
     base_build: int
     maps: Path | None
-    """The folder of maps; None for a new retail installation, which lacks it."""
+    """The folder of maps; None if there is none, as in a new retail installation."""
     cwd: Path | None
     """The working directory that the game needs; None if any directory will do."""
     found_by: str = ""
-    """How it was found: by the `game` argument, SC2PATH, the usual place, or as the stand-in."""
+    """How the game was found: `game` argument, SC2PATH, usual place, or as the stand-in."""
 
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Raise `ConfigError` if the system refuses to read a file or folder, or takes no such name."""
+    """Raise `ConfigError` if the system refuses to read a file or folder, or refuses its name."""
     try:
         yield
     except OSError as error:
@@ -109,11 +109,11 @@ def find_installation(game: str | os.PathLike[str] = "auto", *, says: bool = Tru
 
     Args:
         game: `"auto"`, `"real"`, `"standin"`, or the path of an installation.
-        says: log once, as a warning, that "auto" plays the stand-in.
+        says: whether a warning, logged once, tells that "auto" plays the stand-in.
 
     Raises:
-        ConfigError: no installation was found, or it may not be read. The message lists the
-            searched places.
+        ConfigError: no installation was found, or the one found may not be read. The message lists
+            the searched places.
     """
     if not isinstance(game, str | os.PathLike):
         raise ConfigError(
@@ -152,7 +152,7 @@ def _say_no_game(root: Path) -> None:
 
 
 def usual_places(system: Platform) -> list[Path]:
-    """The usual places of an installation on `system`, the likeliest first."""
+    """The usual places of an installation on `system`, the likeliest place first."""
     places = []
     with suppress(RuntimeError):  # there may be no home directory
         noted = _from_execute_info(system)
@@ -163,9 +163,9 @@ def usual_places(system: Platform) -> list[Path]:
 
 
 def read_installation(root: Path, why: str) -> Installation:
-    """The game in `root`; else ConfigError tells `why` (how it was found), and what is missing."""
+    """The game in `root`. ConfigError if it cannot be played; `why` tells how `root` was found."""
     system = _this_platform()
-    root = Path(os.path.abspath(root))  # noqa: PTH100  # links in the path keep their names
+    root = Path(os.path.abspath(root))  # noqa: PTH100  # unlike `resolve`, this keeps links
     _require_utf8(root)
     if not root.is_dir():
         problem = "is not a directory" if root.exists() else "does not exist"
@@ -194,7 +194,7 @@ def find_map(installation: Installation, name: str) -> Path:
 
     Args:
         name: a file name or a path within the map folder, with or without `.SC2Map`, or the
-            absolute path of a map file. Upper and lower case matter only if both exist.
+            absolute path of a map file. Case matters only if maps differ in nothing else.
 
     Raises:
         ConfigError: the map was not found, or a folder may not be read. The message names the
@@ -208,7 +208,7 @@ def find_map(installation: Installation, name: str) -> Path:
         raise ConfigError(f"no map {name!r}: there is no file {wanted}")
     if installation.maps is None:
         raise ConfigError(f"no map {name!r}: {installation.root} has no folder Maps")
-    # `rglob` skips a folder without read permission silently; this raises.
+    # `rglob` silently skips a folder without read permission; `listdir` raises.
     os.listdir(installation.maps)  # noqa: PTH208
     known = sorted(
         file
@@ -231,7 +231,7 @@ def made_with(map_path: Path) -> str:
     known versions. mpyq, a dependency of python-sc2, reads it.
     """
     try:
-        import mpyq  # type: ignore[import-untyped]  # noqa: PLC0415 - only a map that cannot be played is looked into
+        import mpyq  # type: ignore[import-untyped]  # noqa: PLC0415 - needed only if a map cannot be played
 
         header = mpyq.MPQArchive(str(map_path)).read_file("DocumentHeader")
         magic, *version, build = struct.unpack_from("<4s8x x3B I", header)
@@ -241,7 +241,7 @@ def made_with(map_path: Path) -> str:
 
 
 def _require_utf8(path: Path) -> None:
-    """Raise ConfigError if a path is not UTF-8: the API's messages to the game only hold UTF-8."""
+    """Raise ConfigError if a path is not UTF-8, because the API's messages can hold only UTF-8."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -282,7 +282,7 @@ def _this_platform() -> Platform:
 
 
 def _from_execute_info(system: Platform) -> Path | None:
-    """The installation in the file that the game writes, `executable = …/Versions/Base…/…`."""
+    """The installation named in the game's own file, `executable = …/Versions/Base…/…`."""
     if system.execute_info is None:
         return None
     try:
@@ -307,7 +307,7 @@ def _is_noexec(path: Path) -> bool:
 
 
 def write_stand_in() -> Path:
-    """Writes the stand-in in the user's cache, each time, so that it is never stale.
+    """Writes the stand-in to the user's cache; every call does so, so the stand-in is never stale.
 
     Returns:
         The installation's folder.
@@ -328,7 +328,7 @@ def write_stand_in() -> Path:
         _, is_told, reason = said.rpartition(f"{root}: ")
         if is_told:
             raise ConfigError(f"{failure}: {reason}; set {_CACHE_VARIABLE} to use another folder")
-        # A signal has ended it, or the interpreter: another folder would not help.
+        # A signal, or the interpreter, has ended the program: another folder would not help.
         how = describe_exit(done.returncode)
         raise ConfigError(f"{failure}: the program that writes it ended with {how}\n{said}".strip())
     return root

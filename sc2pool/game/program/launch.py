@@ -1,14 +1,14 @@
 """From an installation to a game that answers: lease, spawn, wait, prove, connect.
 
 Rules:
-- Nothing is sent to a listener before its process is known to be our game. If the system does not
-  reveal the listener, the launch continues and is marked unproven.
-- A game has one seat, a single websocket. We connect as soon as the game listens. If another
-  program has the seat, the game is replaced immediately by one on another port.
-- The wait ends as soon as the process ends, and otherwise at its deadline.
-- A program that answers the handshake with anything but a websocket is final: at once if the
+- Nothing is sent to a port's listener before its process is known to be our game. If the system
+  does not reveal the listener, the launch continues and is marked unproven.
+- A game accepts a single websocket, its seat. We connect as soon as the game listens. If another
+  program has taken the seat, another game is started immediately, on another port.
+- The wait ends when the game answers, when its process ends, or at the deadline.
+- A program that answers the handshake with anything but a websocket is given up: at once if the
   answer is not HTTP, else after a time, because a game may refuse while it starts.
-- A game that a signal has stopped is given up: the trainer's watchdog does not know it yet.
+- A game that a signal has stopped is given up, because the watchdog does not know it yet.
 - A taken port costs one try. An executable that is missing, not executable or being written may be
   in the middle of an update, and is tried again until the deadline. All other failures are final.
 - After any failure, process, port, descriptors and files are released.
@@ -40,20 +40,20 @@ from sc2pool.processes.filelock import try_lock, unlock_and_remove
 from sc2pool.processes.spawn import is_shortage
 
 _POLL_S: Final = 0.004
-"""Poll interval until the game listens. On average, another program can connect before us during
-half of this interval. Polling this often takes 3 % of a core."""
+"""Poll interval until the game listens. Another program can connect before us for half of this
+interval, on average. Polling this often takes 3 % of a core."""
 _SEAT_POLL_S: Final = 0.25
-"""Poll interval for the owner of the port, while the game does not answer the handshake."""
+"""Interval of looks at who has the seat, while the game does not answer the handshake."""
 _STOP_POLL_S: Final = 0.5
-"""Time between two looks for a signal that has stopped the game."""
+"""Time between two looks at whether a signal has stopped the game."""
 _STOPPED_LOOKS: Final = 3
-"""How many looks in a row must find it stopped; time does not count, because this process may have
-been stopped, too (Ctrl-Z, a closed lid)."""
+"""How many looks in a row must find the game stopped. Looks are counted, not time, because this
+process may have been stopped, too (Ctrl-Z, a closed lid)."""
 _APART_S: Final = 0.1
 """The least time between the starts of two games."""
 _TURN_POLL_S: Final = 0.01
 _TURN_WAIT_S: Final = 10.0
-"""The longest wait for a turn, as a stopped process may hold it."""
+"""The longest wait for a turn, because a stopped process may hold the turn."""
 _UPDATE_POLL_S: Final = 0.2
 """Time between two tries to start an executable that may be in the middle of an update."""
 _REFUSES_FOR_S: Final = 10.0
@@ -77,10 +77,10 @@ async def launch(
     """Starts a game and connects to it, all before the deadline.
 
     `directory` is for the game's temporary files (None: the system's folder). For `warn` see
-    `Connection`. If `in_turn`, the launch keeps a distance in time to the start of every other
-    game. Raises ConfigError if the executable cannot be started at all, or not before the deadline;
-    GameFault LAUNCH_FAILED (the game ended, or the system refused a resource), GAME_EXITED (the
-    game was killed), STOPPED, PORT_TAKEN (in all tries) or DEADLINE.
+    `Connection`. If `in_turn`, the game starts at least `_APART_S` after every other game. Raises
+    ConfigError if the executable cannot be started before the deadline; GameFault LAUNCH_FAILED
+    (the game ended, or the system refused a resource), GAME_EXITED (the game was killed), STOPPED,
+    PORT_TAKEN (in all tries) or DEADLINE.
     """
     spawn = partial(
         GameProcess.spawn, installation, directory=directory, core_file_bytes=core_file_bytes
@@ -153,8 +153,8 @@ class _Turn:
     """The exclusive right to start a game: no other game of this user starts within `_APART_S`.
 
     Games that started at the same moment were seen to fail on Linux. The right is a lock that all
-    pools of this user take; it ends with the process that holds it. If the lock cannot be made, or
-    a process keeps it, games start without it.
+    pools of this user take; the system frees it when its process ends. If the lock cannot be
+    created, or a process keeps it too long, games start without it.
     """
 
     def __init__(self) -> None:
@@ -227,7 +227,7 @@ async def _when_ready(
 
 
 class _Stops:
-    """Looks whether a signal has stopped the game."""
+    """Looks now and then whether a signal has stopped the game."""
 
     def __init__(self, process: GameProcess) -> None:
         self._process = process
@@ -235,7 +235,7 @@ class _Stops:
         self._found = 0
 
     def check(self) -> None:
-        """Look, unless it is too early; GameFault STOPPED if the last looks found it stopped."""
+        """Look, unless it is too early; GameFault STOPPED if the last looks saw a stopped game."""
         if not self._next_look.expired():
             return
         self._next_look = Deadline.after(_STOP_POLL_S)
@@ -246,8 +246,8 @@ class _Stops:
 
 
 def _speaks_otherwise(process: GameProcess, listener_pid: int | None, answer: str) -> GameFault:
-    # An unproven listener may be another program, which costs one try. Without the port and the
-    # pid, because a second launch that fails with the same words is the last one.
+    # An unproven listener may be another program; then only this port is given up. The text lacks
+    # the port and the pid, because a second launch that fails with the same text is the last one.
     return GameFault(
         FaultKind.PORT_TAKEN if listener_pid is None else FaultKind.LAUNCH_FAILED,
         "the program does not speak StarCraft II's protocol: it answers the websocket's handshake "
@@ -256,14 +256,14 @@ def _speaks_otherwise(process: GameProcess, listener_pid: int | None, answer: st
 
 
 def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> int | None:
-    """The listener's pid, if known; raises PORT_TAKEN if it is not ours, NotReadyError if none."""
+    """The listener's pid, if known; PORT_TAKEN if it is not our game, NotReadyError without one."""
     try:
         pid = find_listener(process.family(), port)
     except (psutil.Error, OSError):
         return None
     if pid is None:
         sock.close()
-        connect(port).close()  # raises if the listener was our game, which has just ended
+        connect(port).close()  # NotReadyError if the listener was our game, which has just ended
         raise GameFault(
             FaultKind.PORT_TAKEN, f"a process other than the game listens on port {port}"
         )
@@ -276,7 +276,7 @@ async def _take_seat(
     """Open the game's websocket over a socket that is connected to its port.
 
     Raises NotReadyError if the game does not answer yet, or has ended; GameFault PORT_TAKEN if
-    another program has the seat, or our peer is not the game; GameFault STOPPED.
+    another program has the seat or our peer is not the game, STOPPED if the game is stopped.
     """
     own_port: int = sock.getsockname()[1]
     opening = asyncio.ensure_future(connects(sock))
@@ -296,7 +296,7 @@ async def _take_seat(
     if clients is not None and own_port not in clients:
         connection.abort()
         if process.exit_code() is not None:
-            raise NotReadyError  # the game and its connection have ended: `_when_ready` says how
+            raise NotReadyError  # the game has ended: `_when_ready` says how
         raise GameFault(FaultKind.PORT_TAKEN, f"the peer on port {port} is not the game")
     return connection
 

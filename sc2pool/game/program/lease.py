@@ -1,13 +1,13 @@
 """Leases ports with locks, so that two games of this user never use the same port.
 
-Another process can take a free port before the game listens on it. A lease is a lock on a file
-named after the port:
+Without a lease, another pool could take a free port before the game listens on it. A lease is a
+lock on a file named after the port:
 
     candidate outside the ephemeral range → lock its file → bind it once, as proof → lease
 
 Rules: the kernel never assigns a port outside its ephemeral range by itself. The game inherits the
 lock, so the lease lasts as long as the worker or the game lives. Each user has one folder of lock
-files, independent of the environment, so all trainers of a user see each other.
+files, which no environment variable changes, so all trainers of a user see each other's leases.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ HOST: Final = "127.0.0.1"
 """The only address on which games listen."""
 
 _FIRST_PORT: Final = 10_000
-"""Services are often configured to use lower ports."""
+"""The first port that is leased, because services often use lower ones."""
 _PORTS_END: Final = 65_536
 MOST_GAMES: Final = _PORTS_END - 1
-"""The most games of one machine, as each game has a port."""
+"""The most games on one machine, because each game needs a port."""
 _EPHEMERAL_FILE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _EPHEMERAL_ELSEWHERE: Final = (49_152, 65_535)
 """IANA's ephemeral range, which macOS and Windows use."""
 
 
 def candidate_ports(ephemeral: tuple[int, int]) -> range:
-    """The larger span of ports outside `ephemeral` (first, last); ConfigError if there is none."""
+    """The larger span of ports below or above `ephemeral` (first, last); ConfigError if none."""
     first, last = ephemeral
     below = range(_FIRST_PORT, min(first, _PORTS_END))
     above = range(max(last + 1, _FIRST_PORT), _PORTS_END)
@@ -59,9 +59,9 @@ def ephemeral_range() -> tuple[int, int]:
 def lease_directory() -> Path:
     """The user's own directory of lock files; created if missing.
 
-    If another user has created a directory under the first name, the next place is used, as long
-    as that directory exists. Raises ConfigError if each place belongs to another user, is writable
-    by others, or cannot be created.
+    If another user owns a directory at the first place, the next place is used while that directory
+    exists. Raises ConfigError if each place belongs to another user, is writable by others, or
+    cannot be created.
     """
     if WINDOWS:
         local = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
@@ -78,7 +78,7 @@ def lease_directory() -> Path:
 
 
 def _places(uid: int) -> list[Path]:
-    """Possible directories, the usual one first; not TMPDIR, which may differ among trainers."""
+    """Possible directories, the usual one first; TMPDIR is unused, as it may differ by trainer."""
     if WINDOWS:
         return []  # Windows has no uids and no `pwd`
     import pwd  # noqa: PLC0415
@@ -90,7 +90,7 @@ def _places(uid: int) -> list[Path]:
 
 
 def _why_not(directory: Path) -> str:
-    """Create the directory if missing. Return why it is unsafe; empty if it is the user's own."""
+    """Create the directory if missing. Return why it cannot be used; empty if it can."""
     if WINDOWS:
         return ""
     try:
@@ -121,7 +121,7 @@ class PortLease:
 
     @classmethod
     def acquire(cls, directory: Path | None = None) -> PortLease:
-        """Leases a port that is free now; its lock is in `directory` (None: `lease_directory`).
+        """Leases a port that is free now; puts the lock in `directory` (None: `lease_directory`).
 
         Raises PORT_TAKEN if no port is free, ConfigError if no directory is safe, or OSError.
         """
@@ -153,9 +153,9 @@ class PortLease:
 
 
 def _delete_unlocked(directory: Path) -> None:
-    """Delete the files of leases that have ended with their processes."""
+    """Delete the lock files of processes that have ended."""
     for path in directory.glob("*.lock"):
-        # If another process tries this port now, it continues with the next one.
+        # Another process that tries this port now finds it locked, and tries the next one.
         fd = try_lock(path)
         if fd is not None:
             unlock_and_remove(fd, path)

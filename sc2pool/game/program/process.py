@@ -1,31 +1,32 @@
 """One game's operating-system process: started, watched, and always killed.
 
 Rules:
-- The game gets an allow-list of environment variables, listens only on 127.0.0.1, and writes into
-  its own temporary directory, which is removed with it.
+- The game gets only allowed environment variables and listens only on 127.0.0.1. It writes into its
+  own temporary directory, which is removed after its end.
 - The game dies with the program that started it (`die_with_parent`, or `end_with_this_process`). A
-  worker starts it in its own process group. Any other program starts it in a new group, from a
-  thread that keeps running.
-- `kill` does not need the game's cooperation: SIGKILL also ends a stopped process. The process is
+  worker starts the game in the worker's process group. Any other program starts it in a new group,
+  from a thread that keeps running.
+- `kill` does not need the game's cooperation: SIGKILL ends even a stopped process. The process is
   then reaped.
 
-Only the end of the output is kept, in a ring and in a file:
+Only the end of the game's output is kept, in a ring buffer and in a file:
 
     child ── pipe ──► thread ──► ring of 64 KiB, and its copy in a file ──► `tail`; `read_tail`
 
 Why a pipe and a ring: a file that the child writes itself grows as fast as the disk allows (800 MB
-in 8 s). Truncating it does not help. A limit of the system (RLIMIT_FSIZE) would also apply to the
-child's other files, and kill the child. Why a thread: the event loop of a worker may be blocked.
-Why a file: it tells the cause even to a trainer whose worker has died (`log_left_in`). It is not
-memory-mapped: if another process truncated it, writing into it would kill this process.
+in 8 s). Truncating it does not help. A limit of the system (RLIMIT_FSIZE) would apply to the
+child's other files, too, and kill the child. Why a thread: the event loop of a worker may be
+blocked. Why a
+file: after a worker's death the trainer reads the cause in it (`log_left_in`). The file is not
+memory-mapped, because writing would kill this process if another process truncated the file.
 
 Rules:
 - A child that prints a flood costs this process little. The thread rests after each read, so the
-  pipe is full and the child waits, at 32 MB/s.
+  pipe becomes full and the child waits; it can print at most 32 MB/s.
 - Other children never wait for long. While this process is stopped, or does not let the thread run,
   the child can fill the pipe (64 KiB on Linux) before it has to wait. A stepped game then gets no
   requests, so only a game in real time can lose time.
-- On a full disk the ring is only in memory.
+- On a full disk the ring exists only in memory.
 """
 
 from __future__ import annotations
@@ -68,16 +69,16 @@ if not WINDOWS:
 KILLED: Final = -9
 """The exit code that `subprocess` gives for SIGKILL."""
 _REAP_S: Final = 5.0
-"""Time limit for the end of a killed process. Only a process stuck in the kernel needs it."""
+"""Time limit for the end of a killed process. Only a process stuck in the kernel reaches it."""
 _FOLDER_PREFIX: Final = "sc2pool-game-"
 _LOG: Final = "game.log"
 _LINES: Final = 20
-"""How many of the log's last lines are shown."""
+"""How many lines of the log's end are shown."""
 BEING_WRITTEN: Final = 32
-"""Windows' code for a file that another program has opened exclusively."""
+"""Windows' error code for a file that another program has opened exclusively."""
 _FILE_ERRORS: Final = (2, 3, 5, BEING_WRITTEN, 193, 216, 740)
-"""Windows' codes: file or path not found, no access, in use, not a program, for other CPUs, needs
-an administrator."""
+"""Windows' error codes about an executable: file not found, path not found, no access, in use, not
+a program, for other CPUs, needs an administrator."""
 _PORT_REFUSED_LINE: Final = b"Failed to create the socket."
 
 _POSIX_NAMES = "HOME USER LOGNAME SHELL PATH LANG LANGUAGE TZ LD_LIBRARY_PATH XDG_RUNTIME_DIR"
@@ -99,7 +100,7 @@ if WINDOWS:
 
 
 def game_environment(environment: Mapping[str, str], temp_dir: Path) -> dict[str, str]:
-    """A game's environment: the allowed part of `environment`, and its own temporary directory."""
+    """A game's environment: the allowed part of `environment`, and the game's temporary folder."""
     allowed = {
         name: value
         for name, value in environment.items()
@@ -109,7 +110,7 @@ def game_environment(environment: Mapping[str, str], temp_dir: Path) -> dict[str
 
 
 def command_line(installation: Installation, port: int, temp_dir: Path) -> list[str]:
-    """The command that starts a game. It lacks `-verbose`, which would log every message."""
+    """The command that starts a game, without `-verbose`, which would log every message."""
     return [
         str(installation.executable),
         "-listen",
@@ -126,7 +127,7 @@ def command_line(installation: Installation, port: int, temp_dir: Path) -> list[
 
 
 class GameProcess:
-    """A running game; the object owns the process, its folder and its log."""
+    """A running game; owns the game's process, folder and log."""
 
     def __init__(
         self, child: subprocess.Popen[bytes], temp_dir: Path, output: Output, base_build: int
@@ -135,9 +136,9 @@ class GameProcess:
         self._base_build = base_build
         self._temp_dir = temp_dir
         self._output = output
-        self._stats = psutil.Process(child.pid)  # first: the watch may reap the child
+        self._stats = psutil.Process(child.pid)  # first, because the watch may reap the child
         self._watch = watch_exit(child)
-        # Last, because a later failure would leave a guard behind.
+        # This comes last, because a later failure would leave a guard behind.
         self._let_go: Callable[[], None] | None = end_with_this_process(child)
         self._closed_log: bytes | None = None
         self.pid = child.pid
@@ -154,9 +155,9 @@ class GameProcess:
         """Starts the game on the leased port; does not wait for it to be ready.
 
         `directory` is the parent of the game's own temporary folder (None: the system's).
-        `core_file_bytes` limits the core file of a crash; the real game's is as large as its
-        memory, 0.8 to 2.7 GB. Raises ConfigError if the executable is missing, not executable, or
-        not for this system; OSError if the system refuses a process, thread, descriptor or folder.
+        `core_file_bytes` limits a crash's core file; the real game's has its memory's size, 0.8 to
+        2.7 GB. Raises ConfigError if the executable is missing, not executable, or not for this
+        system; OSError if the system refuses to create a process, thread, descriptor or folder.
         """
         with ExitStack() as undo:
             temp_dir = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=directory))  # 0700
@@ -185,7 +186,7 @@ class GameProcess:
 
     @property
     def was_killed(self) -> bool:
-        """True if SIGKILL ended the game. The system or a person sends it, not the game."""
+        """True if SIGKILL ended the game. The system or a person sends SIGKILL, not the game."""
         return self._child.poll() == KILLED
 
     def exit_fault(self, kind: FaultKind = FaultKind.GAME_EXITED) -> GameFault:
@@ -193,8 +194,8 @@ class GameProcess:
         code = self._child.poll()
         how = "exit code unknown" if code is None else describe_exit(code)
         advice = diagnose(self.log_tail(), code, self._base_build)
-        # Without the pid, so that two games that end alike have equal faults. Equal faults show
-        # that a start can never succeed.
+        # The text lacks the pid, so that two games that end alike have equal faults. Equal faults
+        # show that a start can never succeed.
         return GameFault(
             kind, f"the game ended: {how}{f' ({advice})' if advice else ''}{self.log_note()}"
         )
@@ -226,13 +227,13 @@ class GameProcess:
         return sum(_read_from(self.family(), lambda process: process.memory_info().rss))
 
     def family(self) -> list[psutil.Process]:
-        """The started process (perhaps a script that starts the game) and its children."""
+        """The started process (the game, or a script that starts it) and its children."""
         with suppress(*UNREADABLE):
             return [self._stats, *descendants(self._stats)]
         return [self._stats]
 
     def printed_bytes(self) -> int:
-        """The size of the game's whole output so far; only its end is kept."""
+        """The size of the game's whole output so far, of which only the end is kept."""
         return self._output.total_bytes
 
     def log_tail(self, lines: int = _LINES) -> str:
@@ -249,7 +250,7 @@ class GameProcess:
         if self._child.poll() is not None:
             return
         kill_tree(self._stats)
-        self._child.kill()  # uses only the pid, which no other process gets before ours is reaped
+        self._child.kill()  # safe: no other process gets this pid before ours is reaped
         with suppress(subprocess.TimeoutExpired):
             self._child.wait(_REAP_S)
 
@@ -272,7 +273,7 @@ class GameProcess:
 
 
 def log_left_in(directory: Path) -> str:
-    """The last log lines of the games of this folder's killed worker; empty without such a game."""
+    """The last log lines of games that a killed worker left in this folder; empty without one."""
     tails = []
     with suppress(OSError):
         for path in sorted(directory.glob(f"{_FOLDER_PREFIX}*/{_LOG}")):
@@ -304,10 +305,10 @@ def _core_files_limited(size_bytes: int) -> Iterator[None]:
     if WINDOWS:  # Windows writes no core files
         yield
     else:
-        with _limiting_core_files:  # two threads would restore each other's limits
+        with _limiting_core_files:  # else two threads would restore each other's limits
             soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
             most = _MOST_CORE_BYTES if hard == resource.RLIM_INFINITY else hard
-            lower = int(min(size_bytes, most))  # a setting may also be a float
+            lower = int(min(size_bytes, most))  # the setting may be a float
             resource.setrlimit(resource.RLIMIT_CORE, (lower, hard))
             try:
                 yield
@@ -352,7 +353,7 @@ def _start(
 
 
 def _is_about_the_file(error: OSError) -> bool:
-    """True if the executable is to blame for a failed start, False if the system is."""
+    """True if the executable is to blame for a failed start; False if the system is to blame."""
     if WINDOWS:  # Windows' errors do not name the file
         return getattr(error, "winerror", None) in _FILE_ERRORS
     return error.filename is not None and not is_shortage(error)
@@ -370,12 +371,12 @@ _TOTAL: Final = struct.Struct("<Q")
 _SIZE_BYTES: Final = _TOTAL.size + RING_BYTES
 _REST_S: Final = 0.002
 _END_S: Final = 1.0
-"""Time limit for reading the output of an ended child to its end. It takes long only if another
+"""Time limit for reading all output of a child that has ended. Reading takes long only if another
 process holds the pipe."""
 
 
 class Output:
-    """The output of a child, which gets `writing_end` as stdout and stderr; OSError if refused."""
+    """A child's output; the child gets `writing_end` as stdout and stderr. OSError if refused."""
 
     def __init__(self, path: Path) -> None:
         self.total_bytes = 0
@@ -394,11 +395,11 @@ class Output:
             undo.pop_all()
 
     def hand_over(self) -> None:
-        """Close our copy of the writing end, after the start of the child."""
+        """After the start of the child, close our copy of the writing end."""
         os.close(self.writing_end)
 
     def _run(self) -> None:
-        # This thread owns the descriptor, as another process may hold the pipe after `close`.
+        # This thread owns the descriptor, because another process may hold the pipe after `close`.
         with os.fdopen(self._reading_end, "rb", buffering=0) as reading_end:
             while printed := reading_end.read(RING_BYTES):
                 with self._lock:
@@ -435,7 +436,7 @@ class Output:
             self._thread.join(_END_S)
 
     def close(self) -> None:
-        """Stop recording, once the child has ended; may be called again. The file stays."""
+        """Stop recording, after the child's end; may be called again. The file stays."""
         self._wait_for_end()  # else the thread's descriptor would stay open a little longer
         with self._lock:
             self._closed = True
@@ -448,7 +449,7 @@ class Output:
 
 
 def read_tail(path: Path) -> bytes:
-    """Like `Output.tail`, from the file alone; empty if the file does not exist."""
+    """Like `Output.tail`, but read from the file alone; empty if the file does not exist."""
     with suppress(OSError):
         content = path.read_bytes()
         if len(content) == _SIZE_BYTES:
