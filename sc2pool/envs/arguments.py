@@ -1,16 +1,16 @@
-"""The arguments of `SC2VectorEnv`'s methods, its resets with seeds and options, and its spaces.
+"""Checks the arguments of `SC2VectorEnv`'s methods, begins its episodes, makes its spaces.
 
 Arguments are checked and converted by pure functions. Rules: the errors are those of
 `AsyncVectorEnv`: a wrong type is a TypeError, a wrong value or length is a ValueError
 (`ConfigError` is a ValueError). The caller's objects are not changed.
 
 `begin_episodes` turns a trainer's reset into episodes of the pool, also for
-`SC2TianshouVectorEnv`. Rule: a reset of a task's envs without seed and options takes the next
-episodes, as an autoreset does, so spares may have these ready.
+`SC2TianshouVectorEnv`. Rule: a reset of a task's envs without seed and options begins the same
+episodes as an autoreset would, so spares may have these ready.
 
-`VectorSpaces` makes the vector env's spaces from those of the envs. `observation_mode` says how
-far the envs' observation spaces must agree: "same" (they are equal), "different" (same shape and
-dtype; each env keeps its own bounds), or a tuple of the two spaces to use. Rules: spaces are
+`VectorSpaces` makes the vector env's spaces from the spaces of its envs. `observation_mode` says
+how far the envs' observation spaces must agree: "same" (they are equal), "different" (same shape
+and dtype; each env keeps its own bounds), or a tuple of the two spaces to use. Rules: spaces are
 checked before the first reset; no env is made only to learn its spaces.
 """
 
@@ -38,7 +38,7 @@ Seeds = int | Sequence[int | None] | None
 def check_concurrency(max_concurrency: object) -> int | None:
     """How many envs may run at one time, None for all; `ConfigError` unless it is at least 1.
 
-    The messages are those of gymnasium's `AsyncVectorEnv`, which takes the same keyword.
+    The messages are those of gymnasium's `AsyncVectorEnv`, which has this keyword, too.
     """
     if max_concurrency is None:
         return None
@@ -79,15 +79,15 @@ def _is_list(seed: Seeds) -> TypeGuard[Sequence[int | None]]:
 def seeds_of_tasks(
     seed: Seeds, seeds: Sequence[int | None], envs: Sequence[int]
 ) -> tuple[list[int | None], int | list[int] | None]:
-    """How a seed is used for tasks: one seed for all episodes, or one for each env's first.
+    """How tasks use `seed`: a single seed is for all episodes, a list for each env's first episode.
 
-    `seeds` is the result of `seed_of_each` for this seed. Returns a seed, or None, for the first
-    episode of each env, and the seed of all other episodes, None to keep the previous one.
+    `seeds` is the result of `seed_of_each` for `seed`. Returns a seed, or None, for the first
+    episode of each env, and the seed of all other episodes; None keeps their previous seed.
     """
     if not _is_list(seed):
         return [None] * len(seeds), seeds[0]
     known = [one for one in (seeds[env] for env in envs) if one is not None]
-    # With the length in front, a list of one seed differs from that seed as an integer.
+    # With the length in front, a list with one seed gives other episodes than that single seed.
     return list(seeds), [len(known), *known] if known else None
 
 
@@ -141,12 +141,12 @@ def split_mask(
 def begin_episodes(
     pool: Pool, envs: Sequence[int], seed: Seeds, options: Mapping[str, Any], *, is_task: bool
 ) -> None:
-    """Begin an episode in each of these envs; if these are all envs, drop pending steps first.
+    """Begin an episode in each of these envs. If they are all envs, drop pending steps first.
 
     Args:
         envs: the envs to reset, ascending.
-        seed: as in `SC2VectorEnv.reset`; a list has a seed for each row, and the seed of an env's
-            first row counts.
+        seed: as in `SC2VectorEnv.reset`. A list has a seed for each row; each env uses the seed of
+            its first row.
 
     Raises:
         ValueError: the numbers of seeds and rows differ.
@@ -180,11 +180,12 @@ _GYMNASIUMS_OWN = (
 
 
 class VectorSpaces:
-    """Makes the spaces of a vector env from those of its envs; `agree` sets the attributes.
+    """Makes the spaces of a vector env from its envs' spaces; `agree` sets the attributes.
 
     The arguments are those of `gymnasium.vector.AsyncVectorEnv`. An `observation_mode` that is a
-    tuple is (batched, single). With `shared_memory`, spaces that are not gymnasium's own raise.
-    `ValueError` or `TypeError` for an unknown mode, or if `shared_memory` is not a bool.
+    tuple is (batched, single). With `shared_memory`, `agree` refuses spaces that are not
+    gymnasium's own. `ValueError` or `TypeError` for an unknown mode, or if `shared_memory` is not a
+    bool.
     """
 
     single_observation_space: spaces.Space[Any]
@@ -213,9 +214,9 @@ class VectorSpaces:
         self._shared_memory = shared_memory
 
     def agree(self, hellos: Sequence[Hello | None]) -> Hello:
-        """Make the vector env's spaces from the hello of each env; returns the first env's hello.
+        """Make the vector env's spaces from the envs' first messages; return the first env's.
 
-        `RuntimeError`, which names the env, if its spaces do not fit those of the first env.
+        `RuntimeError`, which names the env, if an env's spaces do not fit those of the first env.
         `ConfigError` if the envs have different numbers of rows. `ValueError` for a custom space,
         if `shared_memory` is True.
         """

@@ -4,7 +4,7 @@ model.learn(100_000, callback=PoolStatsCallback())
     writes the pool's statistics to the model's log (TensorBoard, CSV, …), and shows the model's
     training figures in `sc2pool watch`
 model.learn(100_000, callback=SnapshotCallback(store, every=10_000))
-    saves snapshots of the model as its opponents
+    saves snapshots of the model, which become its opponents
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _UPDATE = "train/"
 
 
 class PoolStatsCallback(BaseCallback):
-    """Records the pool's counters under `pool/`, with the model's own figures.
+    """Adds the pool's counters, under `pool/`, to the figures that the model logs.
 
-    After each rollout, but at most once a second, it records `pool/steps_per_s` since the previous
-    record, each counter of `PoolStats` by its name (`pool/episodes`, `pool/launches`,
+    After each rollout, but at most once a second, the callback records `pool/steps_per_s` since the
+    previous record, each counter of `PoolStats` by its name (`pool/episodes`, `pool/launches`,
     `pool/resets`, …), `pool/faults`, `pool/replacements/CAUSE` for each cause so far,
     `pool/memory_bytes` (of all games and workers), `pool/reset_s_p95/KIND` and
-    `pool/recovery_s_max`. With `opponent=` it also records `pool/matches/NAME`, the number of
-    matches against each opponent, and `pool/win_rate/NAME`.
+    `pool/recovery_s_max`. For an env with `opponent=` there are also `pool/matches/NAME`, the
+    number of matches against each opponent, and `pool/win_rate/NAME`.
 
     `sc2pool watch` then shows the figures of the model's newest update (`train/loss`, …) as curves.
 
     Raises:
-        ConfigError: the model's env neither is nor wraps a `SubprocSC2VecEnv`.
+        ConfigError: the model's env is no `SubprocSC2VecEnv`, and wraps none.
     """
 
     def _on_training_start(self) -> None:
@@ -81,13 +81,13 @@ class PoolStatsCallback(BaseCallback):
 
 
 class SnapshotCallback(BaseCallback):
-    """Saves snapshots of the model to a store, and records the learner's win rate against each.
+    """Saves snapshots of the model, and records the learner's win rate against each snapshot.
 
-    After each rollout the win rates are written to the store, for the rule "prioritised", and
-    logged as `self_play/win_rate/step-N`. If a snapshot cannot be saved (a full disk), a warning is
-    logged and the training continues.
+    After each rollout the win rates are logged as `self_play/win_rate/step-N`, and written to the
+    store, whose rule "prioritised" uses them. If a snapshot cannot be saved (a full disk), a
+    warning is logged and the training continues.
 
-    The caller adds the first snapshot, because the first reset already needs an opponent:
+    Add the first snapshot yourself, because the first reset already needs an opponent:
 
         store.add(model, model.num_timesteps)
         model.learn(200_000, callback=SnapshotCallback(store, every=10_000))
@@ -123,7 +123,7 @@ class SnapshotCallback(BaseCallback):
     def _on_rollout_end(self) -> None:
         rates = self._rates
         present = self._store.snapshots()
-        if present:  # the first snapshot is never removed, so an empty list is a failed read
+        if present:  # an empty list means that the read failed: the first snapshot is never removed
             rates.keep(snapshot.name for snapshot in present)
         try:
             rates.save()
@@ -134,7 +134,7 @@ class SnapshotCallback(BaseCallback):
 
 
 def updates(logged: Mapping[str, Any]) -> dict[str, float]:
-    """The figures of the model's updates, out of all values that its logger holds."""
+    """The figures of the model's updates, selected from all values in its logger."""
     return {
         name.removeprefix(_UPDATE): float(value)
         for name, value in logged.items()

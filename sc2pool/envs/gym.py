@@ -1,8 +1,8 @@
 """`SC2GymEnv`: a pool of one as a gymnasium `Env`.
 
 The game and its event loop have their own worker, so `SC2GymEnv` also works in a process that
-already runs an event loop (a notebook). Rules are gymnasium's: no autoreset; after an episode's
-end, a step before the next `reset` is an error.
+already runs an event loop (a notebook). Rules are gymnasium's: there is no autoreset, and a step
+between an episode's end and the next `reset` is an error.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
 
     The other keywords are those of `SubprocSC2VecEnv`, without the number of envs, seed and spares.
 
-    Attributes: gymnasium's, `realtime`, `step_mul` (game loops per step), and `pool`, the pool
-    itself.
+    Attributes: gymnasium's own, `realtime`, `step_mul` (game loops per step), and `pool`, the pool.
 
     Raises:
         ConfigError: a wrong keyword, an unknown task or render mode, no installation, a missing
@@ -84,8 +83,8 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
 
         Args:
             seed: equal seeds repeat this and all later episodes of the env exactly. The game seeds
-                are those of the first, second, … episode of a `SubprocSC2VecEnv` with this seed.
-            options: for the task, as `self.options`.
+                are those of the first, second, … episode of a `SubprocSC2VecEnv` so seeded.
+            options: the task reads them as `self.options`.
 
         Returns:
             The observation, an element of `observation_space`, and an info.
@@ -106,8 +105,8 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         """Play one step, which is `step_mul` game loops.
 
         Returns:
-            observation, reward, terminated, truncated, info. After a fault of the game the step is
-            truncated, with `sc2pool.fault` in the info; `reset` continues on a new game.
+            observation, reward, terminated, truncated, info. After a fault of the game, truncated
+            is True and the info has `sc2pool.fault`; the next `reset` begins on a new game.
 
         Raises:
             ActionError: the action is outside the action space.
@@ -127,8 +126,8 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
 
         Returns:
             uint8 (480, 640, 3), unless the task draws other frames. None in the mode `"human"`,
-            because its page shows the game by itself. None, with a warning, if the env has no
-            render mode.
+            whose web page shows the game without this method. None, with a warning, if the env has
+            no render mode.
 
         Raises:
             ResetNeeded: no episode has begun.
@@ -148,7 +147,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         return whole_mask(mask, self.action_space) if has_masks else mask
 
     def pause(self) -> None:
-        """Stop the game until the next step or reset, or `resume`; see `SubprocSC2VecEnv`.
+        """Stop the game until the next step, reset or `resume`; see `SubprocSC2VecEnv.pause`.
 
         Raises:
             PauseError: the game could not be stopped; it continues.

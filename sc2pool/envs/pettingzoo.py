@@ -5,9 +5,9 @@
     SC2ParallelEnv("3m_duel")       agents player_0_marine_0, … player_1_marine_2: both in one
 
 Rules are PettingZoo's (`ParallelEnv`): no autoreset. All agents act in each step, and all are done
-in the same step, because their game ends for all. The first reset launches the games, not the
-constructor, because SuperSuit and other libraries copy the env, and each copy needs games of its
-own.
+in the same step, because their game ends for all. The games are launched by the first reset, not by
+the constructor, because SuperSuit and other libraries copy the env, and each copy needs games of
+its own.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
 
     The other keywords are those of `SubprocSC2VecEnv`, without the number of envs, seed and spares.
 
-    If the task has masks, an observation is a dict: "observation" is the task's own, and
-    "action_mask", int8, has a 1 for each action that is possible now. If not, the observation is
-    the task's own.
+    If the task has masks, an observation is a dict: "observation" is the task's observation, and
+    "action_mask", int8, has a 1 for each action that is possible now. Without masks, the
+    observation is the task's.
 
-    Attributes: PettingZoo's, `realtime`, `step_mul` (game loops per step), and `state_space` if
+    Attributes: PettingZoo's own, `realtime`, `step_mul` (game loops per step), and `state_space` if
     the task has a state, which `state()` returns.
 
     Raises:
@@ -136,13 +136,13 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         Args:
             seed: equal seeds repeat this and all later episodes of the env exactly, as in
                 `SC2GymEnv`.
-            options: for the task, as `self.options`.
+            options: the task reads them as `self.options`.
 
         Returns:
             The observation and the info of each agent.
 
         Raises:
-            ConfigError: seed is not a whole number of at least 0; a game cannot be started.
+            ConfigError: seed is not a whole number of at least 0, or a game cannot be started.
             CrashLoopError, UserCodeError, ObservationError: see their docstrings; every later call
                 raises `ClosedError`.
         """
@@ -166,11 +166,11 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
 
         Returns:
             Five dicts by agent: observations, rewards, terminations, truncations, infos. After a
-            fault of a game the step is truncated for all, with `sc2pool.fault` in the infos;
-            `reset` continues on new games.
+            fault of a game all agents are truncated, with `sc2pool.fault` in the infos; the next
+            `reset` begins on new games.
 
         Raises:
-            ActionError: an agent has no action, or one outside its action space, or is unknown.
+            ActionError: an agent is unknown, has no action, or has one outside its action space.
             ResetNeeded: the episode is over, or none has begun.
         """
         if not self.agents:
@@ -192,7 +192,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         )
 
     def _observations(self, batch: Batch) -> dict[str, Any]:
-        """Each agent's observation; stores the newest state for `state()`."""
+        """Return each agent's observation, and store the newest state for `state()`."""
         seen = [self.pool.row(batch, row) for row in range(len(self.possible_agents))]
         if self._shares_state:
             self._state = seen[0]["state"]
@@ -212,7 +212,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         return allowed
 
     def state(self) -> Array:
-        """The whole battle, as the newest observations show it.
+        """The state of the whole battle at the time of the newest observations.
 
         Raises:
             NotImplementedError: the task has no state.
@@ -225,7 +225,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         return self._state.copy()
 
     def render(self) -> Any:
-        """A frame of the first agent's game as it is now, uint8 (480, 640, 3), as `SC2GymEnv`.
+        """A frame of the first agent's game as it is now; see `SC2GymEnv.render`.
 
         Raises:
             ResetNeeded: no episode has begun.
@@ -248,7 +248,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
 
 
 def with_shared_state(task: type[TaskDefinition]) -> type[TaskDefinition]:
-    """The task; if it has a state, a subclass of it with the state in each row's observation."""
+    """The task, or, if it has a state, a subclass with the state in each row's observation."""
     if not issubclass(task, TeamTask) or task.state_space is None or task.shares_state:
         return task
     members = {"shares_state": True, "__module__": task.__module__, "__doc__": task.__doc__}
@@ -258,7 +258,7 @@ def with_shared_state(task: type[TaskDefinition]) -> type[TaskDefinition]:
 
 
 def names_of(task: type[TaskDefinition], *, alone: bool) -> list[str]:
-    """The names of the agents: a team's agents, the learning players, or each player's agents.
+    """The agents' names: those of a team, of the learning players, or of each player's team.
 
     If `alone`, only one player learns, and an opponent plays the other side.
     """
@@ -271,7 +271,7 @@ def names_of(task: type[TaskDefinition], *, alone: bool) -> list[str]:
 
 
 def mask_space(actions: spaces.Space[Any]) -> spaces.Space[Any]:
-    """The space of an action space's masks, in the form that `sample` accepts.
+    """The space of the masks for an action space, in the form that `sample` accepts.
 
     `ConfigError` if the action space is neither Discrete nor MultiDiscrete.
     """
@@ -285,7 +285,7 @@ def mask_space(actions: spaces.Space[Any]) -> spaces.Space[Any]:
 
 
 def nested(tuple_of: Callable[[Sequence[Any]], Any], parts: Sequence[Any], shape: Any) -> Any:
-    """These parts as nested tuples, with a level for each axis of an array of this shape."""
+    """These parts as nested tuples, nested like an array of this shape."""
     if len(shape) == 1:
         return tuple_of(parts)
     size = len(parts) // shape[0]

@@ -1,10 +1,10 @@
 """The built-in tasks in gymnasium's registry: `sc2pool/NAME-v0` for `make` and `make_vec`.
 
-gymnasium 1.0 and later load no plugins. So `import sc2pool` registers the tasks; gymnasium does
-this import itself for an id such as `gymnasium.make("sc2pool:sc2pool/MoveToBeacon-v0")`. Rules:
-`import sc2pool` does not import gymnasium, because that takes longer than a worker may be without
-its trainer. If gymnasium is imported later, the tasks are registered then. Importing this module
-imports nothing else of sc2pool.
+gymnasium 1.0 and later load no plugins. So `import sc2pool` registers the tasks. For an id with a
+prefix, `gymnasium.make("sc2pool:sc2pool/MoveToBeacon-v0")`, gymnasium itself imports sc2pool.
+Rules: `import sc2pool` does not import gymnasium, which would take longer than a worker may run
+before it is tied to its trainer. If gymnasium is imported later, the tasks are registered then.
+Importing this module imports nothing else of sc2pool.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def register_with_gymnasium() -> None:
 
 
 def _register(registration: ModuleType) -> None:
-    from sc2pool.tasks.registry import TASK_PLACES  # noqa: PLC0415 - not by `import sc2pool` alone
+    from sc2pool.tasks.registry import TASK_PLACES  # noqa: PLC0415 - not by `import sc2pool`
 
     for name in TASK_PLACES:
         env_id = f"sc2pool/{name}-v0"

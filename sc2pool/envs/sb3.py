@@ -1,9 +1,9 @@
 """`SubprocSC2VecEnv`: the pool as a Stable-Baselines3 `VecEnv`.
 
-Rules are SB3's (`stable_baselines3/common/vec_env/base_vec_env.py`): autoreset within the step,
-`terminal_observation` if and only if done, `TimeLimit.truncated` is True only if the episode was
-cut short, a returned batch is never overwritten. The pool's own keys of an info begin with
-`sc2pool.`.
+Rules are SB3's (`stable_baselines3/common/vec_env/base_vec_env.py`): the step that ends an episode
+resets the env; an info has `terminal_observation` if and only if its env is done;
+`TimeLimit.truncated` is True only if the episode was cut short; a returned batch is never
+overwritten. Keys that the pool adds to an info begin with `sc2pool.`.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
     """A `VecEnv` over a pool: the base class of `SubprocSC2VecEnv` and `RaySC2VecEnv`.
 
     Args:
-        pool: the pool, which is closed if the constructor fails.
+        pool: the pool; if the constructor fails, it closes the pool.
         seed: the seed of the first reset, or None.
-        is_task: whether the pool plays a task, not envs of the user.
+        is_task: True if the pool plays a task; False if it has envs of the user.
 
-    Attributes: SB3's, and `pool`.
+    Attributes: SB3's own, and `pool`.
     """
 
     def __init__(self, pool: PoolT, seed: int | None, *, is_task: bool) -> None:
@@ -76,11 +76,11 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
     def reset(self) -> VecEnvObs:
         """Begin an episode in every env, and drop a pending step.
 
-        If several envs share a game, the game gets the options of its first env.
+        If several envs share a game, the game gets the first env's options.
 
         Returns:
-            Observations with a first axis of length `num_envs`, in the space's structure and
-            dtypes.
+            Observations in the space's structure and dtypes, with a first axis of length
+            `num_envs`.
 
         Raises:
             CrashLoopError, UserCodeError, ObservationError: see their docstrings; every later call
@@ -88,8 +88,8 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         """
         seeds = self._seeds
         if self._is_task and seeds[0] is not None:
-            # Without a seed from the user, only the first episodes are seeded, so that they differ.
-            # Later episodes can then begin by `restart_game`, which is faster.
+            # Without a seed from the user, only each game's first episode is seeded, so that these
+            # differ. Later episodes can then begin by `restart_game`, which is faster.
             self.pool.seed(seeds[0], seeded=None if self._seed_for_all else self.pool.n)
         self._advise()
         rows = self.pool.rows
@@ -141,11 +141,11 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
                 self.reset_infos[env] = info
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Seed the next reset; None still gives distinct first episodes.
+        """Seed the next reset; with None, the envs' first episodes still differ.
 
         The envs of `env_fns` get `seed`, `seed + 1`, …, as in SB3. For tasks, `seed` is the seed of
-        the run: the game seed of the k-th episode that begins is derived from `seed` and k. All
-        env classes derive the same game seeds. Neighbouring seeds have no episode in common.
+        the run: the game seed of the k-th episode that begins is derived from `seed` and k. All env
+        classes derive the same game seeds. Seeds such as 7 and 8 have no episode in common.
 
         Returns:
             `seed + i` for each env i, as in SB3.
@@ -158,7 +158,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         return super().seed(None if seed is None else whole_number("seed", seed, 0))
 
     def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
-        """Options for the next reset: one dict for all envs, or a list of one for each.
+        """Set the options of the next reset: one dict for all envs, or a list with a dict for each.
 
         Raises:
             ConfigError: an element is not a dict, or the list's length is not `num_envs`.
@@ -177,11 +177,11 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
     def pause(self, indices: VecEnvIndices = None) -> None:
         """Stop the games of these envs until their next step or reset, or until `resume`.
 
-        No game loop passes during a pause; `stats().pauses` shows the loops that passed
-        nevertheless. A game that was paused k times needs k calls of `resume`.
+        No game loop should pass during a pause; `stats().pauses` counts the loops that did. A game
+        that was paused k times needs k calls of `resume`.
 
         Raises:
-            AlreadyPendingCallError: a step has not been waited for.
+            AlreadyPendingCallError: `step_wait` has not been called after `step_async`.
             PauseError: a game could not be stopped; all of these games continue.
         """
         self.pool.pause(None if indices is None else self._games(indices))
@@ -239,9 +239,9 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
     ) -> list[Any]:
         """Call a method in each of these envs.
 
-        The `action_masks` of a task come with its newest observations, so it is not asked for them:
-        bool, (n,) for `Discrete(n)` and (sum(nvec),) for `MultiDiscrete(nvec)`. All are True for an
-        env whose task returned None.
+        A task's `action_masks` is not called, because its masks come with the newest observations:
+        bool, (n,) for `Discrete(n)` and (sum(nvec),) for `MultiDiscrete(nvec)`; all True for an env
+        whose task returned None.
 
         Args:
             method_name: the method's name.
@@ -269,7 +269,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]],
         indices: VecEnvIndices = None,
     ) -> list[bool]:
-        """True for each of these envs that is wrapped in this class or a subclass of it."""
+        """For each of these envs: True if it is wrapped in this class or in a subclass of it."""
         return self.pool.call(self._envs(indices), "is_wrapped", qualified(wrapper_class))
 
     def render(self, mode: str | None = None) -> Array | None:
@@ -279,15 +279,15 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
             mode: the render mode; None for the env's own mode.
 
         Returns:
-            uint8 (height, width, 3). None in the mode `"human"`, because its page shows the games
-            by itself. None with a warning if the env has no render mode.
+            uint8 (height, width, 3). None in the mode `"human"`, whose web page shows the games
+            without this method. None with a warning if the env has no render mode.
         """
         if self._is_task and self.render_mode == "human" and mode in (None, "human"):
             return None
         return super().render(mode)
 
     def get_images(self) -> Sequence[Array | None]:
-        """A frame of each env; None for each, with a warning, unless the mode is rgb_array.
+        """A frame of each env. Unless the mode is rgb_array, a None for each, with a warning.
 
         Returns:
             uint8 (480, 640, 3) each, unless the task or the user's envs draw other frames.
@@ -315,7 +315,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
                 _say_once(advice)
 
     def _envs(self, indices: VecEnvIndices) -> list[int]:
-        """SB3's indices (None for all, one, or many; negative ones allowed) as 0 … n-1."""
+        """SB3's indices (None for all, one or many, negative ones from the end) as 0 … n-1."""
         every = range(self.num_envs)
         if indices is None:
             return list(every)
@@ -339,7 +339,7 @@ _say_once = cache(log.warning)
 def threads_advice(threads: int, games: int, cores: int) -> str | None:
     """Advice on torch's threads; None if there is nothing to improve.
 
-    With PPO's small network and eight games on two cores, two threads cost a quarter of the rate.
+    With PPO's small network, eight games and two cores, two threads cost a quarter of the speed.
     """
     if threads == 1 or games < cores:
         return None
@@ -360,22 +360,22 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
         SubprocSC2VecEnv([make_env, make_env])
 
     Args:
-        env_fns: functions that make one gymnasium env each. In their place the first argument may
-            also be the task, or n.
-        start_method: as in SB3's `SubprocVecEnv`. The name is checked but has no effect, because
-            every worker is a new interpreter.
+        env_fns: functions that make one gymnasium env each. A task or n may be given in their
+            place.
+        start_method: checked as in SB3's `SubprocVecEnv`, but without effect, because every worker
+            is a new interpreter.
         n: number of games; 8 by default.
-        num_envs: number of envs of all games; may be given in place of n.
+        num_envs: number of envs of all games together; may be given in place of n.
         task: a built-in task's name, or a subclass of `Task` or `RLBotAI`; "MoveToBeacon" if
             neither a task nor `env_fns` is given.
         game: `"auto"` (SC2PATH, the platform's default place, else the bundled stand-in),
             `"real"` (never the stand-in), or the path of an installation.
-        seed: makes the run repeatable, like `seed(seed)` before the first reset.
-        spares: how many additional games to keep ready with a reset episode. An env then waits
-            neither for a reset nor for the replacement of a failed game.
+        seed: makes the run repeatable; the same as `seed(seed)` before the first reset.
+        spares: how many additional games to keep ready, each at the beginning of an episode. An env
+            then waits neither for a reset nor for the replacement of a failed game.
         render_mode: `"rgb_array"` for frames from `render()` and `get_images()`. `"human"` serves
             a web page that shows the games, and opens it in a browser if there is a display. None
-            for the task's own mode.
+            for the render mode that the task sets.
         config: limits and policies.
         realtime: the games run by themselves, 22.4 loops a second, and do not wait for actions.
             `step` waits until the game has run `step_mul` more loops.
@@ -387,7 +387,7 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
             SB3's `predict`, the path of a model that SB3 has saved, a `SnapshotStore`, a
             `Computer`, or a bot of python-sc2 (its class, an object of it, or a `Bot`). None if
             both sides learn.
-        serial: the players live in this process, for debugging; see `DummySC2VecEnv`.
+        serial: True runs the tasks or envs in this process, for debugging; see `DummySC2VecEnv`.
 
     `game`, `spares`, `render_mode`, `realtime`, `step_mul`, `max_loops` and `opponent` are for
     tasks only.
@@ -397,8 +397,8 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
     Raises:
         ConfigError: a wrong keyword or one without effect, an unknown task, no installation, a
             missing map, or spaces that differ.
-        UserCodeError: a function of `env_fns` raised.
-        ValueError: unknown start method.
+        UserCodeError: a function of `env_fns` raised an exception.
+        ValueError: `start_method` is unknown.
     """
 
     _serial = False
@@ -422,8 +422,8 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
     def send(self, actions: Any, games: Iterable[int] | None = None) -> None:
         """Send actions to some games, or to all; `recv` returns their transitions.
 
-        `step` is `send` to all games and `recv` of all of them. Use these two if the learner can
-        take the transitions of any games, to receive the first that are ready.
+        `step` is a `send` to all games, then a `recv` from all. If the learner can take the
+        transitions of any games, call `send` and `recv` to get those that are ready first.
 
         Args:
             actions: one for each env of these games, in the order of the games.
@@ -439,7 +439,7 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
         self.pool.send(actions, games)
 
     def recv(self, min_ready: int | None = None, timeout_s: float | None = None) -> Batch:
-        """Wait for the transitions of games that were sent actions; return all that are ready.
+        """Wait for the transitions of games that have got actions; return all that are ready.
 
         A game whose episode is over is ready with the first observation of its next episode.
 
@@ -457,13 +457,13 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
 
 
 class DummySC2VecEnv(SubprocSC2VecEnv):
-    """`SubprocSC2VecEnv` with its players in this process, for debugging, as SB3's `DummyVecEnv`.
+    """`SubprocSC2VecEnv` without workers, for debugging, as SB3's `DummyVecEnv` is.
 
-    The games are still processes. Tasks, bots and envs of `env_fns` run inside `step` and `reset`,
-    one at a time, so `breakpoint()`, `print` and a profiler work in them. Their exceptions are
-    raised unchanged, with a traceback from the script's line to the line that failed; the next
-    `reset` begins a new episode. Episodes, seeds and observations are those of `SubprocSC2VecEnv`.
-    Deadlines of the trainer are off, and memory is not watched.
+    The games still are processes. But tasks, bots and envs of `env_fns` run in this process, inside
+    `step` and `reset`, one at a time, so `breakpoint()`, `print` and a profiler work in them. Their
+    exceptions are raised unchanged, with a traceback from the script's line to the line that
+    failed; the next `reset` begins a new episode. Episodes, seeds and observations are those of
+    `SubprocSC2VecEnv`. The trainer's deadlines are off, and so are memory limits.
 
     The arguments are those of `SubprocSC2VecEnv`; `render_mode="human"` needs workers.
     """

@@ -1,8 +1,8 @@
 """Checks the constructor keywords of all env classes, and makes a pool's players from them.
 
 `SubprocSC2VecEnv` documents the keywords. Rules: everything that can be checked without a process
-is checked before the first process starts. A wrong keyword raises a `ConfigError` with the given
-value. So does a keyword that has no effect.
+is checked before the first process starts. A keyword that is wrong or has no effect raises a
+`ConfigError` with the given value.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class PoolKeywords(GameKeywords, total=False):
 
 DEFAULT_N = 8
 MOST_ENVS_PER_WORKER = 8
-"""The default maximum, because a worker that dies takes all its envs with it."""
+"""The most envs per worker by default, because a worker that dies takes all its envs with it."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Players:
         config: limits and policies.
         seed: the seed of the first reset, or None.
         spares: how many spares the pool keeps.
-        serial: whether the players live in this process.
+        serial: whether the players run in this process.
     """
 
     specs: Sequence[PlayerSpec]
@@ -105,7 +105,7 @@ class Players:
 
     @property
     def is_task(self) -> bool:
-        """True if the envs play a task on games; if not, they are the user's."""
+        """True if the envs play a task on games; False if they are the user's own envs."""
         return self.task is not None
 
     @property
@@ -119,7 +119,7 @@ class Players:
         return None if self.task is None else self.task.loops_per_step
 
     def require_one_row(self, adapter: str) -> None:
-        """Check that each env has one row.
+        """Check that each game has one learner, and so one row.
 
         Args:
             adapter: the name of the env class, for the message.
@@ -163,7 +163,7 @@ class Players:
         return f"{type(adapter).__name__}({what}, closed={pool.closed})"
 
     def frame(self, adapter: Any) -> Any:
-        """The result of `render` for an adapter with one game; warns if it has no render mode."""
+        """The result of `render` for an adapter with one game; warns if its render mode is None."""
         if adapter.render_mode is None:
             gymnasium.logger.warn(
                 "render() was called, but the env has no render_mode: "
@@ -253,13 +253,13 @@ def make_players(
 def good_envs_per_worker(spec: TaskSpec, n: int, n_cores: int) -> int:
     """How many envs of a task should share a worker.
 
-    More workers than cores cost time and bring nothing; docs/throughput.md has the measurements. A
-    worker steps both games of a match at the same time, so matches share a worker like other games.
-    Three kinds of envs have a worker each:
-    * On the Python step path, a step takes the worker's time, so envs would wait for each other.
-    * Games in real time have their clock in the worker.
-    * A python-sc2 bot as an opponent may keep state in its class or module, which is safe under
-      `run_game` but not beside other bots.
+    More workers than cores only cost time; docs/throughput.md has the measurements. A worker steps
+    both games of a match at the same time, so matches share a worker as single games do. Three
+    kinds of envs do not share a worker:
+    * Envs on the Python step path: a step keeps the worker busy, so envs would wait for each other.
+    * Games in real time, because the worker keeps their clock.
+    * Games against a python-sc2 bot: it may keep state in its class or module, which is safe with
+      python-sc2's `run_game`, but not beside other bots.
     """
     plays_alone = isinstance(spec.opponent, BotOpponent)
     shares = not plays_alone and not spec.realtime and STEP_PATH == "compiled"
@@ -267,7 +267,7 @@ def good_envs_per_worker(spec: TaskSpec, n: int, n_cores: int) -> int:
 
 
 def check_keywords(adapter: str, keywords: Mapping[str, Any], allowed: type[GameKeywords]) -> None:
-    """Check that an env class has all these keywords, as Python does for spelled-out ones.
+    """Check that an env class has all these keywords, because Python does not check `**keywords`.
 
     Raises:
         TypeError: a keyword is unknown.
@@ -280,8 +280,8 @@ def check_keywords(adapter: str, keywords: Mapping[str, Any], allowed: type[Game
 def number_of_games(n: int | None, num_envs: int | None, rows: int) -> int | None:
     """The number of games, from `n` or from `num_envs`; None if neither is given.
 
-    All games together have `num_envs` rows, and each game has `rows`. `ConfigError` if a number is
-    wrong, or the two do not agree.
+    All games together have `num_envs` rows, and each game has `rows` of them. `ConfigError` if `n`
+    or `num_envs` is wrong, or if the two contradict each other.
     """
     if n is not None:
         n = whole_number("n", n, 1)
@@ -298,7 +298,7 @@ def number_of_games(n: int | None, num_envs: int | None, rows: int) -> int | Non
 def sort_first_argument(
     first: EnvFns, n: int | None, task: TaskChoice | None
 ) -> tuple[Sequence[EnvFn] | None, int | None, TaskChoice | None]:
-    """The functions, the number of envs and the task; the first argument may be any of these."""
+    """The functions, the number of envs, the task; the first argument may be any of the three."""
     if first is None:
         return None, n, task
     if isinstance(first, int) and not isinstance(first, bool):
@@ -327,11 +327,11 @@ def games_of_one_row(
     Args:
         first: the class's first argument.
         n: the number of games.
-        num_envs: the same.
+        num_envs: the same number, under gymnasium's name.
         task: the task's name or class.
 
     Raises:
-        ConfigError: an argument is wrong, or two do not agree.
+        ConfigError: an argument is wrong, or two arguments contradict each other.
     """
     fns, n, task = sort_first_argument(first, n, task)
     n = number_of_games(n, num_envs, 1)
@@ -382,7 +382,7 @@ def task_spec(
 
 
 def gym_specs(env_fns: Sequence[EnvFn], n: int | None = None) -> list[GymSpec]:
-    """A gym player for each function; with None as `n`, there may be any number of functions.
+    """A gym player for each function. If `n` is None, there may be any number of functions.
 
     `ConfigError` if the list is empty, its length is not `n`, or an element is not callable.
     """
@@ -401,7 +401,7 @@ def gym_specs(env_fns: Sequence[EnvFn], n: int | None = None) -> list[GymSpec]:
 
 
 def check_start_method(name: str, value: str | None) -> None:
-    """Check only the name of a start method; `ConfigError` if it is not a string, or unknown."""
+    """Check a start method's name, which has no effect; `ConfigError` if no start method has it."""
     if not isinstance(value, str | None):
         raise ConfigError(
             f"{name} must be None or a start method's name, got {value!r}; for a number of envs "

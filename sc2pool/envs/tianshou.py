@@ -1,11 +1,12 @@
 """`SC2TianshouVectorEnv`: the pool as a tianshou `BaseVectorEnv`.
 
-Rules are tianshou's (`tianshou/env/venvs.py`): the trainer resets an env whose episode is over; a
-step of an asynchronous env returns the envs that are ready first. As in the other classes, the pool
+Rules are tianshou's (`tianshou/env/venvs.py`): the trainer resets an env whose episode is over; in
+an asynchronous env, a step returns when the first envs are ready. As in the other classes, the pool
 begins the next episode by itself. So an env whose episode is over is ready when its next episode's
 first observation has arrived, and `reset` returns this observation without a wait while the other
-envs step. The pool's own keys of an info begin with `sc2pool.` and have only numbers as values. For
-a text that another info lacks, tianshou's buffers would write None, which its trainer refuses.
+envs step. Keys that the pool adds to an info begin with `sc2pool.` and have only numbers as values,
+because for a text that another info lacks, tianshou's buffers write None, which its trainer
+refuses.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         SC2TianshouVectorEnv([make_env, make_env], wait_num=1)
 
     Args:
-        env_fns: functions that make one gymnasium env each. In their place the first argument may
-            also be the task, or n.
+        env_fns: functions that make one gymnasium env each. A task or n may be given in their
+            place.
         wait_num: a step returns when this many envs are ready; None for all (synchronous).
-        timeout: a step returns after this many seconds if at least one env is ready; None for no
-            limit.
+        timeout: after this many seconds a step waits no longer for `wait_num` envs, but for one;
+            None for no limit.
 
     The other keywords are those of `SubprocSC2VecEnv`.
 
@@ -63,7 +64,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         ConfigError: a wrong keyword or one without effect, an unknown task, no installation, a
             missing map, spaces that differ, observations that are a Tuple, or a task with several
             learning players.
-        UserCodeError: a function of `env_fns` raised.
+        UserCodeError: a function of `env_fns` raised an exception.
     """
 
     def __init__(
@@ -87,7 +88,8 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         self.waiting_id: list[int] = []
         self._seed: Seeds = players.seed
         self._begun: dict[int, tuple[Any, dict[str, Any]]] = {}
-        """By env: the next episode's first observation and info, until `reset` returns them."""
+        """By env: the next episode's first observation and info, until `reset` has returned
+        them."""
         self.pool = players.make_pool()
         self.render_mode = self.pool.render_mode
         if isinstance(self.pool.observation_space, spaces.Tuple):
@@ -120,17 +122,17 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         Args:
             env_id: an env, or several. None for all, which also drops the pending steps.
             seed: see `seed`.
-            options: for each env's own `reset`.
+            options: passed to each env's own `reset`.
 
         Returns:
             Observations and infos of k envs, in the order of `env_id`. Observations are an array
-            with a first axis of length k; its elements are objects unless the space is one array.
+            with a first axis of length k; an array of objects if the space has more than one array.
             Infos are an array of k dicts.
 
         Raises:
             ResetNeeded: the first reset does not reset all envs.
             AlreadyPendingCallError: steps are pending, and an env's episode is not over, or a seed
-                or options are given: receive the steps with `step(None)` first.
+                or options are given. Receive the pending steps first, with `step(None)`.
             CrashLoopError, UserCodeError, ObservationError: see their docstrings; every later call
                 raises `ClosedError`.
         """
@@ -159,7 +161,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         self._keep_first_observations(self.pool.recv())
 
     def step(self, action: Any, id: EnvIds = None) -> tuple[Array, Array, Array, Array, Array]:
-        """Send actions, and wait for all envs or for the first `wait_num` pending ones.
+        """Send actions, and wait for all envs, or for the first `wait_num` pending envs.
 
         Args:
             action: an action for each env of `id`. In an asynchronous env None sends no action.
@@ -168,10 +170,10 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         Returns:
             A tuple for k envs: observations, as from `reset`, rewards, float64 (k,), terminations
             and truncations, bool (k,), and infos, an array of k dicts. If an episode is over, the
-            observation is its last. The rows have the order of `id`. In an asynchronous env they
-            have another order, and each info names its env as `env_id`. After a fault of a game its
-            env is truncated, with `sc2pool.synthetic` and `sc2pool.fault` (instance, recovery_s) in
-            the info; `stats().events` has the details.
+            observation is its last one. The rows have the order of `id`. In an asynchronous env
+            they have another order, and each info names its env as `env_id`. After a game's fault
+            its env is truncated, with `sc2pool.synthetic` and `sc2pool.fault` (instance,
+            recovery_s) in the info; `stats().events` has the details.
 
         Raises:
             ActionError: an action is outside the space; nothing has been sent to any game.
@@ -262,7 +264,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         self.pool.set_attr(self._envs(id), key, value)
 
     def render(self) -> list[Any]:
-        """A frame of each env; None for each if a task has no render mode, or the mode "human".
+        """A frame of each env; a None for each if a task's render mode is None or "human".
 
         Raises:
             ResetNeeded: no episode of a task has begun.
@@ -293,5 +295,5 @@ def _numbers(fault: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _objects(values: Sequence[Any]) -> Array:
-    """A one-dimensional array of objects, even if these are sequences."""
+    """These values as a one-dimensional array of objects, even if the values are sequences."""
     return np.fromiter(values, object, len(values))

@@ -1,14 +1,15 @@
 """`SC2VectorEnv`: the pool as a gymnasium `VectorEnv`.
 
 Rules are those of gymnasium's `AsyncVectorEnv`: an env whose episode is over is reset by the next
-step (NEXT_STEP), by the same step (SAME_STEP), or by the trainer (DISABLED). Infos are a dict of
-arrays with `_key` masks. Misuse raises an error of `gymnasium.error`. Three rules are stricter:
+step (NEXT_STEP), by the step that ends it (SAME_STEP), or by the trainer (DISABLED). Infos are a
+dict of arrays with `_key` masks. Misuse raises an error of `gymnasium.error`. Three rules are
+stricter:
 * A returned batch is never overwritten.
 * A reply that arrives after a timeout is never taken for the reply to a later step.
 * If one action is wrong, no action is sent.
-One rule is milder: a method that raises in `call` does not end its env.
+One rule is milder: an env continues after `call` if its method raised.
 
-`Pending` is the pending call, in gymnasium's terms:
+`Pending` keeps the state of the pending call, in gymnasium's terms:
 
     check_idle ─► state = WAITING_… ─► receive(state, timeout) ─► DEFAULT
                                        └─ timed out, interrupted: received later, or dropped by
@@ -84,9 +85,9 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         SC2VectorEnv([make_env, make_env])
 
     Args:
-        env_fns: functions that make one gymnasium env each. In their place the first argument may
-            also be the task, or n.
-        shared_memory: as in `AsyncVectorEnv`: False allows spaces that are not gymnasium's own.
+        env_fns: functions that make one gymnasium env each. A task or n may be given in their
+            place.
+        shared_memory: False allows spaces that are not gymnasium's own, as in `AsyncVectorEnv`.
         copy: no effect, because a returned batch is never overwritten.
         context: a start method. The name is checked but has no effect, because every worker is a
             new interpreter.
@@ -95,10 +96,10 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         observation_mode: "same", "different", or (batched space, single space).
         autoreset_mode: an `AutoresetMode`, or its value.
         max_concurrency: how many envs of `env_fns` may step or reset at one time; None for all.
-        max_episode_steps: for tasks: an episode is truncated after this number of steps; None or
-            -1 for no limit. `gymnasium.make_vec` passes its keyword of this name, or its registry's
-            value.
-        seed: used like `reset(seed=seed)` at the first reset.
+        max_episode_steps: for tasks: an episode is truncated after this number of steps; None or -1
+            for no limit. `gymnasium.make_vec` passes its own keyword of this name, or else the
+            value in its registry.
+        seed: the seed of the first reset, if that reset is given none.
 
     The other keywords are those of `SubprocSC2VecEnv`.
 
@@ -109,8 +110,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
     Raises:
         ConfigError: a wrong keyword or one without effect, an unknown task, no installation, or a
             missing map.
-        RuntimeError: spaces that differ.
-        ValueError: unknown mode or start method.
+        RuntimeError: the envs' spaces differ.
+        ValueError: unknown observation mode, autoreset mode or start method.
         Exception: a function of `env_fns` raised it.
     """
 
@@ -183,14 +184,14 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         Args:
             seed: one seed for all envs, or a list with a seed or None for each env. If several
                 envs share a game, the seed of its first env counts. Equal seeds repeat this and
-                all later episodes exactly. With one seed, env i of `env_fns` gets `seed + i`, as in
-                gymnasium. For tasks, one seed is the seed of the run: the game seed of the k-th
-                episode that begins is derived from `seed` and k, as in `SubprocSC2VecEnv`.
-                Neighbouring seeds have no episode in common. The first episode of env i is the
-                i-th episode after `SC2GymEnv.reset(seed=seed)`. With a list, the first episode of
-                env i is the one after `SC2GymEnv.reset(seed=seeds[i])`.
-            options: for each env's own `reset`, except `reset_mask`, bool (num_envs,). The mask
-                holds all envs of a game, or none.
+                all later episodes exactly. A single seed gives env i of `env_fns` `seed + i`, as in
+                gymnasium. For tasks, a single seed is the seed of the run: the game seed of the
+                k-th episode that begins is derived from `seed` and k, as in `SubprocSC2VecEnv`.
+                Seeds such as 7 and 8 have no episode in common. The first episode of env i is the
+                i-th episode after `SC2GymEnv.reset(seed=seed)`. With a list, it is the first
+                episode after `SC2GymEnv.reset(seed=seeds[i])`.
+            options: passed to each env's own `reset`, except `reset_mask`, bool (num_envs,). The
+                mask must be equal for all envs of a game.
 
         Returns:
             The newest observation of each env, batched, and the infos of the resets. An env that
@@ -198,9 +199,9 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
 
         Raises:
             AlreadyPendingCallError, ClosedEnvironmentError: misuse.
-            ResetNeeded: the first reset has a mask that leaves envs out.
-            TypeError, ValueError: a wrong mask or seed, a list of another length, or a mask that
-                holds only some envs of a game.
+            ResetNeeded: the mask of the first reset leaves envs out.
+            TypeError, ValueError: a wrong mask or seed, a list of the wrong length, or a mask that
+                selects only some envs of a game.
             CrashLoopError, UserCodeError, ObservationError: see their docstrings; every later call
                 raises `ClosedEnvironmentError`. Exceptions of the user's envs are raised unchanged.
         """
@@ -226,7 +227,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """Wait for the reset, at most `timeout` seconds; see `reset`.
 
         Raises:
-            multiprocessing.TimeoutError: wait for the reset again, or drop it by any other call.
+            multiprocessing.TimeoutError: call `reset_wait` again, or drop the reset by another
+                call.
             NoAsyncCallError: no reset was begun.
         """
         batch = self._pending.receive(AsyncState.WAITING_RESET, timeout)
@@ -248,14 +250,14 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
             A tuple for n envs: observations (batched), rewards, float64 (n,), terminations and
             truncations, bool (n,), and infos, a dict of arrays (n,) with masks. In the mode
             NEXT_STEP, the step after an episode's end resets the env: the action has no effect,
-            and the reward is 0. In the mode SAME_STEP, if an episode ends, its last observation
-            and info are `final_obs` and `final_info`; observation and info are the next episode's.
-            After a fault of a game its env is truncated, with `sc2pool.synthetic` and
+            and the reward is 0. In the mode SAME_STEP, if an episode ends, its last observation and
+            info are in the infos as `final_obs` and `final_info`; observation and info are the next
+            episode's. After a fault of a game its envs are truncated, with `sc2pool.synthetic` and
             `sc2pool.fault` in the info.
 
         Raises:
-            ValueError: the number of actions is wrong, or an action is outside a task's space;
-                nothing was sent.
+            ValueError: the number of actions is wrong, or an action is outside a task's space. No
+                action was sent.
             TypeError: `actions` is not a batch.
             ResetNeeded: no episode of a task has begun, or, in the mode DISABLED, an episode is
                 over.
@@ -293,7 +295,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """Wait for the step, at most `timeout` seconds; see `step`.
 
         Raises:
-            multiprocessing.TimeoutError: wait for the step again, or drop it by any other call.
+            multiprocessing.TimeoutError: call `step_wait` again, or drop the step by another call.
             NoAsyncCallError: no step was begun.
         """
         batch = self._pending.receive(AsyncState.WAITING_STEP, timeout)
@@ -320,7 +322,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         return concatenate(self.single_observation_space, observations, empty)
 
     def _infos_of(self, batch: Batch) -> dict[str, Any]:
-        """One dict of arrays, from a dict per env."""
+        """The batch's infos, a dict per env, as one dict of arrays."""
         infos: dict[str, Any] = {}
         rows = self.pool.rows
         for row, (info, reset_info) in enumerate(zip(batch.infos, batch.reset_infos, strict=True)):
@@ -343,14 +345,14 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """Call a method of each env, or get an attribute.
 
         Returns:
-            A result per env. The `action_masks` of a task come with its newest observation, so it
-            is not called: bool, (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`,
-            and True everywhere where the task returned None.
+            A result per env. A task's `action_masks` is not called, because its masks come with the
+            newest observation: bool, (n,) for `Discrete(n)`, (sum(nvec),) for
+            `MultiDiscrete(nvec)`; all True if the task returned None.
 
         Raises:
             Exception: an env's method raised it; the envs continue.
             AttributeError: an env has no such attribute; the envs continue.
-            ValueError: a method that the vector env has itself, such as `step`.
+            ValueError: `name` is a method that the vector env has itself, such as `step`.
         """
         self.call_async(name, *args, **kwargs)
         return self.call_wait()
@@ -420,7 +422,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
 
     @property  # type: ignore[misc]  # it has no setter: n envs have n generators
     def np_random(self) -> Any:
-        """The random generators of the user's envs; for tasks, one that nothing else uses."""
+        """The random generators of the user's envs; for tasks, one that no game uses."""
         return super().np_random if self._is_task else self.get_attr("np_random")
 
     @property
@@ -452,7 +454,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
     # The pool.
 
     def pause(self) -> None:
-        """Stop the games, each until its next step or reset, or `resume`.
+        """Stop each game until its next step or reset, or until `resume`.
 
         See `SubprocSC2VecEnv.pause`. An env whose episode is over has no running game to stop.
 
@@ -478,8 +480,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """End every worker and game within a time limit.
 
         Args:
-            timeout: seconds in which envs of the user may close by themselves; None for 2.
-            terminate: kill them without this delay.
+            timeout: how many seconds envs of the user may take to close by themselves; None for 2.
+            terminate: kill these envs at once.
         """
         if self.pool.closed:
             return
@@ -535,7 +537,7 @@ class Pending:
             )
 
     def check_waiting(self, state: AsyncState) -> None:
-        """Raise `ClosedEnvironmentError`, or `NoAsyncCallError` if this call was not begun."""
+        """Raise `ClosedEnvironmentError`, or `NoAsyncCallError` if no such call was begun."""
         self.check_open()
         if self.state is not state:
             raise NoAsyncCallError(
@@ -546,7 +548,7 @@ class Pending:
     def receive(self, state: AsyncState, timeout_s: float | None) -> Batch:
         """Wait for the replies of all envs; also raises the errors of `check_waiting`.
 
-        `multiprocessing.TimeoutError` if a reply is missing; then no reply was received.
+        `multiprocessing.TimeoutError` if a reply is missing; then no reply is taken.
         """
         self.check_waiting(state)
         with self._one_thread(), self.gymnasiums_errors():
