@@ -1,8 +1,8 @@
-"""All actors of a cluster's pool: starts them, calls them, and replaces dead ones.
+"""Starts, calls and replaces the actors of a cluster's pool, the Ray processes with its games.
 
-Rules: a dead actor is made again immediately, on a node with room, whatever its last call was. If
-there are too many deaths, or no room comes in time, the pool has failed, and all actors are ended.
-Only this module replaces actors.
+Rules: a dead actor is replaced immediately, on a node with room, whatever its last call was. If too
+many actors die, or no node has room in time, the pool has failed, and all actors are ended. Only
+this module replaces actors.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ _CLOSE_S = 4.0
 _STATS_TIMEOUT_S = 2.0
 """Time limit for all actors together to send their statistics."""
 _BROUGHT_S = 0.2
-"""Time limit for receiving statistics that have been sent."""
+"""Time limit for receiving statistics that an actor has already sent."""
 
 ResetArguments = tuple[Any, ...]
 """The arguments of `NodeGames.reset`."""
 
 
 class Actors:
-    """Starts the games of all actors, which `every` has in the order of their envs.
+    """Starts the games of all actors. `every` has the actors in the order of their envs.
 
-    `begin` returns the reset of an actor that was replaced between two steps, or None for no reset.
-    The games of a dead actor wait for room for `node_timeout_s`. Raises `ConfigError`, and ends all
-    actors, if a node has no room or lacks the game, or the nodes differ.
+    `begin` returns the arguments that reset an actor replaced between two steps, or None for no
+    reset. The games of a dead actor wait for room for `node_timeout_s`. Raises `ConfigError`, and
+    ends all actors, if a node has no room, a node lacks the game, or the nodes differ.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Actors:
         for games, reference in zip(self._every, references, strict=True):
             try:
                 games.about = games.result(reference)
-            except Exception as error:  # await all, as a pool cannot be closed while it opens
+            except Exception as error:  # await all: a pool cannot be closed while it opens
                 errors.append(error)
         if errors and isinstance(errors[0], LostError):
             words = f"a node died while its games were launched: {errors[0]}"
@@ -121,11 +121,11 @@ class Actors:
         phase: Phase,
         begin: Callable[[RemoteGames], ResetArguments | None],
     ) -> list[Reply]:
-        """The reply of each actor; for a dead actor, the first reply of its successor.
+        """The reply of each actor. For an actor that has died, the first reply of its successor.
 
-        `references` has None for a new actor; `begin` returns a successor's reset. The phase is
-        for fault reports. `NodeLostError` if games of a dead node found no room in time;
-        `CrashLoopError` if the actors of a node keep dying.
+        `references` has None for an actor that was just replaced; `begin` returns the arguments
+        that reset a successor. `phase` is for fault reports. `NodeLostError` if the games of a dead
+        node found no room in time; `CrashLoopError` if the actors of a node keep dying.
         """
         replies: dict[int, Reply] = {}
         lost: list[tuple[RemoteGames, LostError]] = []
@@ -144,7 +144,7 @@ class Actors:
         ]
 
     def ask(self, games: RemoteGames, method: str, *arguments: Any) -> Any:
-        """Call a method of an actor's pool. If the actor dies during it, call its successor's."""
+        """Call a method of an actor's pool. If the actor dies meanwhile, call its successor's."""
         while True:
             try:
                 return games.call("call", method, *arguments)
@@ -159,7 +159,7 @@ class Actors:
         phase: Phase,
         begin: Callable[[RemoteGames], ResetArguments | None],
     ) -> None:
-        """Make a dead actor again, on any node with room, and begin episodes in its envs."""
+        """Replace a dead actor, on any node with room, and begin episodes in its envs."""
         lost_at_s = time.monotonic()
         where, deadline = games.node.name, Deadline.after(self._node_timeout_s)
         try:
@@ -231,9 +231,9 @@ class Actors:
             raise
 
     def check_usable(self) -> None:
-        """Raise `ClosedError` if the pool is closed or has failed, or Ray was shut down.
+        """Raise `ClosedError` if the pool is closed or has failed, or if Ray was shut down.
 
-        Raises `ForkedPoolError` if this process was forked from the pool's.
+        Raises `ForkedPoolError` if this process was forked from the pool's process.
         """
         if os.getpid() != self._owner_pid:
             raise ForkedPoolError(
@@ -251,12 +251,12 @@ class Actors:
     def _connected(self) -> bool:
         """False after `ray.shutdown()`, which ends the actors, and in a forked process.
 
-        There a Ray call would connect again, or never return.
+        In these cases a Ray call would connect again, or never return.
         """
         return os.getpid() == self._owner_pid and bool(connection() == self._connection)
 
     def stats(self) -> PoolStats:
-        """The merged statistics of all actors; see `merge_stats` for the approximate ones."""
+        """The merged statistics of all actors; `merge_stats` tells which are approximate."""
         if self._connected:
             self._update_stats(self._every)
         parts = [(one.node.name, one.stats) for one in self._every if one.stats is not None]
@@ -265,7 +265,7 @@ class Actors:
 
     @staticmethod
     def _update_stats(some: Sequence[RemoteGames]) -> None:
-        """Update the statistics of these actors. Slow actors keep their old statistics."""
+        """Update the statistics of these actors. Those of slow actors stay as they are."""
         with suppress(RayError):
             references = [games.submit("call", "stats") for games in some]
             ray.wait(references, num_returns=len(references), timeout=_STATS_TIMEOUT_S)
@@ -282,7 +282,7 @@ class Actors:
             self._end()
 
     def _end(self) -> None:
-        """Let each actor close its pool, which removes the pool's files, then kill the actor."""
+        """Let each actor close its pool, to remove the pool's files; then kill the actor."""
         if not self._connected:
             return
         asked: list[Any] = []

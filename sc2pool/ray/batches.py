@@ -1,6 +1,6 @@
-"""Pure functions that join the nodes' batches, and make the batch of a dead node.
+"""Pure functions that join the nodes' batches, and make a batch in place of a dead node's.
 
-Rule: the caller owns the results. They are copies, because the arrays from Ray are read-only.
+Rule: the results are copies, which the caller may change; the arrays from Ray are read-only.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def together(layout: SpaceLayout, batches: Sequence[Batch]) -> Batch:
 
 
 def truncation(layout: SpaceLayout, last: Batch, first: Batch, fault: Mapping[str, Any]) -> Batch:
-    """The marked truncation of every env of a dead node, like `synthetic_outcome` for one env.
+    """A batch that truncates every env of a dead node, marked as synthetic.
 
-    `last` is the node's newest batch, `first` its successor's first; the infos describe `fault`.
+    `last` is the dead node's newest batch, `first` its successor's first; infos describe `fault`.
     """
     n = len(first.rewards)
     return Batch(

@@ -5,8 +5,8 @@ A node declares how many games it can play by the resource `sc2_game`:
     ray start --head --resources '{"sc2_game": 8}'
 
 Rules: if a node of the cluster has this resource, games go only to nodes with it. Otherwise they
-can go to any node. Impossible requests raise `ConfigError` within seconds; Ray itself would wait
-for ever, as another node may still join.
+can go to any node. Requests that the cluster cannot fulfil raise `ConfigError` within seconds. Ray
+itself would wait for ever, because another node may still join.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ from sc2pool.utilities import Deadline
 T = TypeVar("T")
 
 GAME_RESOURCE = "sc2_game"
-"""One game of StarCraft II, or of the stand-in."""
+"""The name of Ray's resource for one game of StarCraft II, or of the stand-in."""
 _PROBE_S = 5.0
 ANSWER_S = 180.0
-"""Time limit for the start of a Ray process. It imports sc2pool in some seconds, on busy cores in
-more than a minute: its niceness of 15 gives priority to all other processes."""
+"""Time limit for the start of a Ray process. The process imports sc2pool, which takes some seconds,
+but over a minute on busy cores, because Ray's niceness of 15 gives all other processes priority."""
 _AGAIN_S = 0.2
 _HEAD_S = 30.0
 """Time limit for the cluster's head, which normally answers within milliseconds."""
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes.fromhex("000000040000000000")
-"""The connection preface of a gRPC client (RFC 9113, 3.4): the server answers with its settings."""
+"""The connection preface of a gRPC client (RFC 9113, 3.4), to which a server answers."""
 _connected_by: set[str | None] = set()
 """The addresses by which this process has connected. A cluster may have several names."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A living node of the cluster, with Ray's hexadecimal id.
+    """A living node of the cluster; `node_id` is Ray's hexadecimal id.
 
-    `name` is the node's address, followed by the host's name if it differs. `cpus` are those that
-    Ray has there. `games` is how many the node can play, 0 if it does not declare it, and
-    `free_games` how many of these are not reserved yet.
+    `name` is the node's address, followed by the host's name if the two differ. `cpus` is how many
+    CPUs Ray has there. `games` is how many games the node declares, or 0, and `free_games` how many
+    of these are not reserved yet.
     """
 
     node_id: str
@@ -69,7 +69,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Need:
-    """The resources that some actors need. Each actor needs its resources on a single node."""
+    """The resources that a number of actors need, each actor on a single node."""
 
     name: str
     actors: int
@@ -78,10 +78,10 @@ class Need:
 
 
 class _Job(JobConfig):
-    """A job whose processes import only from folders on this process's import path.
+    """A Ray job whose processes import only from folders on this process's import path.
 
-    Ray puts the working directory first on their path, even if this process does not import from
-    it. Its files may belong to another user.
+    Ray puts the working directory first on its processes' path, even if this process does not
+    import from there. The directory's files may belong to another user.
     """
 
     _py_driver_sys_path: list[str]
@@ -99,11 +99,11 @@ def connect(address: str | None = None) -> None:
 
     Args:
         address: "auto" for a cluster with a node on this machine, or a head node's HOST:PORT. None
-            for Ray's default: $RAY_ADDRESS, a cluster on this machine, or a new one in this
+            for Ray's default: $RAY_ADDRESS, else a cluster on this machine, else a new one in this
             process.
 
     Raises:
-        ConfigError: no cluster answers there, or this process is connected to another one.
+        ConfigError: no cluster answers there, or this process is connected to another cluster.
     """
     if ray.is_initialized():
         here = ray.get_runtime_context().gcs_address
@@ -124,16 +124,16 @@ def connect(address: str | None = None) -> None:
 
 
 def connection() -> Any:
-    """A value that identifies this process's current connection to Ray; None without one."""
+    """A value that identifies this process's current connection to Ray; None if not connected."""
     return global_worker.current_cluster_and_job if ray.is_initialized() else None
 
 
 def _probe(address: str | None) -> None:
-    """Raise unless a gRPC server answers there: Ray would try for ever, or end the process."""
+    """Raise unless a gRPC server answers, because Ray would try for ever, or end the process."""
     if address in (None, "auto"):
         try:
             address = canonicalize_bootstrap_address(address)
-        except (ConnectionError, ValueError) as error:  # ValueError: of $RAY_ADDRESS
+        except (ConnectionError, ValueError) as error:  # ValueError: $RAY_ADDRESS is wrong
             raise _no_cluster(address, error) from error
         if address is None:
             return  # Ray will start a cluster, or report that none exists
@@ -143,9 +143,9 @@ def _probe(address: str | None) -> None:
     try:
         with socket.create_connection((host, int(port)), timeout=_PROBE_S) as connection:
             connection.sendall(_HTTP2_PREFACE)
-            with suppress(ConnectionResetError):  # a TLS server resets; a stopped process is silent
+            with suppress(ConnectionResetError):  # a TLS server resets the connection
                 connection.recv(1)
-    except (OSError, UnicodeError) as error:  # UnicodeError: the host's name is impossible
+    except (OSError, UnicodeError) as error:  # UnicodeError: of a wrong host name
         raise ConfigError(f"no Ray cluster answers at {address}: {error}") from error
 
 
@@ -157,7 +157,7 @@ def _no_cluster(address: str | None, error: Exception) -> ConfigError:
 
 
 def answered(call: Callable[[], T]) -> T:
-    """The result of a Ray call that asks the cluster's head and has no time limit of its own.
+    """The result of a Ray call that asks the cluster's head, and that Ray itself does not limit.
 
     `NodeLostError` if the call has not returned in time.
     """
@@ -202,7 +202,7 @@ def on_each(
 ) -> list[tuple[Node, Any]]:
     """The results of a call in a process on each of these nodes; dead nodes are left out.
 
-    `ConfigError` if the call raised, for instance without a module of the user, or did not answer.
+    `ConfigError` if the call did not answer or raised, for instance for lack of a user's module.
     """
     remote = ray.remote(num_cpus=0, max_retries=0)(call)
 
@@ -218,7 +218,7 @@ def on_each(
         try:
             found.append((node, ray.get(reference, timeout=deadline.remaining_s())))
         except TaskUnschedulableError as error:
-            # The node has just joined or died. Ray needs some seconds to spread either.
+            # The node has just joined or died. Ray needs some seconds to spread such news.
             if deadline.expired():
                 raise ConfigError(f"node {node.name} takes no work: {error}") from error
             time.sleep(_AGAIN_S)
@@ -235,7 +235,7 @@ def declares_games(alive: Sequence[Node]) -> bool:
 
 
 def resources_of(games: int, alive: Sequence[Node]) -> dict[str, float]:
-    """The `resources` that an actor with this many games requests from Ray."""
+    """The `resources` that an actor that plays this many games requests from Ray."""
     return {GAME_RESOURCE: float(games)} if declares_games(alive) else {}
 
 

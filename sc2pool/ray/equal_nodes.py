@@ -1,8 +1,8 @@
 """Checks that all pools of a cluster have the same game, task and package.
 
 Each node finds its game and its packages by itself, so they may differ. Rule: if pools differ, an
-error before the first step names the nodes. The commits of the packages are compared too, because
-they are more exact than versions.
+error before the first step names the nodes. Beside the versions of the packages their commits are
+compared, because these are more exact.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from sc2pool.integration import VecPool
 
 @dataclass(frozen=True)
 class NodeGame:
-    """A pool's game, task and package, and the spaces of one env.
+    """A pool's game, task and sc2pool package, and the spaces of one of its envs.
 
-    `commit` is None if it is unknown, and `task` for envs of the user.
+    `commit` is None if it is unknown; `task` is None for envs of the user.
     """
 
     sc2pool_version: str
@@ -41,7 +41,7 @@ class NodeGame:
 
     @classmethod
     def of(cls, pool: VecPool, stats: PoolStats) -> NodeGame:
-        """The game, task and package of a pool of this process, with the pool's statistics."""
+        """The game, task and package of a pool of this process, which has these statistics."""
         return cls(
             sc2pool.__version__,
             installed_commit(),
@@ -56,7 +56,7 @@ class NodeGame:
 def check_agreement(pools: Sequence[tuple[str, NodeGame]]) -> None:
     """Raise `ConfigError` unless all pools have the same game, task and package.
 
-    `pools` has each pool's place for error messages, such as "node 10.0.0.2", and its facts.
+    `pools` has each pool's facts and its place, such as "node 10.0.0.2", for error messages.
     """
     here = ("this process", sc2pool.__version__, installed_commit())
     packages = [here, *((where, one.sc2pool_version, one.commit) for where, one in pools)]
@@ -93,7 +93,7 @@ def _listed(facts: Sequence[tuple[str, str]]) -> str:
 
 
 _GIT_S = 10.0
-"""Time limit for git, as a checkout may lie on a network disk."""
+"""Time limit for git, which may be slow on a network disk."""
 
 
 def commit_of(root: Path) -> str | None:
@@ -101,9 +101,9 @@ def commit_of(root: Path) -> str | None:
 
     None if `root` is not a checkout, or if git is missing or fails.
     """
-    if not (root / ".git").exists():  # a parent folder may be another project's checkout
+    if not (root / ".git").exists():  # git would take a parent folder, which may be another project
         return None
-    # Without locks, as other nodes may use a checkout on a network disk at the same time.
+    # Without locks, because other nodes may run git in the same checkout on a network disk.
     command = ["git", "--no-optional-locks", "describe", "--always", "--dirty"]
     command += ["--abbrev=12", "--exclude=*"]
     try:
@@ -117,9 +117,9 @@ def commit_of(root: Path) -> str | None:
 
 @cache
 def installed_commit() -> str | None:
-    """The commit of this process's package, computed once; None for one from a package index.
+    """The commit of this process's package, computed once; None for a package from an index.
 
-    For a checkout it comes from git. For `pip install git+https://…` pip has stored it, see
+    For a checkout, git tells the commit. For `pip install git+https://…`, pip has stored it, see
     https://packaging.python.org/en/latest/specifications/direct-url/.
     """
     commit = commit_of(Path(sc2pool.__file__).parents[1])

@@ -1,19 +1,19 @@
-"""The games of one node: a pool in a Ray actor, and the driver's end, which starts and calls it.
+"""The games of one node: a pool in a Ray actor, and the driver's object that starts and calls it.
 
     driver: RemoteGames ── a call, one array each way ──► node: NodeGames ─► Pool ─► workers, games
 
 Rules of the node: it finds its own installation of the game. The process imports neither torch nor
-Stable-Baselines3. When it ends in any way, the pool's workers and games end too, as with any
-trainer's process. It ends as soon as its node ends. Without this rule, an idle actor of a killed
-raylet would live on with its games until its next call (seen for 20 s with Ray 2.60). It then ends
-without closing its pool: closing would make a waiting call raise, as if the trainer had closed the
-pool.
+Stable-Baselines3. However the process ends, the pool's workers and games end, too, as with any
+trainer's process. It ends as soon as its node's raylet (Ray's main process there) ends. Without
+this rule, an idle actor of a killed raylet would live on with its games until its next call (seen
+for 20 s with Ray 2.60). The process then ends without closing its pool, because closing would make
+a waiting call raise, as if the trainer had closed the pool.
 
-Rules of the driver: every wait for a place has a deadline. A call has no time limit, because the
-node's pool has its own limits. But after the limit of a step the actor must answer another
-question, which a stopped process does not. A node's exception is raised here with the same type and
-a note that names the node. If an actor does not answer, any error of Ray becomes `LostError`, and
-the actor is killed. The caller then needs a new actor.
+Rules of the driver: every wait for a node with room has a deadline. A call has no time limit,
+because the node's pool has its own limits. But after the time limit of a step the actor must answer
+whether it is alive, which a stopped process does not. An exception on a node is raised here with
+the same type and a note that names the node. If an actor does not answer, Ray's error, whatever it
+is, becomes `LostError`, and the actor is killed. The caller then needs a new actor.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from sc2pool.utilities import Array, Deadline
 
 @dataclass(frozen=True)
 class About:
-    """A node's description of its pool, with the pool's first statistics.
+    """What a node tells of its pool, with the pool's first statistics.
 
-    `played` must be the same on all nodes. `strict` pools check actions. If the envs do not play a
-    task (`is_task`), they are the user's.
+    `played` must be the same on all nodes. `strict` is True if the pool checks actions. `is_task`
+    is True if the envs play a task, False if they are the user's.
     """
 
     played: NodeGame
@@ -87,10 +87,10 @@ class NodeGames:
         return str(ray.get_runtime_context().get_node_id())
 
     def open(self, keywords: bytes) -> About:
-        """Start the games of these pickled keywords of `make_players`.
+        """Start the games; `keywords` are the pickled keywords of `make_players`.
 
         `ConfigError` if a keyword is wrong, this node lacks the game, or the task has several
-        learning players.
+        learners.
         """
         players = make_players(**pickle.loads(keywords))
         players.require_one_row("RaySC2VecEnv")
@@ -165,9 +165,9 @@ _POLL_S = 0.2
 _ANSWER_S = 10.0
 """Time limit for a working actor's answer to the question whether it is alive."""
 _HEALTH = "health"
-"""The concurrency group of that question: its own thread answers, not the games' thread."""
+"""The concurrency group of that question, with a thread of its own beside the games' thread."""
 _Actor = ray.remote(concurrency_groups={_HEALTH: 1})(NodeGames)
-"""Made only once, because Ray keeps its data about each such class for ever."""
+"""The actor class, made only once, because Ray keeps its data about every actor class for ever."""
 
 
 class LostError(SC2PoolError):
@@ -179,7 +179,7 @@ class NoPlaceError(SC2PoolError):
 
 
 class Reborn(NamedTuple):
-    """The first reply of a replaced actor, and the fault of its predecessor, for the infos."""
+    """A new actor's first reply, and the fault of its predecessor, for the infos."""
 
     fault: dict[str, Any]
     reply: Reply
@@ -190,18 +190,17 @@ class RemoteGames:
     """The games of one actor.
 
     Attributes:
-        first: its first env in the whole pool.
+        first: the number of the actor's first env in the whole pool.
         games: the number of its games, including spares.
-        declared: whether the actor reserves games. It is fixed at construction, even if all nodes
-            that declare games die later.
+        declared: whether the actor reserves `sc2_game` resources. Never changes, even if all nodes
+            that declare games die.
         patience_s: how long a call may take before the actor is asked whether it is alive.
-        about: the actor's description of its pool, from the start of its games.
-        losses_s: monotonic times of the deaths of earlier actors.
+        about: the actor's answer when it started its games.
+        losses_s: when earlier actors of these games died, as monotonic times.
         attributes: the values that `set_attr` has set, by env and name.
         newest: the last good reply.
-        reborn: the first reply of a new actor that no batch has shown yet. Else None.
-        stats: the newest statistics. After the actor's death, those of the dead actor until its
-            successor begins.
+        reborn: the first reply of a new actor, until a batch has shown it; else None.
+        stats: the newest statistics: the dead actor's until its successor has begun.
         past: the last statistics of dead actors.
         has_place: whether the actor runs, so that it can be called.
     """
@@ -230,9 +229,9 @@ class RemoteGames:
         return slice(self.first, self.first + self.n)
 
     def create(self, node: Node | None) -> Any:
-        """Request the actor from Ray, on this node, or on any node with room if None is given.
+        """Request the actor from Ray, on this node; on any node with room if `node` is None.
 
-        Returns a reference that is ready once the actor has its place.
+        Returns Ray's reference, which is ready once the actor runs on a node.
         """
         there = node and NodeAffinitySchedulingStrategy(node.node_id, soft=False)
         self._actor = _Actor.options(
@@ -245,9 +244,9 @@ class RemoteGames:
         return self._actor.where.remote()
 
     def placed(self, reference: Any, deadline: Deadline) -> None:
-        """Wait until the actor has its place.
+        """Wait until the actor runs on a node.
 
-        `NoPlaceError` if it has none at the deadline, `LostError` if the node died during the wait.
+        `NoPlaceError` if it does not before the deadline, `LostError` if the node died meanwhile.
         """
         self.has_place = False
         try:
@@ -261,16 +260,16 @@ class RemoteGames:
         self.node = next((node for node in nodes() if node.node_id == node_id), self.node)
 
     def count_anew(self) -> None:
-        """Begin with the first statistics of a new actor, which are in `about`."""
+        """Archive a dead actor's statistics; begin with its successor's, which are in `about`."""
         if self.stats is not None:
             self.past.append(self.stats)
         self.stats = self.about.stats
 
     def place_anew(self, deadline: Deadline) -> None:
-        """Make the actor again on any node with room before the deadline, else `NoPlaceError`."""
+        """Start a new actor on any node that has room before the deadline, else `NoPlaceError`."""
         while not deadline.expired():
-            # Let Ray choose the node for declared games. Choose it here by CPUs, which games do not
-            # reserve.
+            # For declared games, Ray chooses the node. For others, choose the node with the most
+            # CPUs, because games reserve no CPUs.
             best = None if self.declared else max(nodes(), key=lambda node: node.cpus, default=None)
             if self.declared or (best is not None and best.cpus):
                 with suppress(LostError):
@@ -283,7 +282,8 @@ class RemoteGames:
         return getattr(self._actor, method).remote(*arguments)
 
     def result(self, reference: Any) -> Any:
-        """A call's result or exception; `LostError` if the actor has died, or is stopped."""
+        """Return a call's result, or raise its exception; `LostError` if the actor died or is
+        stopped."""
         while True:
             try:
                 return ray.get(reference, timeout=self.patience_s)

@@ -1,12 +1,12 @@
-"""RLlib on pools of games: `configure`, one call for any algorithm, and `GamesCallback`.
+"""RLlib on pools of games: `configure` prepares any algorithm, `GamesCallback` watches the pools.
 
     config = PPOConfig().env_runners(num_env_runners=2)
     configure(config, task="MoveToBeacon", n=8)
     algorithm = config.build_algo()
 
 Each env runner has a pool of n games, stepped together (`vector_entry_point`), on a node that has
-room for them. Rule: all checks that need no actor are made here, because RLlib waits for ever for
-actors that find no room in the cluster.
+room for them. Rule: `configure` makes all checks that need no actor, because RLlib would wait for
+ever for actors that find no room in the cluster.
 
 `GamesCallback` connects RLlib with its env runners' pools:
 
@@ -15,12 +15,12 @@ actors that find no room in the cluster.
     algorithm    all runners made, or one replaced ─► do all have the same game?
                  after each training step ◄── failure_of(run): has a pool failed for good?
 
-If an env runner's process dies with its games, RLlib makes another. But a pool that has failed for
-good (a task that raises, a crash loop) ends the training. RLlib itself would only log the env's
-exception, make the runner again and repeat the call, up to a thousand times. A faulty task would
-then train without samples. Rule: only errors of sc2pool, which would recur in a new pool, end a
-training. The algorithm names a run, not the configuration: a user may make several algorithms from
-one configuration, at the same time (Tune) or one after another.
+If an env runner's process dies with its games, RLlib starts another runner. But a pool that has
+failed for good (a task that raises, a crash loop) ends the training. RLlib itself would only log
+the env's exception, restart the runner and repeat the call, up to a thousand times. With a faulty
+task, the training would then go on without samples. Rule: only errors of sc2pool, which would recur
+in a new pool, end a training. The algorithm, not the configuration, names a run, because several
+algorithms may be made from one configuration, at the same time (Tune) or one after another.
 """
 
 from __future__ import annotations
@@ -78,14 +78,13 @@ from sc2pool.utilities import whole_number
 Config = TypeVar("Config", bound=AlgorithmConfig)
 
 _PROBE_S = 0.25
-"""How long each training step waits for a dead runner. With RLlib's default of 30 s the training
-would stop while a node is away."""
+"""How long each training step waits for a dead runner's answer. With RLlib's default of 30 s the
+training would stop while a node is away."""
 _RESTART_S = 1.0
-"""How long a runner that raised stays, without giving samples, before its restart. RLlib's default
-is 60 s."""
+"""How long a runner that raised waits for its restart, without samples; RLlib's default is 60 s."""
 _POLL_S = 0.02
-"""How long IMPALA and APPO wait for samples in one call. Without it RLlib polls without a pause,
-which takes a core from the games: on two busy cores no sample came in 15 s."""
+"""How long IMPALA and APPO wait for samples in one call. Without this wait RLlib polls without a
+pause, which takes a core from the games: on two busy cores no sample came in 15 s."""
 
 
 def configure(
@@ -100,12 +99,12 @@ def configure(
     max_loops: int | None = None,
     pool: PoolConfig | None = None,
 ) -> Config:
-    """Let the env runners of an algorithm play games. Connects to Ray if not yet connected.
+    """Let the env runners of an algorithm play games. Connects this process to Ray if needed.
 
     Set the numbers of env runners and learners first. Existing callbacks of the config are kept.
     Games in real time are paused while a synchronous algorithm updates (`RLlibPauseCallback`).
-    IMPALA's and APPO's runners act during updates. See `GamesCallback` for the figures in results,
-    for seeds, and for the check that all runners have the same game.
+    The runners of IMPALA and APPO play on during updates. See `GamesCallback` for the figures in
+    results, for seeds, and for the check that all runners have the same game.
 
     Args:
         config: the algorithm's configuration, which is changed.
@@ -120,8 +119,8 @@ def configure(
         `config`.
 
     Raises:
-        ConfigError: a keyword is wrong. Or no cluster answers. Or the cluster has too little room
-            for the runners and learners. Or a node lacks the game, the map or the task.
+        ConfigError: a keyword is wrong, no cluster answers, the cluster has too little room for the
+            runners and learners, or a node lacks the game, the map or the task.
     """
     if not isinstance(config, AlgorithmConfig):
         raise ConfigError(f"config must be an AlgorithmConfig of RLlib, got {config!r}")
@@ -177,7 +176,7 @@ def _make_games(settings: dict[str, Any]) -> ReportingEnv:
 
 
 def _check_games(alive: Sequence[Node], games: dict[str, Any]) -> None:
-    """Raise if a possible node of a runner cannot play; RLlib would not report the reason."""
+    """Raise if a node that may get a runner cannot play; RLlib would not report the reason."""
     declared = declares_games(alive)
     candidates = [node for node in alive if node.games or not declared]
     found = [(node, problem) for node, problem in on_each(candidates, _problem, games) if problem]
@@ -192,7 +191,7 @@ def _check_games(alive: Sequence[Node], games: dict[str, Any]) -> None:
 
 
 def _problem(games: dict[str, Any]) -> str:
-    """The reason why the node of this process cannot play; empty if it can."""
+    """The reason why this process's node cannot play; empty if it can."""
     try:
         _check_players(games)
     except ConfigError as error:
@@ -201,12 +200,12 @@ def _problem(games: dict[str, Any]) -> str:
 
 
 def _check_players(games: dict[str, Any]) -> None:
-    """Raise if this machine cannot play these games, or RLlib's env runners cannot step them."""
+    """Raise if this machine cannot play these games, or if RLlib's env runners cannot step them."""
     make_players(**games).require_one_row("An env runner of RLlib")
 
 
 def _needs_of(config: AlgorithmConfig, n: int) -> list[Need]:
-    """The actors of an algorithm; each runner plays n games."""
+    """The actors that an algorithm needs; each env runner plays n games."""
     cpus_each = config.num_cpus_per_env_runner
     per_learner = config.num_cpus_per_learner
     return [
@@ -228,17 +227,17 @@ _RUN = "sc2pool_run"
 
 
 class GamesCallback(RLlibCallback):
-    """Figures, seeds and agreement of the pools of all env runners; `configure` adds it.
+    """Logs and seeds the env runners' pools, and checks that they agree; `configure` adds it.
 
     **Figures**: `result["env_runners"]["pool"]` has sums over all env runners since the training
-    began: `env_steps`, `episodes`, `launches`, `faults`, `recoveries` (faults whose env plays
-    again), `replacements` by cause, and `misses` (actions that came too late, in real time). Other
+    began: `env_steps`, `episodes`, `launches`, `faults`, `recoveries` (faults after which the env
+    plays again), `replacements` by cause, and in real time `misses` (late actions). Other
     figures are maxima over the runners: `recovery_s_max`, the longest time from a fault to the next
-    first observation, and in real time `gap_s_p50`, `gap_s_p99` and `gap_s_max`, how long a game
-    waited for its action.
+    episode's first observation, and, in real time, `gap_s_p50`, `gap_s_p99` and `gap_s_max`, for
+    how long a game waited for its action.
 
-    **Seeds**: with `config.debugging(seed=s)` equal seeds give equal episodes, and all envs of the
-    training have different episodes. A replaced runner does not repeat its predecessor's episodes.
+    **Seeds**: equal seeds in `config.debugging(seed=s)` give equal episodes. All envs of a training
+    have different episodes. A replaced runner does not repeat its predecessor's episodes.
 
     **Agreement**: all runners must have the same version of the game and of sc2pool.
 
@@ -259,7 +258,7 @@ class GamesCallback(RLlibCallback):
     def on_environment_created(
         self, *, env_runner: EnvRunner, metrics_logger: MetricsLogger, env: Any, **keywords: Any
     ) -> None:
-        """Give the runner its own seed, and restart the count."""
+        """Give the runner its own seed, and restart the counts of its figures."""
         del metrics_logger, keywords
         if not isinstance(env, SC2VectorEnv):
             raise ConfigError(f"GamesCallback needs an SC2VectorEnv, got {env!r}")
@@ -268,8 +267,8 @@ class GamesCallback(RLlibCallback):
             env.run = getattr(env_runner, _RUN, "")  # set if the runner replaces its env
         config = env_runner.config
         if config.seed is not None:
-            # RLlib's seed is the run's seed plus the runner's number. Each env's number is added to
-            # it, so the envs of two runners could have the same seed.
+            # RLlib gives each env the run's seed plus the numbers of runner and env, so envs of two
+            # runners could have the same seed.
             life = (config.in_evaluation, env_runner.worker_index or 0, self._envs_made)
             env_runner._seed = runner_seed(config.seed, life, _made_anew())
         self._envs_made += 1
@@ -307,7 +306,7 @@ class GamesCallback(RLlibCallback):
     def on_env_runners_recreated(
         self, *, algorithm: Algorithm, env_runner_group: EnvRunnerGroup, **keywords: Any
     ) -> None:
-        """Repeat the check with the replaced runner."""
+        """Repeat the check that all runners agree, now with the replaced runner."""
         del env_runner_group, keywords
         check_agreement(_all_played(algorithm, self._run))
 
@@ -326,7 +325,7 @@ def sums(stats: PoolStats) -> dict[str, float]:
 
 
 def highest(stats: PoolStats) -> dict[str, float]:
-    """The pool's figures of which results show the maximum over the runners."""
+    """The pool's figures that results show as the maximum over the runners."""
     found = {}
     if stats.recovery_s is not None:
         found["recovery_s_max"] = stats.recovery_s.max
@@ -336,16 +335,16 @@ def highest(stats: PoolStats) -> dict[str, float]:
 
 
 def runner_seed(seed: int, life: tuple[int, ...], made_anew: bool) -> int:
-    """The seed of a vector env; `life` has numbers that identify the env within the run.
+    """The seed of a vector env; the numbers in `life` identify the vector env within the run.
 
-    If `made_anew`, this process replaces a dead process, whose episodes must not be repeated.
+    If `made_anew`, this process replaces a dead process, and must not repeat its episodes.
     """
     key = (*map(int, life), secrets.randbits(32)) if made_anew else tuple(map(int, life))
     return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
 
 
 def _all_played(algorithm: Algorithm, run: str) -> list[tuple[str, NodeGame]]:
-    """The nodes and games of all env runners. Also gives each the name of the training."""
+    """Give each env runner the training's name; return the nodes and games of all runners."""
     groups = (algorithm.env_runner_group, algorithm.eval_env_runner_group)
     found: list[tuple[str, NodeGame]] = []
     for group in groups:
@@ -358,7 +357,7 @@ def _all_played(algorithm: Algorithm, run: str) -> list[tuple[str, NodeGame]]:
 
 
 def _played(runner: EnvRunner, run: str) -> tuple[str, NodeGame] | None:
-    """An env runner's node and game; None without an env. Also gives it the training's name."""
+    """Give an env runner the training's name; return its node and game, or None without an env."""
     if runner.env is None:
         return None
     setattr(runner, _RUN, run)
@@ -403,7 +402,7 @@ class ReportingEnv(SC2VectorEnv):
             yield
         except SC2PoolError as error:
             words = f"on node {ray.util.get_node_ip_address()}: {type(error).__name__}: {error}"
-            with suppress(NodeLostError):  # the head does not answer; raise the runner's own error
+            with suppress(NodeLostError):  # if the head does not answer, raise only the env's error
                 answered(
                     lambda: _internal_kv_put(
                         self.run.encode(), words.encode(), False, namespace=_NAMESPACE
@@ -413,7 +412,7 @@ class ReportingEnv(SC2VectorEnv):
 
 
 def failure_of(run: str) -> str:
-    """The text of the error that has ended a pool of this training; empty without one.
+    """The text of the error that has ended a pool of this training; empty if no pool has failed.
 
     `NodeLostError` if the cluster's head does not answer.
     """

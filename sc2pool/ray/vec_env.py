@@ -1,20 +1,20 @@
 """`RaySC2VecEnv`: games on the nodes of a Ray cluster as one Stable-Baselines3 `VecEnv`.
 
-It is like `SubprocSC2VecEnv` with another pool, so it works with the same wrappers and callbacks.
-`ClusterPool` is that pool: its games run on the nodes, and it has the methods of `Pool`.
+`RaySC2VecEnv` is `SubprocSC2VecEnv` with another pool, so it works with the same wrappers and
+callbacks. That pool is `ClusterPool`: its games run on the nodes, and it has the methods of `Pool`.
 
     send(actions) ─► one call per node ─► recv(): all replies, then new actors for those that died,
                                           then one batch in the order of the envs
 
-Rules: every env gets exactly one transition for each action. If its actor or node dies, the
-transition is a marked truncation, as after any fault. The actor is then made again where there is
-room (see `Actors`). All nodes must have the same game and the same spaces. A node's own pool
-replaces failed games; this module does not.
+Rules: every env gets exactly one transition for each action. If the env's actor or node dies, the
+transition is a marked truncation, as after any fault. The actor is then replaced on a node with
+room (see `Actors`). All nodes must have the same game and the same spaces. A game that fails is
+replaced by its node's own pool, not by this module.
 
 The pure function `spread` decides which node plays how many games. Games go to the nodes in
-proportion to their room, which is the free `sc2_game` if any node declares it, else the CPUs. A
-node never takes more games than it declares. Each node's envs are consecutive rows, those of the
-largest node first. So the same nodes give the same spread, even after a restart of Ray.
+proportion to the nodes' room: the free `sc2_game` if any node declares this resource, else the
+CPUs. A node never takes more games than it declares. Each node's envs are consecutive rows, the
+largest node's first. So the same nodes give the same spread, even after a restart of Ray.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ from sc2pool.ray.node_games import About, Book, RemoteGames, Reply
 from sc2pool.utilities import Array, Deadline, pickle_for_worker, whole_number
 
 _FREE_S = 3.0
-"""Time limit for Ray to notice the room of games that have just been closed."""
+"""Time limit for Ray to notice that games have just been closed and have left room."""
 _POLL_S = 0.1
 
 
 class ClusterPool:
     """Owns n envs on the nodes of the cluster to which this process is connected.
 
-    `keywords` are those of `make_players` without `n` and `env_fns`, which is None for a task. A
-    step waits for `node_timeout_s` for room for the games of a dead node. `ConfigError` if the
+    `keywords` are those of `make_players`, without `n` and `env_fns`. `env_fns` is None for a task.
+    A step waits for `node_timeout_s` for room for the games of a dead node. `ConfigError` if the
     cluster has too little room, a node lacks the game, or the nodes differ.
     """
 
@@ -106,10 +106,10 @@ class ClusterPool:
     def seed(self, seed: int | None, seeded: int | None = None) -> None:
         """Set the seeds of the episodes from the next reset on; None for the game's own choice.
 
-        Each node has its own book (see `EpisodeBook`), seeded with the run's seed and the node's
-        number. So all rows have different episodes, and the same seed on the same nodes gives the
-        same run. The successor of a dead actor begins a new book. `seeded` is the number of first
-        episodes to seed, None for all.
+        Each node has its own sequence of episodes (`EpisodeBook`), seeded with the run's seed and
+        the node's number. So all rows have different episodes, and the same seed on the same nodes
+        gives the same run. The successor of a dead actor begins a new sequence. `seeded` is the
+        number of first episodes to seed, None for all.
         """
         self._actors.check_usable()
         self._book = Book(None if seed is None else [seed], seeded)
@@ -126,7 +126,7 @@ class ClusterPool:
         seeds: Sequence[int | None] | None = None,
         options: Sequence[Mapping[str, Any]] | None = None,
     ) -> Batch:
-        """Begin a new episode in every env, in any state, and receive their first observations."""
+        """Begin a new episode in every env, in any state, and receive the first observations."""
         self._actors.check_usable()
         self._sent = None  # the nodes drop a pending step when they reset
 
@@ -135,7 +135,7 @@ class ClusterPool:
             return None if begun else self._book_of(games), *of_rows
 
         begun, self._book_is_new = not self._book_is_new, False
-        at_rest = [games.reborn for games in self._actors]  # deaths that no batch has shown yet
+        at_rest = [games.reborn for games in self._actors]  # replaced, but not shown by a batch yet
         for games in self._actors:
             games.reborn = None
         references = [games.submit("reset", *asked(games, begun=begun)) for games in self._actors]
@@ -155,9 +155,9 @@ class ClusterPool:
         """Send one action to each env.
 
         Raises:
-            ActionError: an action is outside its space; then no node has got an action.
+            ActionError: an action is outside its space. No node has got an action.
             AlreadyPendingCallError: the previous step has not been received.
-            ResetNeeded: the first episode of the task has not begun.
+            ResetNeeded: no episode of the task has begun.
         """
         self._actors.check_usable()
         if self._sent is not None:
@@ -177,7 +177,7 @@ class ClusterPool:
         """Wait for the transitions of all envs.
 
         Raises:
-            NodeLostError: games of a dead node found no room in time.
+            NodeLostError: the games of a dead node found no room in time.
             CrashLoopError: the actors of a node keep dying.
             NoAsyncCallError: no step is pending.
         """
@@ -198,7 +198,7 @@ class ClusterPool:
         return self._together(replies)
 
     def _next_episodes(self, games: RemoteGames) -> ResetArguments | None:
-        """The reset that begins the next episodes, like an autoreset; None before the first."""
+        """The arguments of a reset that begins the next episodes; None before the first reset."""
         return (self._book_of(games), None, None) if self._began else None
 
     def _together(self, replies: Sequence[Reply]) -> Batch:
@@ -224,7 +224,7 @@ class ClusterPool:
         return self._spread(rows, "render")
 
     def set_attr(self, rows: Sequence[int], name: str, value: Any) -> None:
-        """Set an attribute, now and in every later task object, instance or actor of these rows."""
+        """Set an attribute of these rows, now and in every later task object, instance or actor."""
         self._spread(rows, "set_attr", name, value)
         for row in rows:
             games = self._games_of(row)
@@ -265,7 +265,7 @@ class ClusterPool:
         return next(games for games in self._actors if env < games.first + games.n)
 
     def _spread(self, envs: Sequence[int], method: str, *arguments: Any) -> list[Any]:
-        """Call a method of each node's pool for its envs among `envs`; results in that order."""
+        """Call a method of each node's pool for its own envs; the results are in `envs`' order."""
         self._actors.check_usable()
         results: dict[int, Any] = {}
         for games in self._actors:
@@ -277,7 +277,7 @@ class ClusterPool:
         return [results[env] for env in envs]
 
     def stats(self) -> PoolStats:
-        """The merged statistics of all nodes; see `merge` for the approximate ones."""
+        """The merged statistics of all nodes; `merge_stats` tells which are approximate."""
         return replace(self._actors.stats(), env_steps=self._steps)
 
     def games_by_node(self) -> dict[str, int]:
@@ -289,7 +289,7 @@ class ClusterPool:
 
     @property
     def game_version(self) -> str | None:
-        """The version of all games; None without games."""
+        """The version that all games have; None if the envs play no games of the pool."""
         return self.about.played.game_version
 
     @property
@@ -308,7 +308,7 @@ class ClusterPool:
 
 
 def _room(n: int, spares: int) -> list[tuple[Node, int]]:
-    """Like `spread`, but wait a little for room that is becoming free."""
+    """Like `spread`, but wait a little for room that Ray has not noticed yet."""
     deadline = Deadline.after(_FREE_S)
     while True:
         alive = nodes()
@@ -321,9 +321,9 @@ def _room(n: int, spares: int) -> list[tuple[Node, int]]:
 
 
 def spread(n: int, spares: int, alive: Sequence[Node]) -> list[tuple[Node, int]]:
-    """The playing nodes, and the number of envs of each; `spares` are more games on each of them.
+    """The nodes that play, and the number of envs of each; each also needs room for its `spares`.
 
-    `ConfigError`, with each node's room in the message, if the nodes have too little.
+    `ConfigError`, with each node's room in the message, if the nodes have too little room.
     """
     declared = declares_games(alive)
     ordered = sorted(alive, key=lambda node: (-node.games, -node.cpus, node.name, node.node_id))
@@ -356,7 +356,7 @@ def _no_room(n: int, spares: int, alive: Sequence[Node], *, declared: bool) -> s
 
 
 NODE_TIMEOUT_S = 600.0
-"""Longer than the restart of a machine, which takes minutes."""
+"""The default time limit: longer than the restart of a machine, which takes minutes."""
 
 
 class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
@@ -364,37 +364,38 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
 
         RaySC2VecEnv("MoveToBeacon", n=64, address="auto")
 
-    Each node plays its share in one actor. The share is proportional to the node's `sc2_game`
-    resource, or to its CPUs if no node has that resource. The rest is as in `SubprocSC2VecEnv`. If
-    a node dies, each of its envs gets one truncation (`sc2pool.fault` has the kind "node-lost").
-    The step waits until the games play on another node, or on the same one after its return.
+    Each node plays its share of the games in one actor. The share is proportional to the node's
+    `sc2_game` resource, or to its CPUs if no node has that resource. All else is as in
+    `SubprocSC2VecEnv`. If a node dies, each of its envs gets one truncation (`sc2pool.fault` has
+    the kind "node-lost"). The step waits until the games play on another node, or on the same one
+    after its return.
 
     Args:
         env_fns: as in `SubprocSC2VecEnv`.
         address: "auto" for a cluster with a node on this machine, or a head node's HOST:PORT. None
             for Ray's default.
-        n: the number of envs on all nodes together. 8 if not given.
+        n: the number of envs on all nodes together; 8 if not given.
         num_envs: the same as n.
         task: as in `SubprocSC2VecEnv`. A class in a module must be installed on every node.
         game: as in `SubprocSC2VecEnv`, for each node. Each node finds its own installation.
-        seed: makes the run repeatable on the same nodes.
+        seed: makes the run repeatable, on the same nodes.
         spares: how many additional games each node keeps ready.
         render_mode: `"rgb_array"` or None. `sc2pool watch --ray` shows the games in a browser.
-        config: limits and policies of each node's pool. `restart` is also the policy for nodes.
-        realtime: as in `SubprocSC2VecEnv`. Actions come later by the network's delay.
+        config: limits and policies of each node's pool. `restart` also limits the deaths of nodes.
+        realtime: as in `SubprocSC2VecEnv`. The network's delay makes actions later.
         step_mul: as in `SubprocSC2VecEnv`.
         max_loops: as in `SubprocSC2VecEnv`.
         node_timeout_s: how long a step waits for room for the games of a dead node.
 
-    It has SB3's attributes, and `pool`, which has the pool's methods except `send` and `recv` for a
-    part of the envs.
+    Attributes: SB3's own, and `pool`. Unlike other pools, it sends and receives only for all envs
+    together.
 
     Raises:
         ConfigError: no cluster answers, the cluster has too little room, a node lacks the game, the
             nodes have different versions of the game or of sc2pool, or a keyword is wrong.
         UserCodeError: a function of `env_fns` raised.
-        NodeLostError: at a step or reset, after `node_timeout_s`.
-        CrashLoopError: at a step or reset, if the games of a node keep dying.
+        NodeLostError: in a step or reset, if a dead node's games find no room in `node_timeout_s`.
+        CrashLoopError: in a step or reset, if the games of a node keep dying.
     """
 
     def __init__(

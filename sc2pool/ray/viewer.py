@@ -2,9 +2,9 @@
 
     node: Viewer ─► the live files of the pools of Ray's processes there ─► driver: all of them
 
-Rules: viewers only read, so they disturb no pool. They do not listen on a port: Ray carries the
-answers, to users who may join the cluster. A viewer shows the pools of its own node's processes,
-which have the same parent process as the viewer.
+Rules: viewers only read, so they disturb no pool. They listen on no port, because Ray carries their
+answers, and so only users of the cluster get them. A viewer shows the pools of its own node's
+processes, which have the same parent process as the viewer.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from sc2pool.integration import live_files, living_runs
 from sc2pool.ray.cluster import nodes
 
 _ANSWER_S = 5.0
-"""Time limit for all nodes' answers. A node without an answer is left out until it answers."""
+"""Time limit for all nodes' answers. A node that has not answered is left out until it answers."""
 _FIRST_ANSWER_S = 60.0
-"""The time limit for a new viewer, whose process has to start. `top --once` asks it only once."""
+"""The time limit if a viewer is new, because its process has to start."""
 _NODES_EVERY_S = 2.0
 """Poll interval for new nodes."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A pool as its files show it.
+    """What a pool's files show of it.
 
     Attributes:
         node: the name of the pool's node.
-        stats: the data of the pool's file and their age, as from `live_files.read`.
-        files: the pool's other files, by their paths in the run's folder.
+        stats: the data of the pool's main file and their age, as `live_files.read` returns them.
+        files: data and age of the pool's other files, by the files' paths in the run's folder.
     """
 
     node: str
@@ -57,9 +57,9 @@ class Viewer:
         self._raylet = os.getppid()
 
     def read(self, *, closely: bool) -> list[Seen]:
-        """Read the pools that have written their files, and ask all pools to keep them fresh.
+        """Read the files of all pools that have written them, and ask the pools to keep them fresh.
 
-        If `closely`, read curves, views and maps, too.
+        If `closely`, the files of curves, views and maps are read, too.
         """
         found = []
         for run, trainer in sorted(living_runs(Path(tempfile.gettempdir())).items()):
@@ -74,7 +74,7 @@ class Viewer:
         return found
 
     def _is_here(self, trainer: int) -> bool:
-        """True if a process belongs to this node, as several nodes may share a machine."""
+        """True if a process belongs to this node, because several nodes may share a machine."""
         with suppress(psutil.Error):
             return self._raylet in (psutil.Process(trainer).ppid(), trainer)
         return False
@@ -83,7 +83,7 @@ class Viewer:
 def _read_details(
     run: Path, instances: Sequence[dict[str, Any]]
 ) -> dict[str, tuple[dict[str, Any], float]]:
-    """Read the curves, and each instance's view and map. Instances on a map share one object."""
+    """Read the curves, and each instance's view and map. Instances on one map share its data."""
     paths = [live_files.CURVE_FILE]
     for row in instances:
         paths += [
@@ -118,7 +118,7 @@ class Viewers:
         return found
 
     def _follow_nodes(self) -> bool:
-        """Have a viewer on each living node; returns True if a viewer was made."""
+        """Start and drop viewers, so that each living node has one; True if one was started."""
         now_s = time.monotonic()
         if now_s < self._next_nodes_s:
             return False
