@@ -282,8 +282,7 @@ class RemoteGames:
         return getattr(self._actor, method).remote(*arguments)
 
     def result(self, reference: Any) -> Any:
-        """Return a call's result, or raise its exception; `LostError` if the actor died or is
-        stopped."""
+        """Return a call's result or raise its exception; `LostError` if the actor is gone."""
         while True:
             try:
                 return ray.get(reference, timeout=self.patience_s)

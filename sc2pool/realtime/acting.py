@@ -1,4 +1,4 @@
-"""Acting while learning: what every algorithm needs whose actor keeps stepping the env.
+"""Acting while learning: the parts of every algorithm whose actor steps the env during updates.
 
     ActsWhileLearning   the base class of the algorithms
     Actor               a thread that steps all envs of a `VecEnv` with its own copy of the policy
@@ -7,13 +7,13 @@
     frozen              `VecNormalize`'s statistics, while the actor steps the env
 
 Rules of the actor:
-- The actor does the same work as SB3's `collect_rollouts` between an observation and its action. It
-  runs no callback, and does not wait for the learner, except as its exchange says.
+- Between an observation and its action, the actor does the same work as SB3's `collect_rollouts`.
+  It runs no callback, and waits for the learner only if its `Exchange` makes it wait.
 - While the thread runs, no other thread uses the env.
 - An error of the env ends the thread, and the learner raises it.
-- The thread ends when the learner releases `exchange.learning`, and cleans up by itself. Ctrl-C
-  reaches only the main thread, and may interrupt the learner's own clean-up at any line.
-- With `LateActions` a second thread chooses, and this one plays late actions in the meantime.
+- The thread ends when the learner releases `exchange.learning`. It cleans up itself, because
+  Ctrl-C, which reaches only the main thread, may interrupt the learner's clean-up at any line.
+- With `LateActions` a second thread chooses actions; meanwhile the actor's thread plays late ones.
 - `VecNormalize`'s statistics change only where `_exchange` returns True.
 
 Late actions are played in the game's periods in which the policy is still computing:
@@ -21,24 +21,25 @@ Late actions are played in the game's periods in which the policy is still compu
     env.step   ──a0──│──a0──│──a1──│──a1──│──a1──│──a2──│      an action in every period
     policy     ─────choose a1─────►  ─────choose a2──────►     in a thread of its own
 
-A step of an env in real time lasts until the period's end, so the period is kept if the next step
-begins in time. The actor waits for the policy for `late_after_s`. Then it plays a *late action*
-until the policy's action is there: the policy's last action again, a given one, or the result of a
-function.
+A step of an env in real time lasts until the period's end, so no period is lost if the next step
+begins in time. The actor waits for the policy for `late_after_s`. Then it plays a *late action* in
+each period until the policy's action is there: the policy's last action again, a given action, or
+the result of a function.
 
-Late steps are stored unchanged, one period each:
+Each late period is stored as a step of its own:
 
 - Off-policy algorithms learn from any action. Each transition has the observation at its period's
   beginning, the action that was played, and the reward of that period. The Q-value assumes that
-  later actions are chosen without a delay. Late periods must not be folded into the transition of
-  the action that was chosen before them. This action has no effect on their rewards, and the next
+  later actions are chosen without a delay. Late periods must not be merged into the transition of
+  the action that was being chosen: that action has no effect on their rewards, and the next
   observation does not show it, so its Q-value would not depend on it.
-- `AsyncPPO` learns the value of late observations, but no probability: the policy has not chosen
-  these actions. Their importance weight is 0. The policy's next action keeps the observation that
-  the policy saw, which its log-prob is for. Its advantage counts the rewards of the late periods
-  after it, so a repeated action gets the credit for all periods in which it was played.
+- `AsyncPPO` learns the value of late observations, but not the probability of late actions, because
+  the policy has not chosen them. Their importance weight is 0. The policy's next action is stored
+  with the observation that the policy saw, because its log-prob is for that observation. The
+  action's advantage counts the rewards of the late periods after it, so a repeated action gets the
+  credit for all periods in which it was played.
 
-The two threads exchange, beside the steps:
+Beside the steps, the two threads exchange:
 
     actor ◄─ WeightVersion ◄─ Weights ◄── learner   the newest policy
     actor ── gap ──► Gaps ──► learner's log         how long each game waited for its action
@@ -46,11 +47,11 @@ The two threads exchange, beside the steps:
 Rules: published weights are never modified, so the actor never mixes two versions. Every gap is
 recorded, including those of dropped steps.
 
-SB3 updates `VecNormalize`'s statistics in every step. Here the actor's thread steps, while the
-learner may read them at any moment: `EvalCallback` copies them, `CheckpointCallback` saves them.
-Rules: the statistics change only in `commit`, so all observations between two commits are
-normalised alike. A reader gets mean, variance and count of the same moment. A copy or a pickle is
-of SB3's own class.
+SB3 updates `VecNormalize`'s statistics in every step. Here the actor's thread steps the env, while
+the learner's thread may read the statistics at any moment: `EvalCallback` copies them,
+`CheckpointCallback` saves them. Rules: the statistics change only in `commit`, so all observations
+between two commits are normalised alike. A reader gets mean, variance and count of the same moment.
+Copies and pickles are of SB3's own class.
 """
 
 from __future__ import annotations
@@ -86,24 +87,24 @@ class Exchange:
 
     def __init__(self, *, game_waits: bool) -> None:
         self.learning = threading.Lock()
-        """The learner holds this lock while the actor acts. Its release ends the actor. No
-        interrupt can come between the end of a lock's `with` block and its release."""
+        """The learner holds this lock while the actor acts. The lock's release ends the actor. No
+        interrupt can come between the end of a lock's `with` block and the release."""
         self._game_waits = game_waits
         self._added = Signal()
         self._taken = Signal()
         self._error: BaseException | None = None
 
     def wake_actor(self) -> None:
-        """Wake an actor that waits for the learner, so that it checks `learning` now."""
+        """Wake an actor that waits for the learner, so that the actor checks `learning` now."""
         self._taken.give()
 
     def fail(self, error: BaseException) -> None:
-        """Note the actor's error, which the learner raises after all earlier steps."""
+        """Record the actor's error, which the learner raises after all earlier steps."""
         self._error = error
         self._added.give()
 
     def _wait_for_step(self, error: BaseException | None) -> None:
-        """Raise the error, if there is one, or wait briefly for the actor's next step."""
+        """Raise the error if it is not None; else wait briefly for the actor's next step."""
         if error is not None:
             raise error
         self._added.wait_briefly()
@@ -134,9 +135,9 @@ class Actor(ABC, Generic[C]):
 
     `model` is the learner's, after `_setup_learn`, so its envs are already reset. `policy` is the
     actor's own copy of the module that chooses actions; `weights` holds the newest weights of that
-    module. `exchange` receives the steps. `observations` are the newest ones, with a first axis of
-    n. `gaps` has the time from each observation to its action. `late_steps` counts the steps with
-    late actions, a step of all envs once.
+    module. `exchange` receives the steps. `observations` are the newest observations, with a first
+    axis of n. `gaps` has the time from each observation to its action. `late_steps` counts the
+    steps with late actions; one step of all n envs counts once.
     """
 
     def __init__(
@@ -162,7 +163,7 @@ class Actor(ABC, Generic[C]):
         self._chosen: C | None = None
         self._n_late = 0
         self._stream: th.cuda.Stream | None = None
-        if policy.device.type == "cuda":  # in the learner's stream, actions would wait for updates
+        if policy.device.type == "cuda":  # else actions would wait for updates
             self._stream = th.cuda.Stream(policy.device)  # type: ignore[no-untyped-call]
         self._loaded = COPIED
         self._observed_at_s: float | None = None
@@ -181,15 +182,15 @@ class Actor(ABC, Generic[C]):
 
     @abstractmethod
     def _choose(self, observations: Any) -> C:
-        """Choose actions; maybe called in another thread than `_exchange`."""
+        """Choose actions; may run in another thread than `_exchange`."""
 
     @abstractmethod
     def _choose_late(self, chosen: C, played: NDArray[Any]) -> C:
-        """A choice of late actions, as the envs receive them, after the policy's last choice."""
+        """A choice for late actions; the envs get `played`, and `chosen` was the policy's last."""
 
     @abstractmethod
     def _exchange(self, choice: C, played: Played) -> bool:
-        """Pass the step to the learner; return True to let `VecNormalize`'s statistics change.
+        """Pass a step to the learner; return True if `VecNormalize`'s statistics may change now.
 
         `self.observations` are still those before the step.
         """
@@ -261,12 +262,12 @@ A = TypeVar("A", bound=Actor[Any])
 
 @contextmanager
 def short_collections() -> Iterator[None]:
-    """Exempt all objects that exist now from garbage collection in the block.
+    """In the block, exempt all objects that exist now from garbage collection.
 
     Torch and SB3 alone bring 200,000 objects. A collection that looks at all of them stops every
     thread for 0.1 s or longer, which is more than a decision period of most games.
     """
-    theirs = gc.get_freeze_count()  # the program has frozen its objects itself
+    theirs = gc.get_freeze_count()  # not 0 if the program has frozen objects itself
     if not theirs:
         gc.collect()
         gc.freeze()
@@ -278,19 +279,19 @@ def short_collections() -> Iterator[None]:
 
 
 class ActsWhileLearning(BaseAlgorithm, Generic[A]):
-    """Holds the actor of a running `learn`; put this class before SB3's in the list of bases.
+    """Holds the actor of a running `learn`. As a base class, put it before SB3's class.
 
     Args:
         args: see SB3's class.
-        late_after_s: how long the envs may wait for the policy's actions, in seconds. Then they get
-            late actions, and the policy's actions as soon as these are there. Choose less than a
-            period of the game, which must be kept by the env's `step`. None: the envs wait for the
-            policy.
+        late_after_s: how long the envs may wait for the policy's actions, in seconds. After this
+            time they get late actions, until the policy's actions are there. Choose less than a
+            decision period; the env's `step` must last until the period's end. None: the envs wait
+            for the policy.
         on_late: the late actions. `"repeat"` plays the last actions of the policy once more. An
             action of the action space, for example a no-op, is played by all envs. A function gets
             the last actions of the policy, as the envs received them, with a first axis of n, and
-            the number of late steps since then, from 1 on. It returns the actions in the same
-            shape.
+            the number of late steps since those actions, counted from 1. It returns the late
+            actions in the same shape.
         kwargs: see SB3's class.
 
     Raises:
@@ -312,10 +313,10 @@ class ActsWhileLearning(BaseAlgorithm, Generic[A]):
         check_late_actions(late_after_s, on_late, getattr(self, "action_space", None))
 
     def _warm_up(self, policy: BasePolicy) -> None:
-        """Make a choice, a gradient and a step of an optimizer, because the first ones take longer.
+        """Make a choice, a gradient and an optimizer step, because the first of each takes longer.
 
-        The first gradient and step hold the interpreter for 30 ms, so the actor would be late. Call
-        this before the envs are reset, because a game in real time would not wait.
+        The first gradient and optimizer step block the interpreter for 30 ms, so the actor would be
+        late. Call this before the envs are reset, because a game in real time would not wait.
         """
         policy.predict(
             batch_space(self.observation_space, self.n_envs).sample(), deterministic=True
@@ -327,8 +328,8 @@ class ActsWhileLearning(BaseAlgorithm, Generic[A]):
     def _end_actor(self) -> None:
         """Wait until the actor has ended, if there is one.
 
-        Then model and env are as after the `learn` of SB3. If an interrupt ends the wait, the next
-        `learn` waits again.
+        Afterwards model and env are as SB3's `learn` leaves them. If an interrupt ends the wait,
+        the next `learn` waits again.
         """
         actor = self._actor
         if actor is None:
@@ -343,7 +344,7 @@ class ActsWhileLearning(BaseAlgorithm, Generic[A]):
             self._last_obs = actor.observations
 
     def _log_acting(self, actor: A, lags: Sequence[int], figures: Mapping[str, float]) -> None:
-        """Log these figures and those that every algorithm has, as `async/…`."""
+        """Log, as `async/…`, these figures and those that every algorithm has."""
         figures = {
             **figures,
             "late_steps": actor.late_steps * self.n_envs,
@@ -364,14 +365,14 @@ T = TypeVar("T")
 
 
 class LateActions:
-    """The late actions of a training; the arguments are explained in `ActsWhileLearning`."""
+    """Makes the late actions of a training; `ActsWhileLearning` explains the arguments."""
 
     def __init__(self, after_s: float, on_late: OnLate) -> None:
         self.after_s = after_s
         self._on_late = on_late
 
     def actions(self, chosen: NDArray[Any], n_late: int) -> NDArray[Any]:
-        """The actions for all envs in the late step number `n_late` after the policy's actions.
+        """The actions for all envs in the `n_late`-th late step after the policy's actions.
 
         `ConfigError` if the user's function did not return actions in the shape of `chosen`.
         """
@@ -413,14 +414,14 @@ def check_late_actions(
 
 
 class Chooser:
-    """Makes the policy's choices in a thread of its own; a context manager that ends the thread."""
+    """Makes the policy's choices in a thread of its own, which ends with the `with` block."""
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, "sc2pool-chooser")
         self._pending: Future[Any] | None = None
 
     def chosen_within(self, timeout_s: float | None, choose: Callable[[], T]) -> T | None:
-        """The result of the pending call of `choose`, or None if it is not there in time.
+        """The result of the pending call of `choose`, or None if the call takes too long.
 
         If no call is pending, begin one in the other thread. Without `timeout_s`, wait until the
         result is there. An error of `choose` is raised.
@@ -442,16 +443,16 @@ class Chooser:
 
 
 _WAKE_UP_S: Final = 1.0
-"""The longest single wait: on some systems Ctrl-C does not interrupt a wait without limit."""
+"""The longest single wait, because on some systems Ctrl-C does not interrupt an unlimited wait."""
 _MAX_GAPS: Final = 1 << 16
 """How many of the newest gaps are kept between two log records."""
 
 
 class Signal:
-    """Wakes a thread that waits now or later; one thread gives the signal, one waits.
+    """Wakes a thread that waits, now or later. One thread gives the signal, another waits.
 
-    The signal is a lock that the giver releases. A `threading.Condition` is written in Python: an
-    interrupt inside it could leave the other thread blocked for ever.
+    The signal is a lock that the giver releases. A `threading.Condition` would not do, because it
+    is written in Python: an interrupt inside it could leave the other thread blocked for ever.
     """
 
     def __init__(self) -> None:
@@ -475,14 +476,14 @@ class WeightVersion(NamedTuple):
 
 
 COPIED: Final = WeightVersion(0, {})
-"""The weights that the actor's module was made with."""
+"""The version of the weights with which the actor's module was made."""
 
 
 class Weights:
     """The newest version of the policy's weights; written by the learner, read by the actor.
 
-    If a callback has changed the policy since the actor's copy of it was made, the policy's
-    weights are published.
+    If a callback has changed the policy since the actor's copy was made, the changed weights are
+    published at once.
     """
 
     def __init__(self, policy: BaseModel, copied: BaseModel) -> None:
@@ -501,13 +502,13 @@ class Weights:
             }
         )
         if policy.device.type == "cuda":
-            # The actor reads the copy in its own CUDA stream, which does not wait for this one.
+            # The actor reads the copy in its own CUDA stream, which does not wait for this stream.
             th.cuda.current_stream(policy.device).synchronize()
         self.newest = WeightVersion(self.newest.number + 1, state)
 
 
 class Gaps:
-    """The gaps from an observation to its action; written by the actor, read by the learner."""
+    """Gaps: times from an observation to its action; written by the actor, read by the learner."""
 
     def __init__(self) -> None:
         self.updating = False
@@ -528,7 +529,7 @@ class Gaps:
         self._recorded.append((gap_s, during_update))
 
     def drain(self) -> dict[str, float]:
-        """p50, p99 and maximum of the gaps since the last call, in seconds, by log name."""
+        """By log name: p50 (median), p99 and maximum of the gaps, in s, since the last call."""
         recorded = [self._recorded.popleft() for _ in range(len(self._recorded))]
         return {
             **_percentiles("gap_s", [gap_s for gap_s, _ in recorded]),
@@ -567,7 +568,7 @@ class FrozenStatistics(RunningMeanStd):
 
     @property
     def running(self) -> RunningMeanStd:
-        """These statistics as an object of SB3's class."""
+        """A copy of these statistics as an object of SB3's class."""
         function, arguments = self.__reduce__()
         return function(*arguments)
 
@@ -580,9 +581,9 @@ def _running_statistics(mean: Any, var: Any, count: float) -> RunningMeanStd:
 
 @contextmanager
 def frozen(normalize: VecNormalize | None) -> Iterator[Callable[[], None]]:
-    """Freeze the statistics in the block; yield a function that commits the collected samples.
+    """Freeze the statistics of `normalize` in the block; yield a function that commits the samples.
 
-    After the block the statistics are of SB3's class again, with all samples committed.
+    After the block the statistics are objects of SB3's class again, with all samples committed.
     """
     statistics: list[FrozenStatistics] = []
 

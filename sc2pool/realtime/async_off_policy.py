@@ -7,14 +7,15 @@
 
 Rules:
 - Every step that the actor plays is added to the replay buffer, once and in order. Only a second
-  Ctrl-C can lose a step. Steps wait in the queue. If the queue is full, the actor waits.
+  Ctrl-C can lose a step. Steps wait for the learner in a queue. If the queue is full, the actor
+  waits.
 - The learner never makes more updates than `train_freq` and `gradient_steps` allow for the steps
-  taken. If it is too slow, it owes updates, and makes them when it has time. Steps come first: it
-  takes all that wait before each update, so a callback sees them in time.
+  taken. If the learner is too slow, it makes the missing updates later, when it has time. But
+  first, before each update, it takes all steps that wait, so a callback sees them in time.
 - The actor chooses and stores with SB3's own `_sample_action` and `_store_transition`. Both run on
   a shallow copy of the model, which has the actor's policy, observations and count of steps.
 - Callbacks, `num_timesteps`, episode statistics and DQN's schedule belong to the learner's thread.
-  Action noise, and gSDE's noise, belong to the actor's.
+  Action noise and gSDE's noise belong to the actor's thread.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ from sc2pool.realtime.acting import (
 from sc2pool.realtime.async_ppo.update_process import copied
 
 _MAX_QUEUED: Final = 1_000
-"""Number of steps of all envs that may wait for the learner: 450 MB for 8 envs with four frames of
-84 x 84 pixels. The learner takes them between any two updates, so only a slow callback fills it."""
+"""How many steps of all envs may wait for the learner: 450 MB for 8 envs with four frames of 84 x
+84 pixels. The learner takes them between any two updates, so only a slow callback fills the
+queue."""
 
 
 class PlayedStep(NamedTuple):
@@ -68,7 +70,7 @@ class PlayedStep(NamedTuple):
     transition: tuple[Any, ...]
     """The arguments of `ReplayBuffer.add`."""
     rollout_steps: int
-    """If a rollout of `train_freq` ends with this step: its env steps, of all envs. Else 0."""
+    """The number of env steps in the rollout of `train_freq` that ends with this step; else 0."""
 
 
 class StepQueue(Exchange):
@@ -103,7 +105,7 @@ class StepQueue(Exchange):
     def take(self) -> PlayedStep:
         """Wait for the oldest step and remove it; called by the learner.
 
-        Once all steps were taken, the error given to `fail` is raised.
+        Once all steps were taken, raises the error that `fail` was given.
         """
         while True:
             error = self._error  # read first, because it is set after the last step was added
@@ -120,9 +122,9 @@ class StepQueue(Exchange):
 
 
 class UpdateRatio:
-    """Counts the updates of one `learn`: those that SB3 would have made, and those made.
+    """Counts the updates of one `learn`: those that SB3 would have made, and those really made.
 
-    `gradient_steps` is SB3's argument: updates per rollout, or below 0 for one per env step.
+    `gradient_steps` is SB3's argument: updates per rollout; below 0, one update per env step.
     """
 
     def __init__(self, gradient_steps: int) -> None:
@@ -133,7 +135,7 @@ class UpdateRatio:
         self._made = 0
 
     def owe(self, env_steps: int) -> None:
-        """Note a rollout that the learner has taken."""
+        """Record that the learner has taken a rollout, and now has to make its updates."""
         updates = self._gradient_steps if self._gradient_steps >= 0 else env_steps
         self._owed.append(updates)
         self._env_steps += env_steps
@@ -141,11 +143,11 @@ class UpdateRatio:
 
     @property
     def is_owing(self) -> bool:
-        """True if the updates of a rollout were not made yet."""
+        """True if the updates for a rollout that was taken are not made yet."""
         return bool(self._owed)
 
     def pay(self) -> int:
-        """Note the updates of the oldest such rollout as made; return their number."""
+        """Record the updates for the oldest such rollout as made; return their number."""
         updates = self._owed.popleft()
         self._made += updates
         return updates
@@ -169,11 +171,11 @@ class OffPolicyChoice:
     played: NDArray[Any]
     """The actions as the envs received them."""
     buffer_actions: NDArray[Any]
-    """The same actions as the replay buffer stores them: those of a Box are scaled to [-1, 1]."""
+    """The same actions as the replay buffer stores them: actions of a Box are scaled to [-1, 1]."""
 
 
 class _Transition:
-    """In place of a replay buffer: keeps the arguments of `add`."""
+    """Stands in for a replay buffer, and keeps the arguments of `add`."""
 
     arguments: tuple[Any, ...] = ()
 
@@ -185,7 +187,7 @@ class OffPolicyActor(Actor[OffPolicyChoice]):
     """Puts steps into a queue.
 
     `policy` is the actor's own copy of the whole policy of `model`; for `model` see `Actor`.
-    `original_observations` are the newest observations before `VecNormalize`, else the last ones.
+    `original_observations` are the newest observations before normalisation by `VecNormalize`.
     """
 
     def __init__(self, model: AsyncOffPolicy, policy: BasePolicy, steps: StepQueue) -> None:
@@ -234,7 +236,7 @@ class OffPolicyActor(Actor[OffPolicyChoice]):
         return True
 
     def _as_model(self, observations: Any) -> AsyncOffPolicy:
-        """The model as it is now, with the actor's policy and count of steps, and observations."""
+        """A copy of the model, with the actor's policy and step count, and these observations."""
         model = copy.copy(self._model)
         model.policy = self._whole_policy
         model._create_aliases()  # type: ignore[attr-defined]  # all three of SB3's classes have it
@@ -249,7 +251,7 @@ class OffPolicyActor(Actor[OffPolicyChoice]):
                 noise.reset(**({"indices": [env]} if self._env.num_envs > 1 else {}))
 
     def _counted(self, dones: NDArray[np.bool_]) -> int:
-        """Count a step; return the env steps of the rollout if the step ends it, else 0."""
+        """Count a step; if it ends a rollout, return the rollout's env steps, else 0."""
         self._num_timesteps += self._env.num_envs
         self._rollout_steps += 1
         self._rollout_episodes += int(dones.sum())
@@ -273,44 +275,44 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
         model = AsyncSAC("MlpPolicy", env)
         model.learn(100_000)
 
-    It takes any `VecEnv`, and all arguments of SB3's class. `learn`, `save`, `load`, the replay
-    buffer's files, callbacks and loggers are SB3's. It loads models that SB3's class has saved, and
-    SB3's class loads its models.
+    Each class takes any `VecEnv`, and all arguments of SB3's class. `learn`, `save`, `load`, the
+    replay buffer's files, callbacks and loggers are SB3's. Each loads models that SB3's class has
+    saved, and SB3's class loads its models.
 
-    The updates per step are those of `train_freq` and `gradient_steps`, if the learner is fast
-    enough. The learner never makes more. If it is too slow it makes fewer, and the log says so.
-    No step is lost: steps that wait when `learn` ends are added to the replay buffer, although
-    `num_timesteps` and callbacks do not count them. The actor's weights are usually one update old.
-    `VecNormalize`'s statistics change in every step.
+    There are as many updates per step as `train_freq` and `gradient_steps` demand, never more. A
+    learner that is too slow makes fewer, and the log says so. No step is lost: steps that wait when
+    `learn` ends are added to the replay buffer, although `num_timesteps` and callbacks do not count
+    them. The actor's weights are usually one update old. As in SB3, `VecNormalize`'s statistics
+    change in every step.
 
     A callback must not call the training env, because the actor steps it; only `stats()` of a pool
     is always allowed. `PauseCallback` cannot be used.
 
-    With SB3's records after every `log_interval` episodes it logs:
+    After every `log_interval` episodes these figures are logged with SB3's own:
 
     - `async/updates_per_step`, `async/updates_per_step_wanted`: updates per env step since `learn`
       began, without the first `learning_starts` steps
-    - `async/lag_mean`, `async/lag_max`: by how many versions of the weights the actor was behind,
-      for the steps since the last record. There is a version per rollout of `train_freq`.
-    - `async/full_queue_steps`: number of steps since `learn` began after which the actor waited for
-      the learner, because 1,000 steps of all envs were in the queue
+    - `async/lag_mean`, `async/lag_max`: by how many versions of the weights the actor was behind
+      the learner, in the steps since the last record. Each rollout of `train_freq` makes a version.
+    - `async/full_queue_steps`: env steps since `learn` began after which the actor waited for the
+      learner, because 1,000 steps of all envs were in the queue
     - `async/late_steps`: env steps since `learn` began with late actions
     - `async/gap_s_p50`, `async/gap_s_p99`, `async/gap_s_max`: seconds from an observation to its
       action, since the last record
-    - `async/update_gap_s_p50`, …: the same figures for the steps during an update
+    - `async/update_gap_s_p50`, …: the same figures for the steps during an update alone
 
     Args:
         args: see SB3's class.
         game_waits: True if the env does not advance between two steps, like StarCraft II without
-            `realtime=True`. The actor then waits for a slower learner, so the updates per step are
-            exactly those of SB3's class. The actor is at most one rollout ahead.
+            `realtime=True`. The actor then waits for a slower learner, so there are exactly as many
+            updates per step as with SB3's class. The actor is at most one rollout ahead.
         kwargs: `late_after_s` and `on_late`, see `ActsWhileLearning`, and those of SB3's class.
 
     Raises:
         ConfigError: invalid `late_after_s` or `on_late`.
         ConfigError: from `learn`: the replay buffer is a `HerReplayBuffer`, whose samples call the
-            env. Or `train_freq` is below 1, or counts the episodes of several envs.
-        Exception: from `learn`: the policy cannot be pickled, which the actor's copy needs.
+            env, or `train_freq` is below 1, or `train_freq` counts the episodes of several envs.
+        Exception: from `learn`: the policy cannot be pickled, so the actor cannot have a copy.
     """
 
     _acting_module: ClassVar[str]
@@ -409,7 +411,7 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
     ) -> RolloutReturn:
         """Take the actor's steps; called by `learn`.
 
-        Take all steps that wait. If no updates are owed then, wait for the end of the rollout.
+        Take all steps that wait. If no updates have to be made then, wait for the rollout's end.
         """
         actor, ratio = self._actor, self._ratio
         assert actor is not None, "only learn() calls this, while the actor runs"
@@ -458,7 +460,7 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
         )
 
     def dump_logs(self) -> None:
-        """See SB3; with the figures of the actor, while it runs."""
+        """See SB3; while the actor runs, its figures are logged, too."""
         if self._actor is not None:
             full_queue_steps = self._actor.steps.full * self.n_envs
             figures = {**self._ratio.figures(), "full_queue_steps": full_queue_steps}

@@ -4,24 +4,25 @@
                  └ late by less than a period: the period is shorter; by more: lost periods
 
 A subclass writes `begin`, `act` and `observe`, and sets the two spaces and the length of a decision
-period. This class keeps the clock (`sc2pool.game.clock`, as for StarCraft II in real time). A
+period. This class keeps the clock (`sc2pool.game.clock`, the clock of StarCraft II in real time). A
 policy that answers in time acts once per period, and a late action shortens its own period.
 
 Rules:
 - The clock counts the game's ticks, if the game reports them (`ticks`, `period_ticks`). Otherwise
-  it counts seconds, without the time for which the process `game_pid` was stopped, and without the
-  pauses of a `PausableEnv` around this env. So a pause is never counted as a late action.
+  it counts seconds, except those for which the process `game_pid` was stopped or a `PausableEnv`
+  around this env had paused the game. So a pause is never counted as a late action.
 - A game that has ended, or that is frozen, is a `GameFault`. A pool replaces the env and its game.
 - Every wait notices the end of the game.
 
-`GameProcess` sees the game's process from outside: whether it has ended, and how. Rule: the exit
-code is only read, not collected, so the `Popen` of the game's owner still gets it.
+`GameProcess` sees from outside whether the game's process has ended, and how. Rule: the exit code
+is only read, not collected, so the `Popen` object of the game's owner still gets the code.
 
 `RunningClock` counts the time for which a process was not stopped. A pool that pauses an env stops
-the processes below the env's worker, and a `PauseGate` stops the game's tree. In both cases the
-system reports the game's process as stopped, so the clock needs no message about pauses. No system
-counts the time of a stop. So a thread looks at the state many times per decision period. The clock
-is wrong by at most one such interval at the beginning and at the end of a pause.
+the child processes of the env's worker, and a `PauseGate` stops the game's process tree. In both
+cases the system reports the game's process as stopped, so the clock needs no message about pauses.
+No system counts for how long a process was stopped. So a thread looks at the process's state many
+times per decision period. The clock is wrong by at most one interval between two looks, at the
+beginning and at the end of a pause.
 """
 
 from __future__ import annotations
@@ -55,10 +56,10 @@ ObsT = TypeVar("ObsT")
 ActT = TypeVar("ActT")
 
 _MICROSECONDS: Final = 1_000_000
-"""Ticks a second of a game that reports no ticks."""
+"""The clock's ticks per second for a game that reports no ticks."""
 _LOOKS_PER_PERIOD: Final = 20
 _LOOK_S: Final = (0.002, 0.02)
-"""Shortest and longest time between two looks at a process, to notice that it is stopped."""
+"""Shortest and longest time between two looks at whether a process is stopped."""
 _SLEEP_S: Final = (0.001, 0.02)
 """Shortest and longest sleep between two looks at the game's ticks, or at its end."""
 _END_FOLLOWS_S: Final = 0.5
@@ -69,11 +70,11 @@ _WAIT_POLL_S: Final = 0.01
 
 @dataclass(frozen=True)
 class StepResult(Generic[ObsT]):
-    """The value of `RealTimeEnv.observe`, if it is more than an observation.
+    """What `RealTimeEnv.observe` returns if it has more than an observation.
 
     Attributes:
         observation: an element of the observation space.
-        reward: the reward of the step; without effect at the beginning of an episode.
+        reward: the reward of the step; ignored at the beginning of an episode.
         terminated: whether the episode has ended by the game's rules.
         truncated: whether the episode ends for another reason, for example a time limit.
         info: more about the step.
@@ -87,7 +88,7 @@ class StepResult(Generic[ObsT]):
 
 
 class _Unset:
-    """A class attribute that a subclass has to set; an instance attribute also hides it."""
+    """A class attribute that raises until a subclass, or an instance, sets it."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -108,27 +109,27 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
     - `observation_space` and `action_space`;
     - `period_s`: the length of a decision period in seconds, at the game's usual speed;
     - `period_ticks`: the same length in ticks, if the game reports ticks; else None;
-    - `game_pid`: the process of the game, if there is one. With it the end of the game is noticed
-      immediately, and the clock stands still while the process is stopped. Without a pid and
-      without ticks, only `PausableEnv` can pause the clock: another pause counts as a late action;
-    - `frozen_after_s`: the game is frozen if its ticks stand still for this time. Without ticks, it
-      is frozen if the observation stays exactly the same for this time. None switches this off.
+    - `game_pid`: the pid of the game's process, if it has one. With a pid, the end of the game is
+      noticed immediately, and the clock stands still while the process is stopped. Without pid and
+      ticks, only `PausableEnv` can pause the clock; any other pause counts as a late action;
+    - `frozen_after_s`: the game counts as frozen if its ticks, or without ticks its observations,
+      stay exactly the same for this time. None switches this check off.
 
     A subclass writes `begin`, `act` and `observe`, and if needed `ticks`, `log_tail`, `render` and
     `close`, which must call `super().close()`.
 
-    Two keys are added to the info of each step: `sc2pool.gap_s` (seconds from the last observation
-    to this step's action, without pauses) and `sc2pool.lost_periods` (whole periods that ended
-    without a new action). A pool sums them up in `stats().realtime`.
+    The info of each step gets two keys: `sc2pool.gap_s` (seconds from the last observation to this
+    step's action, without pauses) and `sc2pool.lost_periods` (number of whole periods that ended
+    without a new action). A pool sums up both in `stats().realtime`.
 
     Attributes:
-        gap_s: the delay of the newest action, as in the info. `act` can already read it.
-        lateness: the lateness of the newest step; None before the first step of an episode.
+        gap_s: the newest action's `sc2pool.gap_s`, which `act` can already read.
+        lateness: how late the newest step was; None before the first step of an episode.
         slow_acts: how many calls of `act` took a whole period or longer.
 
     Raises:
         ConfigError: an attribute is missing or has a wrong value.
-        ActionError: an action is not in the action space; the game did not get it.
+        ActionError: an action is not in the action space; the game has not got the action.
         GameFault: the game has ended or is frozen.
         gymnasium.error.ResetNeeded: a step before the first reset, or after a fault.
     """
@@ -154,11 +155,11 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
     _seen_tick = 0
     _game_s = 0.0
     _excluded_s = 0.0
-    """Pauses that neither ticks nor the process's state showed."""
+    """The length of all pauses that neither ticks nor the process's state showed."""
     _stopped_s = 0.0
-    """How long the process had been stopped when the newest observation was made."""
+    """For how long in all the process had been stopped when the newest observation was made."""
     _same: tuple[int, int] = (0, 0)
-    """Hash of the newest observation, and the number of periods for which it stayed the same."""
+    """Hash of the newest observation, and for how many periods the observation stayed the same."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -169,7 +170,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
     # ---- methods of a subclass -------------------------------------------------------------------
 
     def begin(self, options: dict[str, Any]) -> None:
-        """Bring the game to the beginning of a new episode, and return as soon as it plays.
+        """Bring the game to the beginning of a new episode, and return as soon as the game runs.
 
         Args:
             options: the options of `reset`.
@@ -197,7 +198,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[ObsT, dict[str, Any]]:
-        """Begin an episode; most games have no seed, so the seed is only for `np_random`."""
+        """Begin an episode. The seed is only for `np_random`, because most games have no seed."""
         if self._closed:
             raise ClosedError(f"{type(self).__name__} is closed")
         for name, check in _CHECKS.items():
@@ -270,10 +271,11 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
             self._running = None
 
     def exclude_pause(self, pause_s: float) -> None:
-        """Leave a pause since the last observation out of the clock; `PausableEnv` calls this.
+        """Leave a pause since the last observation out of the clock; called by `PausableEnv`.
 
-        Nothing is left out twice: ticks stand still in a pause, and the clock notices a stop of the
-        process `game_pid`. It does not notice that a game pauses itself, for example by its key.
+        No pause is left out twice: ticks stand still in a pause, and the clock notices that the
+        process `game_pid` is stopped. It does not notice that a game pauses itself, for example by
+        a key.
 
         Args:
             pause_s: length of the pause in seconds.
@@ -288,12 +290,12 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
     # ---- help for `begin` ------------------------------------------------------------------------
 
     def wait_until(self, reached: Callable[[], object], within_s: float, what: str) -> None:
-        """Wait until `reached()` is true, for example until a new level has begun.
+        """Wait until `reached()` returns a true value, for example when a new level has begun.
 
         Args:
             reached: is called about 100 times a second.
             within_s: time limit.
-            what: the awaited event, for the error: "the new level".
+            what: the awaited event, for the error's text, such as "the new level".
 
         Raises:
             GameFault: the game has ended, or the time is over.
@@ -309,7 +311,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
     # ---- the game's process ----------------------------------------------------------------------
 
     def _follow_game(self) -> None:
-        """Watch the process `game_pid`, which may have changed since the last episode."""
+        """Watch the process `game_pid`; the pid may have changed since the last episode."""
         pid = self.game_pid
         if (self._game.pid if self._game else None) == pid:
             return
@@ -359,7 +361,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         if not self.period_ticks:
             now_s = self._running.now_s() if self._running else time.monotonic()
             return now_s - self._excluded_s
-        # Count no more time than the ticks in it take, because the game may have been paused.
+        # Count no more time than the new ticks take, because the game may have been paused.
         now_s, tick = time.monotonic(), self.ticks()
         most_s = (tick - self._seen_tick + 1) / self._ticks_per_s
         self._game_s += min(now_s - self._seen_s, most_s)
@@ -375,8 +377,8 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         tick = self._ticks()
         clock.note_loop(tick)
         late = tick - clock.next_begin
-        # The first period of an episode begins with its action, so that all games of a pool, which
-        # are ready at different times, have their periods at the same time.
+        # An episode's first period begins with its action, so that the games of a pool, which are
+        # ready at different times, have their periods at the same time.
         if self.lateness is None and 0 < late < self._period:
             clock.delay(late)
         return clock.act(self._period, now_s)
@@ -428,8 +430,8 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         """Without ticks, raise `GameFault` if the observation has been the same for too long."""
         if self.frozen_after_s is None or self.period_ticks:
             return
-        # A hash, because a subclass may return the same array with other content. Count periods,
-        # because the clock does not know about a pause by a key.
+        # Compare hashes, because a subclass may return the same array with other content. Count
+        # periods, not seconds, because the clock does not notice that a key has paused the game.
         seen = hash(pickle.dumps(observation))
         before, periods = self._same
         self._same = seen, periods + 1 if seen == before else 0
@@ -477,7 +479,7 @@ class ActionInFlightObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Adds the last action and its delay to the observation of a `RealTimeEnv`.
 
     In real time the last action may not have taken effect yet, so the observation alone is not a
-    Markov state. The parts of the dict are those of `sc2pool.tasks.in_flight.ActionInFlight`:
+    Markov state. The new observation is a dict, as with `sc2pool.tasks.in_flight.ActionInFlight`:
     `observation`, `last_action` and `delay_periods`.
 
     Args:
@@ -488,7 +490,7 @@ class ActionInFlightObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
-        # Imported here, because it loads the game's messages.
+        # Imported here, because this import loads the game's messages.
         from sc2pool.tasks.in_flight import in_flight_space  # noqa: PLC0415
 
         super().__init__(env)
@@ -522,12 +524,12 @@ class ActionInFlightObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 _STOPPED: Final = frozenset({psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP})
 _REST: Final = 20
-"""The thread rests this many times as long as a look takes, because Windows takes milliseconds."""
+"""The thread rests this many times as long as a look takes, which is milliseconds on Windows."""
 _ENDS_WITHIN_S: Final = 5.0
 
 
 class GameProcess:
-    """The process of a game, not necessarily started here; `GameFault` if it does not exist."""
+    """A game's process, which another program may have started; `GameFault` if there is none."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -542,7 +544,7 @@ class GameProcess:
 
     def end(self) -> str | None:
         """How the process has ended, for example `exit code 3`; None if it has not ended."""
-        if not WINDOWS and hasattr(os, "waitid"):  # macOS has it since Python 3.13
+        if not WINDOWS and hasattr(os, "waitid"):  # macOS has `waitid` since Python 3.13
             with suppress(ChildProcessError):  # not our child, or its exit code was collected
                 ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
                 if ended is None:
@@ -568,9 +570,9 @@ class GameProcess:
 class RunningClock:
     """A clock that stands still while a process is stopped.
 
-    `stopped_s` is how long the process was stopped, in seconds, at the last look. `interval_s`, the
-    time between two looks at the process, is the clock's accuracy. On Windows a look takes long, so
-    the time between two looks may be longer.
+    `stopped_s` is how long, in seconds, the process had been stopped at the last look.
+    `interval_s`, the time between two looks at the process, is the clock's accuracy. On Windows a
+    look takes long, so the time between two looks may be longer.
     """
 
     def __init__(self, process: GameProcess, interval_s: float) -> None:
@@ -584,7 +586,7 @@ class RunningClock:
         self._thread = start_thread(self._run, f"sc2pool-running-{process.pid}")
 
     def now_s(self) -> float:
-        """Seconds of `time.monotonic()`, without the time for which the process was stopped."""
+        """Seconds of `time.monotonic()`, except those for which the process was stopped."""
         with self._lock:
             if time.monotonic() - self._looked_s >= self._rest_s:  # the thread is late
                 self._look()
@@ -602,7 +604,7 @@ class RunningClock:
         before_s, was_stopped = self._looked_s, self._is_stopped
         self._is_stopped = self._process.is_stopped()
         self._looked_s = time.monotonic()
-        # If the state has changed between two looks, count half of the time between them.
+        # If the state has changed since the last look, count half of the time since then.
         share = (was_stopped + self._is_stopped) / 2
         self.stopped_s += share * (self._looked_s - before_s)
 
@@ -613,6 +615,6 @@ class RunningClock:
             self._rest_s = max(self._interval_s, _REST * (time.monotonic() - began_s))
 
     def close(self) -> None:
-        """End the thread; may be called again. Without it, the thread ends with the process."""
+        """End the thread, which otherwise ends with the process; may be called again."""
         self._closing.set()
         self._thread.join(_ENDS_WITHIN_S)

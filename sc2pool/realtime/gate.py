@@ -6,17 +6,17 @@
 
     env = PausableEnv(MyGame(), gate)    `PauseCallback` pauses it, its next step resumes it
 
-The gate is for games that no pool has started. Pause the games of a pool with `env.pause()`.
+The gate is for games that no pool has started. To pause the games of a pool, call `env.pause()`.
 
-Rules: a pause or resume is never assumed to have worked. The system reports stopped processes. A
-game that pauses itself is checked by a sign of life, which is its tick or its picture: the sign
-changes while the game runs and stands still while the game is paused. Pauses are counted, and the
-last `resume` resumes the game. Before a pause, receive the replies to all requests, because a
-paused game does not reply.
+Rules: each pause and resume is checked. The system reports which processes are stopped. A game that
+pauses itself is checked by a sign of life, its tick or its picture, which changes while the game
+runs and stands still while the game is paused. Pauses are counted: a game that was paused twice
+needs two calls of `resume`. Before a pause, receive the replies to all requests, because a paused
+game does not reply.
 
-If the program that paused the game ends, `guard` kills a stopped tree. Otherwise it would stay for
-ever, because a stopped process handles no SIGTERM. A game that has paused itself stays alive in its
-pause: its user sees the pause menu, and can resume or close the game.
+If the program that paused the game ends, `Guard` kills a stopped process tree, which would
+otherwise stay for ever, because a stopped process handles no SIGTERM. A game that has paused itself
+stays alive: its user sees the pause menu, and can resume or close the game.
 """
 
 from __future__ import annotations
@@ -45,25 +45,25 @@ from sc2pool.realtime.env import RealTimeEnv
 _log = logging.getLogger(__name__)
 
 _REACTS_WITHIN_S: Final = 3.0
-"""Time limit of a tick, and of a game's reaction to its key, which may be a menu that slides in."""
+"""Time limit for the next tick, and for a game's reaction to its pause key, such as a slow menu."""
 _POLL_S: Final = 0.01
 
 
 class PauseGate:
     """Pauses one game; safe to use from several threads.
 
-    Give `pid`, or `pause`, `resume` and one of `ticks` and `picture`, or all of these: then the pid
-    only shows whether the game has ended.
+    Give either `pid`, or `pause`, `resume` and one of `ticks` and `picture`. If you also give `pid`
+    with these, the pid only shows whether the game has ended.
 
     Args:
         pid: the root of the game's process tree.
-        pause: pauses the game, for example by its key. It is called only if the game is not known
-            to be paused, so it may be a toggle.
-        resume: resumes the game; the same function as `pause` for a toggle.
+        pause: pauses the game, for example by its key. It is called only if the game runs, as far
+            as known, so it may be a toggle.
+        resume: resumes the game; for a toggle, the same function as `pause`.
         ticks: returns the game's tick, a number that changes while the game runs.
-        picture: returns a picture of the game, or of a part of it, as an array. In the pause two
-            pictures must be equal, so leave out the blinking parts of a pause menu.
-        still_s: the time in seconds for which ticks or picture stand still in a pause. It is longer
+        picture: returns a picture of the game, or of a part of it, as an array. All pictures in a
+            pause must be equal, so leave out blinking parts of a pause menu.
+        still_s: for how many seconds ticks or picture must stand still to show a pause. Choose more
             than the time between two ticks, or between two changes of the picture.
 
     Raises:
@@ -103,15 +103,15 @@ class PauseGate:
         return self._pauses > 0
 
     def stats(self) -> PauseStats:
-        """The pauses that are over; `loops` counts the ticks that passed in them, if known."""
+        """The pauses that are over; `loops` counts the ticks that passed in pauses, if known."""
         return self._stats
 
     def pause(self) -> None:
-        """Pause the game, or count one more pause if it is paused already.
+        """Pause the game, or count one more pause if the game is paused already.
 
         Raises:
-            PauseError: the game does not run, or was not paused in time. Stopped processes are
-                resumed. A game that pauses itself is left as it is.
+            PauseError: the game does not run, or was not paused in time. Processes that were
+                stopped are resumed; a game that pauses itself is left as it is.
             GameFault: the game has ended.
             ClosedError: the gate is closed.
         """
@@ -124,7 +124,7 @@ class PauseGate:
             try:
                 self._check_alive("before a pause")
                 self._game.pause()
-                # Counted before the check: after an interrupt of the check, `close` resumes.
+                # Count the pause before the check, so that `close` resumes after an interrupt.
                 self._pauses, self._began_s = 1, time.monotonic()
                 self._game.check_paused()
             except Exception:
@@ -133,7 +133,7 @@ class PauseGate:
                 raise
 
     def resume(self) -> None:
-        """Undo one pause; the last one resumes the game. No effect without a pause.
+        """Undo one pause; undoing the last pause resumes the game. No effect without a pause.
 
         Raises:
             PauseError: the game did not resume in time; it still counts as paused.
@@ -214,7 +214,7 @@ class _StoppedByTheSystem:
         self._guard = Guard()
 
     def pause(self) -> None:
-        # Inform the guard before the stop, because this program may end at any moment.
+        # Inform the guard before the processes stop, because this program may end at any moment.
         self._guard.note(self._root)
         try:
             self._tree.stop(Deadline.after(STOPS_WITHIN_S))
@@ -223,7 +223,7 @@ class _StoppedByTheSystem:
             raise
 
     def check_paused(self) -> None:
-        """`stop` has checked it."""
+        """Nothing to do: `stop` has checked that the tree is stopped."""
 
     def resume(self) -> int:
         self._tree.resume()
@@ -236,7 +236,7 @@ class _StoppedByTheSystem:
 
 
 class _PausesItself:
-    """A game that a function of the user pauses, with a check by its ticks or its picture."""
+    """A game that a function of the user pauses; its ticks or picture show if it is paused."""
 
     def __init__(
         self,
@@ -270,9 +270,9 @@ class _PausesItself:
         self._while_paused: Any = None
 
     def pause(self) -> None:
-        """Check that the game runs, and pause it."""
+        """Check that the game runs, and then pause it."""
         self._before = self._read()
-        # A picture may stand still while the game runs. Ticks may not, except on a busy machine.
+        # While the game runs, a picture may stand still. Ticks may not, except on a busy machine.
         within_s = _REACTS_WITHIN_S if self._has_ticks else self._still_s
         self._runs = self._changes_from(self._before, within_s)
         if self._has_ticks and not self._runs:
@@ -285,7 +285,7 @@ class _PausesItself:
     def check_paused(self) -> None:
         """Wait until the game is paused, or raise `PauseError`."""
         deadline = Deadline.after(_REACTS_WITHIN_S + self._still_s)
-        self._while_paused = self._before  # for a resume after an interrupt of this check
+        self._while_paused = self._before  # for `resume`, if this check is interrupted
         last = self._read()
         while self._changes_from(last, self._still_s):
             if deadline.expired():
@@ -305,7 +305,7 @@ class _PausesItself:
         """Resume the game, and return the number of ticks that passed in the pause."""
         paused, now = self._while_paused, self._read()
         if not np.array_equal(now, paused) and self._changes_from(now, self._still_s):
-            # Without this check, the key would pause a game that a user has resumed.
+            # If a user has resumed the game already, the key would pause it again.
             _log.warning("the game ran before resume(): its %s changed in the pause", self._sign)
         else:
             self._press_resume()
@@ -321,7 +321,7 @@ class _PausesItself:
         """Nothing to free."""
 
     def _read(self) -> Any:
-        """The sign of life; a copy, because a capture may reuse its array."""
+        """A copy of the sign of life, because a capture may reuse its array."""
         return np.array(self._read_sign())
 
     def _changes_from(self, value: Any, within_s: float) -> bool:
@@ -341,13 +341,13 @@ class PausableEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
         model = PPO("CnnPolicy", env)
         model.learn(100_000, callback=PauseCallback())
 
-    The next `step` or `reset` resumes the game, before its action takes effect. So the game also
-    waits while the policy computes its first action after an update. The clock of a `RealTimeEnv`
+    The next `step` or `reset` resumes the game before the action takes effect. So the game also
+    waits while the policy computes the first action after an update. The clock of a `RealTimeEnv`
     leaves the pause out.
 
     Args:
         env: the env of one game.
-        gate: pauses this game; `close` closes it, too.
+        gate: the gate of this game; `close` closes the gate, too.
     """
 
     def __init__(self, env: gymnasium.Env[ObsType, ActType], gate: PauseGate) -> None:
@@ -394,7 +394,7 @@ class PausableEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
 
 
 def pause_figures(every: Iterable[PoolStats | PauseStats]) -> dict[str, float]:
-    """The sums of the pauses in these results of `stats()` of pausable envs, for a log."""
+    """The sums of all pauses, for a log; `every` has the `stats()` of each pausable env."""
     pauses = [stats if isinstance(stats, PauseStats) else stats.pauses for stats in every]
     return {
         "paused_s": sum(pause.paused_s for pause in pauses),
@@ -403,7 +403,7 @@ def pause_figures(every: Iterable[PoolStats | PauseStats]) -> dict[str, float]:
 
 
 def _root_of(pid: int) -> tuple[int, float]:
-    """Pid and creation time of a process that may be stopped."""
+    """Pid and creation time of a process; an error if this program must not or cannot stop it."""
     if not isinstance(pid, int) or pid <= 0:
         raise ConfigError(f"PauseGate: pid={pid!r}, expected the pid of a process")
     if pid == os.getpid() or pid in (parent.pid for parent in psutil.Process().parents()):

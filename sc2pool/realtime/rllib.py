@@ -4,9 +4,9 @@
     algorithm                                    └─► update ─► │   the env resumes its games
 
 RLlib's new API stack makes one callback object per process, samples several fragments for one
-update, and calls `on_train_result` once for several updates. This leads to two rules. An env
-runner's process pauses its own games after each fragment. The env keeps the state of the pause and
-resumes its games when it is stepped or reset; no callback resumes games.
+update, and calls `on_train_result` once for several updates. So there are two rules. An env
+runner's process pauses its own games after each fragment. No callback resumes games; the env knows
+that it is paused, and resumes its games when it is stepped or reset.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sc2pool.realtime.gate import pause_figures
 from sc2pool.realtime.sample_timeout import Discards, Fragment, check_fragment
 
 _ANSWER_S = 60.0
-"""How long env runners may take to answer the check; one that does not answer is not checked."""
+"""How long env runners may take to answer the check. A runner without an answer is not checked."""
 _STEPS_LEARNED_FROM = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
 
 
@@ -37,19 +37,19 @@ class RLlibPauseCallback(RLlibCallback):
 
         config.callbacks(RLlibPauseCallback)
 
-    The envs are `SC2GymEnv`s, or `PausableEnv`s of other games, with any vectorisation of RLlib. Or
-    the env is an `SC2VectorEnv` (`gym_env_vectorize_mode="vector_entry_point"`), which steps its
-    games together.
+    The envs are `SC2GymEnv`s, or `PausableEnv`s of other games, in any vectorisation of RLlib. Or
+    each runner has one `SC2VectorEnv` (`gym_env_vectorize_mode="vector_entry_point"`), which steps
+    its games together.
 
-    Each result has two sums over all env runners since the training began, in
-    `result["env_runners"]["pause"]`. `paused_s` is the time for which games were paused.
-    `loops_passed` is the number of game loops (or ticks of the game, as far as known) that passed
-    in pauses, which should be 0. A pause is counted after it has ended.
+    In each result, `result["env_runners"]["pause"]` has two sums over all env runners since the
+    training began. `paused_s` is the time for which games were paused. `loops_passed` is the number
+    of game loops (or ticks of the game, as far as known) that passed in pauses, which should be 0.
+    Both count a pause only after its end.
 
     Raises:
         ConfigError: the env is of another kind.
         PauseError: a game could not be paused.
-        SampleTimeoutError: fragments take longer than RLlib waits, see `sample_timeout`.
+        SampleTimeoutError: fragments take longer than RLlib waits for them, see `sample_timeout`.
     """
 
     def __init__(self) -> None:
@@ -84,10 +84,10 @@ class RLlibPauseCallback(RLlibCallback):
     def on_algorithm_init(
         self, *, algorithm: Algorithm, metrics_logger: MetricsLogger, **keywords: Any
     ) -> None:
-        """Check before the first fragment that none takes longer than RLlib waits."""
+        """Before the first fragment, check that none takes longer than RLlib waits for it."""
         del metrics_logger, keywords
         runners = algorithm.env_runner_group
-        # IMPALA and its variants take all ready samples, and a single process waits without limit.
+        # IMPALA and its variants take the samples that are ready; one process waits without limit.
         if isinstance(algorithm.config, IMPALAConfig) or not runners.num_remote_workers():
             return
         try:
@@ -113,7 +113,7 @@ class RLlibPauseCallback(RLlibCallback):
 def log_growth(
     metrics_logger: MetricsLogger, key: str, before: Mapping[str, float], now: Mapping[str, float]
 ) -> Mapping[str, float]:
-    """Log the growth of these figures, which RLlib sums up, and return the current figures."""
+    """Log by how much these figures have grown, which RLlib adds up; return the figures of now."""
     for name, total in now.items():
         grown = total - before.get(name, 0)
         metrics_logger.log_value((key, *name.split("/")), grown, reduce="lifetime_sum")
@@ -132,7 +132,7 @@ def after_each_training_step(algorithm: Algorithm, check: Callable[[], None]) ->
         try:
             training_step()
         except Exception:
-            check()  # may raise a better error: RLlib's RuntimeError for an env has no message
+            check()  # may raise a better error: RLlib's RuntimeError has no message
             raise
         check()
 
@@ -140,7 +140,7 @@ def after_each_training_step(algorithm: Algorithm, check: Callable[[], None]) ->
 
 
 def _fragment(runner: EnvRunner) -> Fragment | None:
-    """The fragment that an env runner plays per sample, on StarCraft II in real time; or None."""
+    """The fragment that a runner plays per sample; None unless on StarCraft II in real time."""
     env = runner.env.unwrapped
     of_pools = all(isinstance(stats, PoolStats) for stats in _of_each_env(env, "stats"))
     if not of_pools or not any(_of_each_env(env, "realtime")):
@@ -151,7 +151,7 @@ def _fragment(runner: EnvRunner) -> Fragment | None:
 
 
 def _of_each_env(env: Any, name: str) -> tuple[Any, ...]:
-    """An attribute of each env in a vector env, or the result of the method with this name."""
+    """For each env in a vector env, the attribute of this name, or the result of such a method."""
     if isinstance(getattr(env, "pool", None), Pool):
         found = getattr(env, name)
         return (found() if callable(found) else found,)

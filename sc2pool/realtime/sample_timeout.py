@@ -1,9 +1,9 @@
 """Checks that games in real time play a fragment within RLlib's `sample_timeout_s`.
 
 RLlib's synchronous algorithms wait `sample_timeout_s` (60 s by default) for their env runners. They
-discard later samples, and the training continues without data and without an error. Two checks find
-that. `check_fragment` computes the minimum duration of a fragment: `step_mul` loops per step at
-22.4 loops a second. `Discards` reads RLlib's count of discarded samples.
+discard samples that come later, and the training continues without data and without an error. Two
+checks find this fault. `check_fragment` computes the minimum duration of a fragment: `step_mul`
+loops per step at 22.4 loops a second. `Discards` reads RLlib's count of discarded samples.
 
 Rule: this module does not import RLlib; `sc2pool.realtime.rllib` calls it.
 """
@@ -28,9 +28,9 @@ _REMEDY: Final = (
 
 @dataclass(frozen=True)
 class Fragment:
-    """The games that an env runner plays for one sample, in parallel.
+    """A fragment: what the envs of an env runner play, in parallel, for one sample.
 
-    `steps` are the env steps in each env, 1 for whole episodes, whose length is unknown.
+    `steps` is the number of steps in each env; 1 for whole episodes, whose length is unknown.
     """
 
     steps: int
@@ -39,7 +39,7 @@ class Fragment:
 
     @property
     def minimum_s(self) -> float:
-        """The duration without resets and with an instant policy."""
+        """The duration if there were no resets and the policy took no time."""
         return self.steps * self.step_mul / LOOPS_PER_S
 
     def __str__(self) -> str:
@@ -63,8 +63,8 @@ def check_fragment(fragment: Fragment, timeout_s: float | None) -> None:
 class Discards:
     """Watches the number of samples that RLlib discards because they arrive too late.
 
-    Rule: one training step without data is only logged. A game may have been replaced, which takes
-    longer than a fragment. Two in a row mean that the timeout is too short.
+    Rule: one training step without data is only logged, because a game may have been replaced,
+    which takes longer than a fragment. Two such steps in a row mean that the timeout is too short.
     """
 
     def __init__(self) -> None:
@@ -75,8 +75,8 @@ class Discards:
     def after_training_step(self, discarded: int, steps: int, timeout_s: float | None) -> None:
         """Check the counters after one of RLlib's training steps (samples, then an update).
 
-        `discarded` samples and env `steps` learned from are counts since the training began.
-        `SampleTimeoutError` if all samples of the last two training steps were discarded.
+        `discarded`, in samples, and `steps`, the env steps learned from, count from the training's
+        start. `SampleTimeoutError` if all samples of the last two training steps were discarded.
         """
         newly_discarded, self._discarded = discarded - self._discarded, discarded
         empty, self._steps = steps == self._steps, steps

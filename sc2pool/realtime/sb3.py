@@ -2,9 +2,9 @@
 
     collect_rollouts ─► on_rollout_end: pause ─► train() ─► first step of the next rollout: resume
 
-Rule: the callback only pauses. The next step or reset of the env resumes the games. After the last
-update, an early end by a callback, or an exception, no step follows. Then the games stay paused:
-they miss nothing and use no CPU.
+Rule: the callback only pauses. The next step or reset of the env resumes the games. No step follows
+after the last update, after an early end by a callback, or after an exception. The games then stay
+paused, and use no CPU.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ class PauseCallback(BaseCallback):
 
         model.learn(100_000, callback=PauseCallback())
 
-    The env is a `SubprocSC2VecEnv`, or a `VecEnv` of envs with `pause` and `stats`, such as
-    `PausableEnv(env, gate)`, which Stable-Baselines3 makes from such an env itself.
+    The env is a `SubprocSC2VecEnv`, or a `VecEnv` of envs that have `pause` and `stats`, such as
+    `PausableEnv(env, gate)`. From a single env Stable-Baselines3 makes such a `VecEnv` itself.
 
-    It logs two sums since the env was made. `pause/paused_s` is the time for which games were
-    paused. `pause/loops_passed` is the number of game loops (or ticks of the game, as far as known)
-    that passed in pauses, which should be 0.
+    The callback logs two sums since the env was made. `pause/paused_s` is the time for which games
+    were paused. `pause/loops_passed` is the number of game loops (or ticks of the game, as far as
+    known) that passed in pauses, which should be 0.
 
-    If another callback ends the rollout early, SB3 neither calls `on_rollout_end` nor updates. Then
-    the games are paused at the end of the training.
+    If another callback ends a rollout early, SB3 neither calls `on_rollout_end` nor updates. The
+    games are then paused at the end of the training.
 
     Raises:
         ConfigError: the model's env is of another kind, or the model acts while it learns, like
-            `AsyncPPO`, and needs running games during its updates.
+            `AsyncPPO`, and so needs running games during its updates.
         PauseError: a game could not be paused.
     """
 
@@ -58,7 +58,7 @@ class PauseCallback(BaseCallback):
         return True
 
     def _on_rollout_start(self) -> None:
-        # No resume here: the first step resumes the games, when its action is ready.
+        # Do not resume here: the first step resumes the games, when its action is ready.
         self._paused = False
 
     def _on_rollout_end(self) -> None:

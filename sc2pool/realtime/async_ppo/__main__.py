@@ -1,6 +1,6 @@
-"""The update process's entry point: it becomes a follower of its trainer before it imports torch.
+"""The entry point of the update process, which follows its trainer before it imports torch.
 
-`python -m sc2pool.realtime.async_ppo` is started as a follower and inherits the socket.
+`python -m sc2pool.realtime.async_ppo` ends with its trainer (a follower), and inherits the socket.
 """
 
 from __future__ import annotations

@@ -8,13 +8,13 @@ optimization"):
     current     is the policy while the update changes it
 
 PPO assumes that behaviour and proximal policy are the same. The decoupled loss clips the ratio
-current / proximal, and multiplies each action's term by its importance weight, proximal /
+current / proximal, and multiplies each action's term by the action's importance weight, proximal /
 behaviour, up to a cap. Clipping around the behaviour policy would pull the learner back to an old
-policy. Using the proximal log-probs without the weights would leave the data uncorrected.
+policy. Without the weights, the loss would not correct for the older policy.
 
 `update` is the `train` of SB3's PPO (`stable_baselines3/ppo/ppo.py`) with this loss. Rules: if all
 three policies are the same, the loss is PPO's. The rollout buffer has the behaviour policy's
-log-probs. The proximal log-probs are computed before the first epoch. The log has SB3's names.
+log-probs. The proximal log-probs are computed before the first epoch. The log uses SB3's names.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from stable_baselines3.common.utils import explained_variance
 from torch.nn import functional
 
 _EVALUATION_BATCH: Final = 1024
-"""Number of samples in one forward pass without gradients."""
+"""How many samples one forward pass without gradients gets."""
 
 
 def importance_weights(
@@ -39,8 +39,8 @@ def importance_weights(
 ) -> th.Tensor:
     """min(π_proximal / π_behaviour, cap) of each action, float (n,), without a gradient.
 
-    The log-probs are float (n,). That of the behaviour policy is infinity, so the weight is 0, for
-    an action that the policy has not chosen. The cap bounds the variance of the gradient.
+    The log-probs are float (n,). For an action that the policy has not chosen, the behaviour
+    policy's log-prob is infinity, so the weight is 0. The cap bounds the variance of the gradient.
     """
     return th.exp(proximal_log_prob - behaviour_log_prob).clamp(max=cap).detach()
 
@@ -63,7 +63,7 @@ def policy_loss(
 
 
 def update(model: PPO, weight_cap: float) -> None:
-    """Update the model's policy with its rollout buffer; importance weights are up to `weight_cap`.
+    """Update the policy with the rollout buffer, with importance weights of at most `weight_cap`.
 
     The buffer is full and has the behaviour policy's log-probs.
     """
@@ -114,7 +114,7 @@ def update(model: PPO, weight_cap: float) -> None:
 
 
 def buffer_log_probs(model: PPO) -> tuple[th.Tensor, th.Tensor]:
-    """Log-probs, float (n,), of the buffer's actions: of the current and the behaviour policy."""
+    """Log-probs, float (n,), of the buffer's actions under current and behaviour policy."""
     model.policy.set_training_mode(False)
     now, behaviour = [], []
     with th.no_grad():
@@ -127,7 +127,7 @@ def buffer_log_probs(model: PPO) -> tuple[th.Tensor, th.Tensor]:
 def _minibatches(
     model: PPO, *, shuffled: bool, size: int
 ) -> Iterator[tuple[th.Tensor, RolloutBufferSamples]]:
-    """Yield the whole buffer in batches, each with the indices of its samples."""
+    """Yield the whole buffer in batches, each batch with the indices of its samples."""
     buffer = model.rollout_buffer
     total = buffer.buffer_size * buffer.n_envs
     if not buffer.generator_ready:
@@ -159,7 +159,7 @@ def _loss(
         batch.observations, _actions(model, batch)
     )
     values = values.flatten()
-    # An action that the policy has not chosen may be so unlikely that its ratio is infinite.
+    # The ratio of an action that the policy has not chosen may be infinite, and 0 * inf is nan.
     log_prob = th.where(weights > 0, log_prob, proximal_log_prob)
     advantages = batch.advantages
     if model.normalize_advantage and len(advantages) > 1:
@@ -200,7 +200,7 @@ def _log_update(
     figures: dict[str, float] = {
         **{name: float(np.mean([each[name] for each in all_terms])) for name in all_terms[-1]},
         "loss": all_terms[-1]["loss"],
-        "approx_kl": float(np.mean(approx_kls)),  # of the last epoch alone
+        "approx_kl": float(np.mean(approx_kls)),  # of the last epoch only
         "explained_variance": float(explained_variance(values.flatten(), returns.flatten())),
         "clip_range": clip_range,
     }

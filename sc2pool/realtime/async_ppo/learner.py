@@ -5,25 +5,25 @@ The actor passes its steps to the learner in rollouts:
     add(step) ──► in progress ──► waiting ──► taken by the learner
                                      └─ dropped when the next rollout is complete
 
-The learner takes the waiting rollout. If no rollout waits, it takes the one in progress and
-receives its steps as the actor adds them.
+The learner takes the waiting rollout. If no rollout waits, it takes the rollout in progress, and
+gets the further steps as the actor adds them.
 
-Rules of the rollouts: the actor never waits for the learner, unless `game_waits`. Rollouts are
-dropped as a whole, and counted. The learner takes the older rollout first, because the newer one
-stays fresh for longer.
+Rules of the rollouts: the actor never waits for the learner, unless `game_waits`. A rollout is
+dropped as a whole, and counted. The learner takes the waiting rollout before the one in progress,
+because the latter stays fresh for longer.
 
 The actor samples actions as SB3's `OnPolicyAlgorithm.collect_rollouts` does. Bootstrapping at time
 limits is the learner's work.
 
-The actor stays in the process that made the env, because no other process can step it: its
-sockets, child processes and locks belong here. If one interpreter is too slow for both threads,
-`actor="process"` moves the update instead: a child process computes it and sends the weights back.
+The actor stays in the process that made the env. No other process can step the env, because the
+env's sockets, child processes and locks belong to this one. If one interpreter is too slow for both
+threads, `actor="process"` moves the update: a child process computes it and sends the weights back.
 
 Rules of the learner: it takes whole rollouts, in order. All that SB3 does with a step (callbacks,
-`num_timesteps`, episode statistics) happens in the learner's thread, for the steps that it learns
-from. Dropped steps are only counted. When `learn` ends, for any reason, the thread and the child
-process have ended. A second Ctrl-C cuts this wait short: then they take no further step or update,
-and the next `learn` waits for the thread's end.
+`num_timesteps`, episode statistics) happens in the learner's thread, for the steps that the learner
+gets. Dropped steps are only counted. When `learn` ends, for any reason, the thread and the child
+process have ended. A second Ctrl-C ends the wait for them: then they make no further step or
+update, and the next `learn` waits for the thread's end.
 """
 
 from __future__ import annotations
@@ -68,15 +68,15 @@ class ExchangedStep(NamedTuple):
 
 
 Rollout = list[ExchangedStep]
-"""Consecutive steps; the actor appends steps until the rollout is complete."""
+"""Consecutive steps, to which the actor appends until the rollout is complete."""
 
 
 class RolloutStore(Exchange):
-    """Holds one rollout in progress, and at most one complete rollout, of `n_steps`, that waits.
+    """Holds the rollout in progress, and at most one complete rollout (`n_steps` steps) that waits.
 
     If `game_waits`, the actor waits after a rollout until the learner has taken it.
-    `dropped_steps` counts steps dropped because the learner was too slow, a step of all envs once.
-    `stale_steps` counts steps that were too old when the learner took them.
+    `dropped_steps` counts steps dropped because the learner was too slow, `stale_steps` steps that
+    were too old when the learner took them. A step of all envs counts once.
     """
 
     def __init__(self, n_steps: int, *, game_waits: bool = False) -> None:
@@ -88,10 +88,10 @@ class RolloutStore(Exchange):
         self._in_progress: Rollout = []
         self._waiting: Rollout | None = None
         self._followed: Rollout | None = None
-        """The rollout that the learner took while it was in progress."""
+        """The rollout in progress, if the learner has taken it already."""
 
     def add(self, step: ExchangedStep) -> bool:
-        """Append the actor's step to the rollout in progress; return True if it is complete now."""
+        """Append the actor's step to the rollout in progress; True if the rollout is complete."""
         with self._lock:
             rollout = self._in_progress
             rollout.append(step)
@@ -112,8 +112,8 @@ class RolloutStore(Exchange):
     def take(self, oldest_version: int) -> Rollout:
         """Wait for the next rollout with at least one step; called by the learner.
 
-        Rollouts that begin with older weights than `oldest_version` are discarded. Once all earlier
-        rollouts were taken, the error given to `fail` is raised.
+        Rollouts that begin with older weights than `oldest_version` are discarded. Raises the error
+        that `fail` was given, once all earlier rollouts were taken.
         """
         while True:
             error = self._error  # read first, because it is set after the last step was added
@@ -135,9 +135,9 @@ class RolloutStore(Exchange):
                 self._wait_for_step(error)
 
     def follow(self, rollout: Rollout) -> Iterator[ExchangedStep]:
-        """Yield the steps of a rollout from `take`, each as soon as the actor has added it.
+        """Yield the steps of a rollout of `take`, each as soon as the actor has added it.
 
-        The error given to `fail` is raised in place of the first missing step.
+        Raises the error that `fail` was given, in place of the first missing step.
         """
         for index in range(self._n_steps):
             error = self._error
@@ -154,21 +154,21 @@ class PPOChoice:
     version: int
     """The version of the weights that chose the actions."""
     observations: Any
-    """The observations for the actions: an array with a first axis of n, or a dict of arrays. If
-    the policy was late, they are older than the step."""
+    """The observations for which the actions were chosen: an array with a first axis of n, or a
+    dict of arrays. If the policy was late, the observations are older than the step."""
     actions: NDArray[Any]
     """The policy's actions."""
     played: NDArray[Any]
     """The clipped actions, which the envs received."""
     values: th.Tensor | None
-    """float (n, 1), on the CPU. None if the policy was late, so that the learner computes them."""
+    """float (n, 1), on the CPU. If the policy was late, None: the learner computes them."""
     log_probs: th.Tensor
-    """float (n,), on the CPU. Those of the behaviour policy; infinity for actions that it has not
+    """float (n,), on the CPU; of the behaviour policy; infinity for actions that it has not
     chosen."""
 
 
 class PPOActor(Actor[PPOChoice]):
-    """Puts steps into rollouts; the other arguments are those of `Actor`.
+    """Puts steps into `rollouts`; the other arguments are those of `Actor`.
 
     `episode_starts`, bool (n,), is True if the newest observation is the first of an episode.
     `VecNormalize`'s statistics change only between rollouts.
@@ -186,7 +186,7 @@ class PPOActor(Actor[PPOChoice]):
         )
         self._n_steps: int = 0
         self._ended: NDArray[np.bool_] = np.zeros(self._env.num_envs, bool)
-        """True if the env's episode has ended since the policy was given its observation."""
+        """True for envs whose episode has ended since the policy was given the observation."""
 
     def _choose(self, observations: Any) -> PPOChoice:
         policy, version = self._actor_critic, self._loaded.number
@@ -210,7 +210,7 @@ class PPOActor(Actor[PPOChoice]):
         if choice.values is None:
             self._ended |= played.dones
         elif self._ended.any():
-            # The policy saw these envs' last episodes, so its actions say nothing about the new.
+            # The policy saw these envs' last episodes, so its actions are not for the new ones.
             choice = replace(
                 choice,
                 observations=_where(self._ended, self.observations, choice.observations),
@@ -259,17 +259,17 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
     It takes any `VecEnv` and all arguments of `stable_baselines3.PPO`. `learn`, `save`, `load`,
     callbacks and loggers are PPO's, and it loads models that PPO has saved.
 
-    The data is slightly older than the policy that learns from it. The loss corrects for that
-    (`sc2pool.realtime.async_ppo.decoupled`). On data of the current policy the loss is PPO's.
+    The data comes from a slightly older policy than the one that learns. The loss corrects for that
+    (`sc2pool.realtime.async_ppo.decoupled`). On data of the current policy it is PPO's loss.
 
     If the learner is slower than the actor, rollouts are dropped. One complete rollout waits for
     the learner, and the next one replaces it, unless `game_waits`. `num_timesteps` and callbacks
-    count the steps that were learned from. A callback must not call the training env, because the
+    count the steps that the learner takes. A callback must not call the training env, because the
     actor steps it; only `stats()` of a pool is always allowed. `PauseCallback` cannot be used.
 
-    After each rollout it logs:
+    After each rollout these figures are logged:
 
-    - `async/lag_mean`, `async/lag_max`: staleness of the steps, in updates of the policy
+    - `async/lag_mean`, `async/lag_max`: the age of the steps' policy, in updates
     - `async/dropped_steps`: env steps since `learn` began that were dropped because the learner
       was too slow
     - `async/stale_steps`: env steps since `learn` began that were discarded because they were
@@ -277,21 +277,21 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
     - `async/late_steps`: env steps since `learn` began with late actions, including dropped ones
     - `async/gap_s_p50`, `async/gap_s_p99`, `async/gap_s_max`: seconds from an observation to its
       action, for all steps since the last record, including dropped ones
-    - `async/update_gap_s_p50`, …: the same figures for the steps during an update
+    - `async/update_gap_s_p50`, …: the same figures for the steps during an update alone
 
-    After each update it logs `async/weight_mean` and `async/weight_max` (before the cap) of the
-    importance weights, and `async/weight_capped`, the fraction above the cap. Late actions have
-    weight 0.
+    After each update the importance weights are logged: their mean as `async/weight_mean`, their
+    maximum before the cap as `async/weight_max`, and as `async/weight_capped` the fraction above
+    the cap. Late actions have weight 0.
 
     Args:
         args: see PPO.
-        actor: `"thread"`, or `"process"`, which computes the updates in a child process. A process
-            pays off if an update keeps the interpreter busy. It sends the model's state between
-            the processes and takes 2 s to start. The script needs no `if __name__ == "__main__"`
-            for it. `train` can read and change any attribute of the model that can be pickled.
-            Other changes, in the class, a module or a callback, are lost.
-        max_lag: maximum staleness of a rollout's oldest step, in updates. Older rollouts are
-            discarded. One or two updates are usual.
+        actor: `"thread"`, or `"process"`, which computes the updates in a child process. A child
+            process pays off if an update keeps the interpreter busy. It takes 2 s to start, and
+            each update sends the model's state there and back. The script needs no `if __name__ ==
+            "__main__"`. In the process, `train` can read and change any attribute of the model that
+            can be pickled. Other changes, in the class, a module or a callback, are lost.
+        max_lag: how many updates old a rollout's oldest step may be. Older rollouts are discarded.
+            One or two updates are usual.
         game_waits: True if the env does not advance between two steps, like StarCraft II without
             `realtime=True`. The actor then waits for a slower learner, and nothing is dropped.
         weight_cap: upper bound of an action's importance weight.
@@ -301,7 +301,7 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
         ConfigError: unknown `actor`, `max_lag` below 0, `weight_cap` below 1, invalid
             `late_after_s` or `on_late`.
         LearnerError: from `learn`: the process that computes the updates has ended or hangs.
-        Exception: from `learn`: the policy cannot be pickled, which the actor's copy needs.
+        Exception: from `learn`: the policy cannot be pickled, so the actor cannot have a copy.
     """
 
     def __init__(
@@ -441,7 +441,7 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
     def _bootstrapped(
         self, rewards: NDArray[Any], dones: NDArray[np.bool_], infos: list[dict[str, Any]]
     ) -> NDArray[Any]:
-        """The rewards, plus the value of the last state where a time limit ended the episode.
+        """The rewards; if a time limit ended the episode, plus the value of the last state.
 
         The value is discounted, as in SB3's `OnPolicyAlgorithm.collect_rollouts`.
         """
@@ -456,5 +456,5 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
         return rewards
 
     def train(self) -> None:
-        """Update the policy with the rollout buffer: PPO's update, with the decoupled loss."""
+        """Update the policy with the rollout buffer, by PPO's update with the decoupled loss."""
         decoupled.update(self, self.weight_cap)

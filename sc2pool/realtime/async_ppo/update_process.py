@@ -1,19 +1,19 @@
-"""The learner's updates in a child process: the trainer's end, the child's, and the model's state.
+"""The learner's updates in a child process: the code of both processes, and the model's state.
 
     trainer   Packed       ──────────► Unpacked    update process
                                           │ train
     trainer   Packed.adopt ◄────────── Unpacked.changes, log records
 
-`ChildProcess` carries the messages, and raises an exception of `train` here. Rules: the child
-process has the model without its env. Each update sends the model's whole state. So changes that
-the user or a callback makes to the model reach the child process. It sends back the changes of
-`train`, and keeps no model between updates.
+`ChildProcess` carries the messages, and raises an exception of `train` in the trainer. Rules: the
+child process has the model without its env. Each update sends the model's whole state, so changes
+that the user or a callback makes to the model reach the child process. The child process sends back
+what `train` has changed, and keeps no model between updates.
 
-The model is sent as one pickle. So the process has all changes of the user: parameters, frozen
-parameters, the optimizer, and the user's attributes. Modules, parameters, buffers and optimizers
-are numbered in the order in which they are pickled. The trainer changes its own objects in place,
-so the user's references to them stay valid. Rules: env, logger and attributes that cannot be
-pickled are not sent. An attribute is replaced only if it has changed.
+The model is sent as one pickle. So the child process gets everything that the user may have
+changed: parameters, frozen parameters, the optimizer, and attributes of the user. Modules,
+parameters, buffers and optimizers are numbered in the order in which they are pickled. The trainer
+changes its own objects in place, so the user's references to them stay valid. Rules: env, logger
+and attributes that cannot be pickled are not sent. An attribute is replaced only if it has changed.
 
 `copied` copies a policy for the actor.
 """
@@ -49,9 +49,9 @@ class Begin:
     sys_path: list[str]
     threads: int
     seed: int
-    """Seeds the numbers that shuffle the samples; drawn from the trainer's generator."""
+    """The seed for the shuffling of samples; drawn from the trainer's generator."""
     state: bytes
-    """The model's state, unpickled to test it and to import its modules. Needs `sys_path`."""
+    """The model's state, unpickled as a test, and to import its modules (by `sys_path`)."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Updated:
     """The result of an update."""
 
     changes: bytes
-    """The changes of the model's state, from `Unpacked.changes`."""
+    """The changes to the model's state, from `Unpacked.changes`."""
     logged: Mapping[str, tuple[Any, tuple[str, ...]]]
     """Log records by name: the value, and the output formats that exclude it."""
 
@@ -68,7 +68,7 @@ class UpdateProcess(ChildProcess):
     """Starts the child process, and waits until it has loaded the model.
 
     `LearnerError` if the process has exited, or uses no CPU time. Another error if the model's
-    policy cannot be pickled, or its modules cannot be imported there.
+    policy cannot be pickled, or if the child process cannot import its modules.
     """
 
     def __init__(self, model: PPO) -> None:
@@ -83,7 +83,7 @@ class UpdateProcess(ChildProcess):
         )
 
     def update(self, model: PPO) -> None:
-        """Do `model.train()` in the child process, and raise its error.
+        """Do `model.train()` in the child process; raise the error that it raises there.
 
         `LearnerError` if the process has exited, or uses no CPU time.
         """
@@ -124,7 +124,7 @@ def _update(state: bytes) -> Updated:
 _STAYS: Final = frozenset({"env", "_vec_normalize_env", "_logger", "_actor"})
 """Attributes of a model that stay in the trainer."""
 _INPUTS: Final = frozenset({"rollout_buffer"})
-"""Attributes that an update only reads; the trainer fills them before each update."""
+"""Attributes that an update reads but does not change."""
 P = TypeVar("P", bound=BasePolicy)
 _OBJECTS = (nn.Module, th.optim.Optimizer)
 
@@ -132,8 +132,8 @@ _OBJECTS = (nn.Module, th.optim.Optimizer)
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
     """Pickles a model without its attributes in `left_out`, or a part of a model.
 
-    `numbers` has numbers to write in place of objects, by the objects' ids. Without it, the model,
-    and its modules, tensors and optimizers, are collected in `parts`.
+    `numbers` has, by the ids of objects, numbers to write in place of the objects. Without
+    `numbers`, the model and its modules, tensors and optimizers are collected in `parts`.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no
 
 
 class _Unpickler(pickle.Unpickler):
-    """Unpickles data of `_Pickler`; a number `i` becomes `parts[i]`."""
+    """Unpickles data of `_Pickler`; a number `i` that stands for an object becomes `parts[i]`."""
 
     def __init__(self, data: bytes, parts: list[Any]) -> None:
         super().__init__(io.BytesIO(data))
@@ -191,7 +191,7 @@ def _holds_values(value: Any) -> bool:
 
 
 def copied(policy: P) -> P:
-    """A copy of the policy with all changes of the user, without optimizers; or pickle's error."""
+    """A copy of the policy as it is now, without optimizers. Raises pickle's error."""
     file = io.BytesIO()
     attributes = (value for module in policy.modules() for value in vars(module).values())
     optimizers = {id(value): 0 for value in attributes if isinstance(value, th.optim.Optimizer)}
@@ -210,8 +210,8 @@ def copied(policy: P) -> P:
 class Packed:
     """A model's state for one update, pickled as `data` for `Unpacked`, and the objects in it.
 
-    With `with_inputs`, the rollout buffer is sent, too, which an update needs. An error of pickling
-    the policy is raised with a note.
+    If `with_inputs`, the rollout buffer, which an update needs, is packed, too. If the policy
+    cannot be pickled, the error is raised with a note.
     """
 
     def __init__(self, model: PPO, *, with_inputs: bool = True) -> None:
@@ -229,7 +229,7 @@ class Packed:
         self._parts = pickler.parts
 
     def adopt(self, changes: bytes) -> None:
-        """Apply the changes of an update to the model."""
+        """Apply to the model the changes that an update has made."""
         tensors, entries = pickle.loads(changes)
         with th.no_grad():
             for number, (value, requires_grad) in tensors.items():
@@ -266,7 +266,7 @@ def _pickled(value: Any, numbers: Mapping[int, int]) -> bytes | None:
 
 
 class Unpacked:
-    """A model from `Packed.data`, without env and logger, in the process that updates it."""
+    """In the child process: a model from `Packed.data`, without env and logger."""
 
     def __init__(self, data: bytes) -> None:
         unpickler = pickle.Unpickler(io.BytesIO(data))
@@ -282,7 +282,7 @@ class Unpacked:
         tensors, storages = {}, set()
         for number, part in enumerate(self._parts):
             if _holds_values(part):
-                # For pickle, a parameter and its data are two tensors in the same memory.
+                # A parameter and its data, two tensors for pickle, share memory.
                 place = part.untyped_storage().data_ptr(), part.storage_offset(), part.shape
                 if place not in storages:
                     storages.add(place)

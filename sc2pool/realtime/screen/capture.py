@@ -13,7 +13,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.optional import needed_for
 
 _WEIGHTS_BGR: Final = np.array([29, 150, 77], np.uint32)
-"""Weights of blue, green and red in a grey value, in 1/256; black becomes 0, white 255."""
+"""Weights of blue, green and red in a grey value, in 1/256, so black becomes 0 and white 255."""
 
 Frame = NDArray[np.uint8]
 Area = tuple[int, int, int, int]
@@ -21,7 +21,7 @@ Area = tuple[int, int, int, int]
 
 
 class Capture:
-    """Captures the screen of a display, None for Windows' desktop; 320 × 240 takes about 1 ms."""
+    """Captures the screen of `display` (None: Windows' desktop), 320 × 240 pixels in about 1 ms."""
 
     def __init__(self, display: str | None) -> None:
         with needed_for("a screen capture"):
@@ -32,7 +32,7 @@ class Capture:
         self._capture = mss.MSS() if display is None else mss.MSS(display=display)
 
     def bgr(self, area: Area) -> Frame:
-        """The pixels of this area: height × width × blue, green, red, uint8."""
+        """The pixels of this area, uint8, height × width × 3 (blue, green, red)."""
         left, top, width, height = area
         shot = self._capture.grab({"left": left, "top": top, "width": width, "height": height})
         frame: Frame = np.frombuffer(shot.raw, np.uint8).reshape(height, width, 4)
@@ -45,7 +45,7 @@ class Capture:
 
 
 def fitted(bgr: Frame, size: tuple[int, int]) -> Frame:
-    """The frame scaled to this width and height, because Windows may enlarge a window."""
+    """The frame scaled to this width and height. Windows may have enlarged the window."""
     width, height = size
     given_height, given_width = bgr.shape[:2]
     if (given_width, given_height) == size:
@@ -57,7 +57,7 @@ def fitted(bgr: Frame, size: tuple[int, int]) -> Frame:
 
 
 def shrunk(bgr: Frame, rows: int, columns: int) -> Frame:
-    """A small grey frame, 1 × rows × columns, uint8: each pixel is the mean of a rectangle.
+    """A small grey frame, uint8, 1 × rows × columns. Each pixel is the mean of a part of `bgr`.
 
     `ConfigError` if `bgr` has fewer pixels.
     """
@@ -68,7 +68,7 @@ def shrunk(bgr: Frame, rows: int, columns: int) -> Frame:
             f"{height} × {width}, the size of the picture"
         )
     tops, lefts = np.arange(rows) * height // rows, np.arange(columns) * width // columns
-    # Add up the rows first: this is fast, and leaves little for the other steps.
+    # Add up the rows first, which is fast and leaves little data for the other steps.
     sums = np.add.reduceat(bgr, tops, axis=0, dtype=np.uint32)
     sums = np.add.reduceat(sums, lefts, axis=1) @ _WEIGHTS_BGR
     pixels = np.outer(np.diff(tops, append=height), np.diff(lefts, append=width))
@@ -111,7 +111,7 @@ def the_one(windows: Sequence[OpenWindow], title: str | None, pid: int | None) -
 
 
 def described(title: str | None, pid: int | None) -> str:
-    """The property that was looked for, in words."""
+    """The properties that a window was searched by, in words."""
     parts = [f"have {title!r} in the title"] if title is not None else []
     parts += [f"belong to process {pid}"] if pid is not None else []
     return " and ".join(parts)

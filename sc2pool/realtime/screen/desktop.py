@@ -1,6 +1,6 @@
 """Windows' desktop: its windows, and key presses for the window in front.
 
-A key is sent as its place on the keyboard (scan code), because games read scan codes.
+A key is sent as its scan code (its place on the keyboard), because games read scan codes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ if WINDOWS:
     _user32.MapVirtualKeyW.argtypes = (wintypes.UINT, wintypes.UINT)
 
     class Desktop:
-        """The windows and the keyboard of Windows' desktop; the same methods as `X11Screen`."""
+        """The windows and the keyboard of Windows' desktop, with the methods of `X11Screen`."""
 
         display: str | None = None
 
@@ -101,7 +101,7 @@ if WINDOWS:
             return bool(_user32.GetForegroundWindow() == handle)
 
         def bring_to_front(self, handle: int) -> None:
-            """Ask for the keys to go to this window; Windows may refuse."""
+            """Ask Windows to send the keys to this window; Windows may refuse."""
             _user32.SetForegroundWindow(handle)
 
         def check_key(self, key: str) -> None:
@@ -120,10 +120,10 @@ if WINDOWS:
             _user32.SendInput(1, ctypes.byref(event), ctypes.sizeof(event))
 
         def flush(self) -> None:
-            """See `X11Screen.flush`; `SendInput` returns when Windows has the press."""
+            """Nothing to do: `SendInput` has returned, so Windows has got the press."""
 
         def close(self) -> None:
-            """Nothing is open."""
+            """Nothing to do, because nothing is open."""
 
     def _title(handle: int) -> str:
         text = ctypes.create_unicode_buffer(_user32.GetWindowTextLengthW(handle) + 1)

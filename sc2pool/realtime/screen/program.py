@@ -1,14 +1,14 @@
 """The processes of a game that is started here: the game, and a virtual display for it.
 
 `Program` is a game's process and the end of its output. Rules: a thread always reads the output,
-because a full pipe would block the game. The game is killed, not asked to end. It ends with the
-thread that started it; on Windows, with the process.
+because a full pipe would block the game. `close` kills the game and does not ask it to end. The
+game ends with the thread that started it; on Windows, with this process.
 
-`VirtualDisplay` is an X server without a monitor (Xvfb), started and ended with the object. Rules:
-the server chooses the first free display number and reports it. It listens only on Linux's abstract
-socket, so it leaves no socket file behind. (It writes a lock file unless it runs as root. It
-removes this file at its end; after a kill, the next server removes it.) It ends with the thread
-that started it.
+`VirtualDisplay` is an X server without a monitor (Xvfb), which starts and ends with the object.
+Rules: the server chooses the first free display number and reports it. It listens only on Linux's
+abstract socket, so it leaves no socket file behind. (Unless it runs as root it writes a lock file,
+and removes the file at its end; after a kill, the next server removes the file.) The server ends
+with the thread that started it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from sc2pool.processes.with_parent import die_with_parent, end_with_this_process
 
 _LOG_LINES: Final = 20
 _ENDS_WITHIN_S: Final = 30.0
-"""Time limit for the end of a killed process. SuperTux took up to 5.3 s on two busy cores."""
+"""Time limit for a killed process to end. SuperTux, a game, took up to 5.3 s on two busy cores."""
 _GAMES_FOLDER: Final = "/usr/games"
-"""The folder where Debian puts games; may not be in the PATH."""
+"""The folder where Debian puts games; it may be missing in the PATH."""
 
 
 def find_program(name: str, how_to_install: str, *, folder: str = _GAMES_FOLDER) -> str:
@@ -154,8 +154,8 @@ class VirtualDisplay:
             "-nolisten",
             "tcp",
             "-nolock",
-            "-r",  # no auto-repeat of a key that is held down
-            "-fp",  # only the server's own fonts, so that each machine shows the same pictures
+            "-r",  # a key that is held down does not repeat
+            "-fp",  # only the server's own fonts, so that all machines show equal pictures
             "built-ins",
         ]
         with self._log.open("wb") as log:
@@ -189,7 +189,7 @@ class VirtualDisplay:
     def end(self) -> str | None:
         """How the server has ended; None if it runs.
 
-        Call it after a lost connection, which comes shortly before the server's end.
+        Call it after a lost connection: it waits briefly, because the server ends a little later.
         """
         with suppress(subprocess.TimeoutExpired):
             self._server.wait(_SERVER_ENDS_WITHIN_S)

@@ -5,8 +5,8 @@
 
 Rules:
 - Keys go to the window in front. So a game on a desktop needs the whole desktop, and only one game
-  can be played there at a time. A key is pressed only if the game's window is in front.
-- A window that is closed, a game that has ended and a display that is gone are a `GameFault`.
+  at a time can be played there. Keys are pressed only if the game's window is in front.
+- If the window is closed, the game has ended or the display is gone, methods raise `GameFault`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from sc2pool.realtime.screen.program import Program, VirtualDisplay, find_progra
 from sc2pool.realtime.screen.x11 import X11Screen
 
 PRESS_S: Final = 0.1
-"""Duration of a press, because a game on a busy machine reads its keys late."""
+"""Duration of a press: long, because a game on a busy machine reads its keys late."""
 _OPENS_WITHIN_S: Final = 20.0
 _COMES_TO_FRONT_WITHIN_S: Final = 1.0
 _FREE_WITHIN_S: Final = 5.0
@@ -74,7 +74,7 @@ class GameWindow:
     Keys have the names of X11 on every system, for example `"Right"`, `"space"`, `"Return"`, `"a"`.
 
     Attributes:
-        pid: the process of the game; None if its window does not say it.
+        pid: the game's process; None if the game's window does not tell it.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class GameWindow:
         self._program = program
         self._virtual = display
         self._window: OpenWindow | None = None
-        """None for the whole screen, whose keys need no window in front."""
+        """None if the game has the whole screen, where keys need no window in front."""
         self.pid = None if program is None else program.pid
         self._held: frozenset[str] = frozenset()
         self._capture = Capture(screen.display)
@@ -110,14 +110,14 @@ class GameWindow:
     ) -> GameWindow:
         """Start a game and wait until its window is open.
 
-        The game ends with this object, and with the thread that has called this method.
+        The game ends when this object is closed, or when the thread that has called `start` ends.
 
         Args:
             command: the game's name or path, and its arguments.
-            size: width and height of its picture in pixels. On Linux this is the size of the
-                display. On Windows pictures are scaled to it.
+            size: width and height of the game's picture in pixels. On Linux the display has this
+                size. On Windows pictures are scaled to it.
             folder: the folder for temporary files; None for a new one, which `close` deletes.
-            environment: environment variables of the game, beside the usual ones.
+            environment: more environment variables for the game, beside the usual ones.
             on_line: is called with each line of the game's output, in another thread. A line for
                 which it returns True is not kept for `log_tail`.
             how_to_install: advice for the error if the game is not installed.
@@ -163,14 +163,14 @@ class GameWindow:
         A pool cannot pause such a game (`PauseError`); a `PauseGate` can.
 
         Args:
-            title: a part of the window's title, in upper or lower case.
+            title: a part of the window's title; upper and lower case are the same.
             pid: the process of the window.
             size: width and height to which pictures are scaled; None for the window's own size.
-            display: name of the X11 display; by default `DISPLAY`. Not on Windows.
+            display: name of the X11 display; by default that in `DISPLAY`. Unused on Windows.
 
         Raises:
-            ConfigError: there is no display; no window, or several windows have this title and pid;
-                a Python package is not installed; another env plays on this desktop.
+            ConfigError: there is no display; not exactly one window has this title and pid; a
+                Python package is not installed; another env plays on this desktop.
         """
         if title is None and pid is None:
             raise ConfigError("give the title of the game's window or the pid of its process")
@@ -221,7 +221,7 @@ class GameWindow:
     # ---- keys ------------------------------------------------------------------------------------
 
     def hold(self, keys: Sequence[str]) -> None:
-        """Hold down only these keys; a key that is already down is not pressed again.
+        """Hold down these keys and release all others; a key that is down is not pressed again.
 
         Raises:
             ConfigError: the keyboard has no such key.
@@ -231,7 +231,7 @@ class GameWindow:
         for key in wanted - self._held:
             self._screen.check_key(key)
         with self._reached():
-            # When a window loses the front, it forgets the keys that were down.
+            # A window that was behind another one has forgotten the keys that were down.
             in_front = self._is_in_front()
             staying = self._held & wanted if in_front else frozenset()
             for key in self._held - staying:
@@ -278,7 +278,7 @@ class GameWindow:
     # ---- pictures --------------------------------------------------------------------------------
 
     def colours(self) -> Frame:
-        """The picture in colours: height × width × red, green, blue, uint8.
+        """The picture in colours, uint8, height × width × 3 (red, green, blue).
 
         Raises:
             GameFault: the window is closed or minimised, or the display has ended.
@@ -286,11 +286,11 @@ class GameWindow:
         return np.ascontiguousarray(self._bgr()[..., ::-1])
 
     def grey(self, rows: int, columns: int) -> Frame:
-        """The picture in grey, reduced to 1 × rows × columns, uint8, as SB3's CNN expects it.
+        """The picture in grey, uint8, reduced to 1 × rows × columns, the shape for SB3's CNN.
 
         Raises:
             ConfigError: the picture has fewer rows or columns.
-            GameFault: as `colours`.
+            GameFault: see `colours`.
         """
         return shrunk(self._bgr(), rows, columns)
 
@@ -313,7 +313,7 @@ class GameWindow:
             yield
         except SC2PoolError:
             raise
-        except Exception as error:  # each client library has its own error for a lost connection
+        except Exception as error:  # each library has its own error for a lost connection
             how = self._virtual.end() if self._virtual else None
             if how is None:
                 raise self._fault(FaultKind.CONNECTION_LOST, f"the screen: {error!r}") from error

@@ -1,4 +1,4 @@
-"""An X server: its windows, and a keyboard whose presses a game gets like a person's (XTEST)."""
+"""An X server's windows, and its keyboard. A game takes the presses for a person's (XTEST)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sc2pool.realtime.screen.capture import Area, OpenWindow
 
 
 class X11Screen:
-    """The screen and the keyboard of one display; keys have their X11 names, as `"Right"`.
+    """The screen and the keyboard of one display; keys have X11's names, such as `"Right"`.
 
     `ConfigError` if the display does not exist.
     """
@@ -31,7 +31,7 @@ class X11Screen:
             self._display = Display(display)
         except (error.DisplayError, OSError) as problem:
             raise ConfigError(f"there is no display {display!r}: {problem}") from problem
-        # Requests without a reply report their errors later; a closed window is noticed anyway.
+        # Ignore errors of requests without a reply: a closed window is noticed by other requests.
         self._display.set_error_handler(lambda *_: None)
         self._root = self._display.screen().root
 
@@ -51,7 +51,7 @@ class X11Screen:
 
     def _seen(self, window: Any) -> Iterator[OpenWindow]:
         """The window, if it is visible."""
-        with suppress(*self._gone):  # closed since it was listed
+        with suppress(*self._gone):  # the window was closed since it was listed
             if window.get_attributes().map_state == self._x.IsViewable:
                 yield OpenWindow(window.id, self._title(window), self._pid(window))
 
@@ -100,7 +100,7 @@ class X11Screen:
         return False
 
     def bring_to_front(self, handle: int) -> None:
-        """Ask for the keys to go to this window; the window manager may refuse."""
+        """Ask the X server to send the keys to this window; the window manager may refuse."""
         window = self._window(handle)
         with suppress(*self._gone):
             window.configure(stack_mode=self._x.Above)
