@@ -184,8 +184,8 @@ class VectorSpaces:
 
     The arguments are those of `gymnasium.vector.AsyncVectorEnv`. An `observation_mode` that is a
     tuple is (batched, single). With `shared_memory`, `agree` refuses spaces that are not
-    gymnasium's own. `ValueError` or `TypeError` for an unknown mode, or if `shared_memory` is not a
-    bool.
+    gymnasium's own. `ValueError` or `TypeError` for an unknown mode, or a `shared_memory` that is
+    not a bool.
     """
 
     single_observation_space: spaces.Space[Any]

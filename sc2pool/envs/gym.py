@@ -1,4 +1,4 @@
-"""`SC2GymEnv`: a pool of one as a gymnasium `Env`.
+"""`SC2GymEnv`: a pool of one game as a gymnasium `Env`.
 
 The game and its event loop have their own worker, so `SC2GymEnv` also works in a process that
 already runs an event loop (a notebook). Rules are gymnasium's: there is no autoreset, and a step
@@ -83,7 +83,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
 
         Args:
             seed: equal seeds repeat this and all later episodes of the env exactly. The game seeds
-                are those of the first, second, … episode of a `SubprocSC2VecEnv` so seeded.
+                are those that `SubprocSC2VecEnv` gives its first, second, … episode.
             options: the task reads them as `self.options`.
 
         Returns:

@@ -4,9 +4,8 @@ Rules are tianshou's (`tianshou/env/venvs.py`): the trainer resets an env whose 
 an asynchronous env, a step returns when the first envs are ready. As in the other classes, the pool
 begins the next episode by itself. So an env whose episode is over is ready when its next episode's
 first observation has arrived, and `reset` returns this observation without a wait while the other
-envs step. Keys that the pool adds to an info begin with `sc2pool.` and have only numbers as values,
-because for a text that another info lacks, tianshou's buffers write None, which its trainer
-refuses.
+envs step. The pool's keys of an info begin with `sc2pool.` and have only numbers as values, because
+for a text that another info lacks, tianshou's buffers write None, which its trainer refuses.
 """
 
 from __future__ import annotations
@@ -88,8 +87,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         self.waiting_id: list[int] = []
         self._seed: Seeds = players.seed
         self._begun: dict[int, tuple[Any, dict[str, Any]]] = {}
-        """By env: the next episode's first observation and info, until `reset` has returned
-        them."""
+        """By env: the next episode's first observation and info, until `reset` returns them."""
         self.pool = players.make_pool()
         self.render_mode = self.pool.render_mode
         if isinstance(self.pool.observation_space, spaces.Tuple):

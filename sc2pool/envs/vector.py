@@ -7,7 +7,7 @@ stricter:
 * A returned batch is never overwritten.
 * A reply that arrives after a timeout is never taken for the reply to a later step.
 * If one action is wrong, no action is sent.
-One rule is milder: an env continues after `call` if its method raised.
+One rule is milder: an env whose method raises in `call` continues.
 
 `Pending` keeps the state of the pending call, in gymnasium's terms:
 
@@ -91,14 +91,14 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         copy: no effect, because a returned batch is never overwritten.
         context: a start method. The name is checked but has no effect, because every worker is a
             new interpreter.
-        daemon: no effect: workers end with the trainer, and may have children.
+        daemon: no effect, because workers end with the trainer anyway, and may have children.
         worker: must be None, because the pool has workers of its own.
         observation_mode: "same", "different", or (batched space, single space).
         autoreset_mode: an `AutoresetMode`, or its value.
         max_concurrency: how many envs of `env_fns` may step or reset at one time; None for all.
         max_episode_steps: for tasks: an episode is truncated after this number of steps; None or -1
-            for no limit. `gymnasium.make_vec` passes its own keyword of this name, or else the
-            value in its registry.
+            for no limit. `gymnasium.make_vec` passes its keyword of this name, or its registry's
+            value.
         seed: the seed of the first reset, if that reset is given none.
 
     The other keywords are those of `SubprocSC2VecEnv`.
@@ -227,8 +227,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """Wait for the reset, at most `timeout` seconds; see `reset`.
 
         Raises:
-            multiprocessing.TimeoutError: call `reset_wait` again, or drop the reset by another
-                call.
+            multiprocessing.TimeoutError: call `reset_wait` again; any other call drops the reset.
             NoAsyncCallError: no reset was begun.
         """
         batch = self._pending.receive(AsyncState.WAITING_RESET, timeout)
@@ -295,7 +294,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """Wait for the step, at most `timeout` seconds; see `step`.
 
         Raises:
-            multiprocessing.TimeoutError: call `step_wait` again, or drop the step by another call.
+            multiprocessing.TimeoutError: call `step_wait` again; any other call drops the step.
             NoAsyncCallError: no step was begun.
         """
         batch = self._pending.receive(AsyncState.WAITING_STEP, timeout)
@@ -435,8 +434,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
 
         Returns:
             For tasks a frame per env, uint8 (480, 640, 3), unless the task draws other frames.
-            None for tasks in the mode `"human"`, because its page shows the games by itself. None,
-            with a warning, for tasks without a render mode.
+            None for tasks in the mode `"human"`, whose web page shows the games without this
+            method. None, with a warning, for tasks without a render mode.
 
         Raises:
             ResetNeeded: no episode of a task has begun.

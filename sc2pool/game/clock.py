@@ -4,12 +4,11 @@
     observation ─ gap ─ action ──────── observation ─ gap ─ action ──────── observation
     └────── a decision period ─────────┘└────── the next one ──────────────┘
 
-A decision period is `step_mul` game loops, and its action is due at its beginning. The clock is
-elastic: a period begins at the end of the previous period, so a late action shortens only its own
-period. If an action is late by a whole period or more, the lost time is not made up for. The grid
-of periods then begins again at the observed loop, and the loops in between are skipped. A pool that
-plays several games together may delay the next period of one game, so that all actions are due
-together.
+A decision period is `step_mul` game loops, and its action is due when the period begins. The clock
+is elastic: a period begins at the end of the previous period, so a late action shortens only its
+own period. If an action is late by a whole period or more, the lost time is not made up for. The
+grid of periods then begins again at the observed loop, and the loops in between are skipped. A pool
+of several games may delay the next period of one, so that all actions are due together.
 
 No request waits in the game for a later loop, because the game may never answer such a request (if
 the episode ends first). So `LoopTimer` predicts when the game reaches a loop. The caller sleeps
@@ -35,7 +34,7 @@ class Tick(NamedTuple):
     lost_periods: int
     """The number of decision periods that ended before the action came."""
     skipped_loops: int
-    """Loops by which the grid moved; 0 unless the action came a period late or the pool delayed."""
+    """Loops by which the grid moved: 0 unless the action was a period late, or a delay was set."""
 
 
 class ElasticClock:

@@ -298,7 +298,7 @@ class Connection(picows.WSListener):
             raise
 
     def _answered_directly(self) -> bool:
-        """Block until all replies have come; False if the event loop gets other work earlier."""
+        """Block until all replies have come; False if the event loop has to run before."""
         assert self._reader is not None
         while self._expected and self._fault is None:
             timeout_s = self._deadline_s - time.monotonic()

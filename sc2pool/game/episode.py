@@ -5,9 +5,9 @@
                   └────────► create_game, join_game ◄───────┼────────────────────────────────────┘
                                                             └─► episode
 
-A restart costs a fraction of create_game. But in the real game it does not restore everything:
-exhausted mineral fields stay away. And no known client restarts games with a computer or a Random
-race. So the first observation after a restart is compared with the one after create_game.
+A restart takes a fraction of create_game's time. But in the real game it does not restore
+everything: exhausted mineral fields stay away. And no known client restarts games with a computer
+or a Random race. So the first observation after a restart is compared with that after create_game.
 
 At the end of an episode, the status usually is `ended`, or an observation holds the player's
 result. Reports about the real game describe other ends: it refuses observations, sends observations
@@ -132,7 +132,7 @@ class ResetLadder:
     def difference(
         self, beginning: Beginning, area: common_pb2.RectangleI | None, *, restarted: bool
     ) -> str:
-        """What a restart did not restore, or ''. Unless '', this world is not restarted again."""
+        """What a restart did not restore, or ''. A difference ends the restarts of this world."""
         if not restarted or self._created is None:
             self._created = beginning
             return ""
@@ -262,7 +262,7 @@ class LoopCost:
 
     def __init__(self) -> None:
         self.growth: float | None = None
-        """The newest cost by the first: the smaller of the two newest ratios; None before two."""
+        """Newest cost / first cost: the smaller of the two newest ratios; None before two."""
         self._ratio: float | None = None
         self._first: _Use | None = None
         self._recent = _NOTHING
@@ -304,7 +304,7 @@ _ALL_GONE: Final = "no own unit was left"
 _NOT_OURS: Final = "the own units could not be commanded any more"
 
 _STANDSTILL_S: Final = 1.0
-"""How long a game loop must stand still. A running game plays 22 loops in this time."""
+"""How long a game loop must stand still to be a sign. A running game plays 22 loops in it."""
 LONGEST_LOOK_S: Final = 0.1
 """The most time between two looks that counts as a standstill, because this process may have been
 stopped between them."""

@@ -337,7 +337,7 @@ class Game:
     async def create(
         self, setup: GameSetup, map_path: Path, seed: int | None, map_data: bytes = b""
     ) -> None:
-        """Creates a game, in a match as its host; see `requests.create_game`."""
+        """Creates a game; in a match, only the host does. See `requests.create_game`."""
         self._n_created += 1
         await self._ask(requests.create_game(setup, map_path, seed, map_data))
 
@@ -458,7 +458,7 @@ class Game:
         return await self._stepped(newest, action_results, ended=ended)
 
     async def _see_at(self, due: int) -> tuple[Observed, bool]:
-        """The state at or after the due loop, or the last one; and whether the game has ended."""
+        """The state at or after the due loop, or the last state; and whether the game has ended."""
         longest_wait_s = math.inf
         while True:
             wait_s = min(self._timer.due_s(due) - time.monotonic(), longest_wait_s)
@@ -534,7 +534,7 @@ class Game:
 
         A refusal is not raised: `reply.error` contains it, and is empty after success. If the reply
         is an observation, its events are delivered again with the next step. Raises UserCodeError
-        if a task sent a request that would end its game, or not be answered.
+        if a task sends a request that would end its game, or that gets no answer.
         """
         if self.serves_a_task:
             self._check_of_task(request)

@@ -17,7 +17,7 @@ game hangs, both seem to hang. The system's view of both processes identifies th
     neither has answered        the only one with the gravest sign is to blame: it has ended, is
                                 stopped, does not read its requests, computes, stands still
 
-If no sign distinguishes the two, it names both.
+If no sign distinguishes the two, both are to blame.
 """
 
 from __future__ import annotations
@@ -126,13 +126,13 @@ class HangDetector:
         self._limit_s = math.inf
         self._may_fall_silent = False
         self._waits: Iterator[float] | None = None
-        """The waits after the first deadline. Nearly every answer comes before that deadline."""
+        """The waits after the first deadline. Nearly every answer comes before it."""
         self.deadline = Deadline(math.inf)
         self.silent = False
         """True if the newest wait ended because the game has ended without a report."""
 
     def begin(self, limit_s: float, *, may_fall_silent: bool = False) -> Deadline:
-        """The first deadline for the next answer. An idle game is hung after `limit_s`.
+        """The first deadline for the next answer. An idle game counts as hung after `limit_s`.
 
         `may_fall_silent` is for observations in real time: any running game answers at once.
         """

@@ -6,13 +6,13 @@
 
 Rules:
 - A game of one player is a match of one: there is nobody to wait for, and no fault names a side.
-- Two sides carry out their requests concurrently, and the match waits for both.
+- The two sides carry out their requests concurrently, and the match waits for both.
 - A fault of either side is the fault of the match, and its detail names the side. If a reply is
   missing, `judge` finds the side that should have sent it.
 - A game that has ended on one side has ended on both, and the results are opposite. Results that
   contradict each other are counted, and replaced by Undecided.
 - The games are started one after the other (see `launch`), as in python-sc2 on Linux.
-- An episode of two always begins with create_game: a game of two players cannot be restarted.
+- A match of two begins each episode with create_game, because it cannot be restarted.
 - In real time the game plays a loop when both processes have reached it by their own clocks.
 - Besides their API ports, two games need four ports to find each other: two of the host and two of
   the guest. They are held until the match is closed, because all its episodes use them.
@@ -270,7 +270,7 @@ class Match:
         return _NAMELESS if self._leases is None else _NAMING[index]
 
     async def _both(self, *asked: Coroutine[Any, Any, T]) -> tuple[T, ...]:
-        """Run the sides' coroutines concurrently; a fault of one names the side to blame."""
+        """Run the sides' coroutines concurrently; a fault names the side to blame."""
         if self._leases is None:
             (of_host,) = asked
             return (await of_host,)

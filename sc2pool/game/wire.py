@@ -35,8 +35,7 @@ class NotReadyError(Exception):
     """No process answers on the port, or the process does not speak the API (yet).
 
     Attributes:
-        answer: the answer of a program other than the game to the handshake; empty if there was
-            none.
+        answer: what a program other than the game answered to the handshake; empty if nothing.
         final: the answer is not HTTP, so the program will not speak the API later either.
     """
 

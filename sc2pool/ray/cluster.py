@@ -246,7 +246,7 @@ def check_room(alive: Sequence[Node], *needs: Need) -> None:
     """
     declared = declares_games(alive)
     left = [[node.cpus, node.games if declared else math.inf] for node in alive]
-    for need in needs:  # games come first, because they fit on fewer nodes
+    for need in needs:  # needs with games come first, because fewer nodes have them
         for placed in range(need.actors):
             room = (
                 node for node in left if node[0] >= need.cpus_each and node[1] >= need.games_each

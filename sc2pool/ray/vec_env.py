@@ -108,8 +108,8 @@ class ClusterPool:
 
         Each node has its own sequence of episodes (`EpisodeBook`), seeded with the run's seed and
         the node's number. So all rows have different episodes, and the same seed on the same nodes
-        gives the same run. The successor of a dead actor begins a new sequence. `seeded` is the
-        number of first episodes to seed, None for all.
+        repeats the run. The successor of a dead actor begins a new sequence. `seeded` is the number
+        of first episodes to seed, None for all.
         """
         self._actors.check_usable()
         self._book = Book(None if seed is None else [seed], seeded)
@@ -387,13 +387,13 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         max_loops: as in `SubprocSC2VecEnv`.
         node_timeout_s: how long a step waits for room for the games of a dead node.
 
-    Attributes: SB3's own, and `pool`. Unlike other pools, it sends and receives only for all envs
-    together.
+    Attributes: SB3's own, and `pool`. Unlike other pools, this one sends and receives only for all
+    envs together.
 
     Raises:
         ConfigError: no cluster answers, the cluster has too little room, a node lacks the game, the
             nodes have different versions of the game or of sc2pool, or a keyword is wrong.
-        UserCodeError: a function of `env_fns` raised.
+        UserCodeError: a function of `env_fns` raised an exception.
         NodeLostError: in a step or reset, if a dead node's games find no room in `node_timeout_s`.
         CrashLoopError: in a step or reset, if the games of a node keep dying.
     """

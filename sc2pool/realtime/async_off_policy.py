@@ -7,8 +7,7 @@
 
 Rules:
 - Every step that the actor plays is added to the replay buffer, once and in order. Only a second
-  Ctrl-C can lose a step. Steps wait for the learner in a queue. If the queue is full, the actor
-  waits.
+  Ctrl-C can lose a step. Steps wait in a queue; if the queue is full, the actor waits.
 - The learner never makes more updates than `train_freq` and `gradient_steps` allow for the steps
   taken. If the learner is too slow, it makes the missing updates later, when it has time. But
   first, before each update, it takes all steps that wait, so a callback sees them in time.
@@ -57,9 +56,8 @@ from sc2pool.realtime.acting import (
 from sc2pool.realtime.async_ppo.update_process import copied
 
 _MAX_QUEUED: Final = 1_000
-"""How many steps of all envs may wait for the learner: 450 MB for 8 envs with four frames of 84 x
-84 pixels. The learner takes them between any two updates, so only a slow callback fills the
-queue."""
+"""How many steps of all envs may wait: 450 MB for 8 envs with four frames of 84 x 84 pixels. The
+learner takes them between any two updates, so only a slow callback fills the queue."""
 
 
 class PlayedStep(NamedTuple):

@@ -20,9 +20,9 @@ is only read, not collected, so the `Popen` object of the game's owner still get
 `RunningClock` counts the time for which a process was not stopped. A pool that pauses an env stops
 the child processes of the env's worker, and a `PauseGate` stops the game's process tree. In both
 cases the system reports the game's process as stopped, so the clock needs no message about pauses.
-No system counts for how long a process was stopped. So a thread looks at the process's state many
-times per decision period. The clock is wrong by at most one interval between two looks, at the
-beginning and at the end of a pause.
+No system counts for how long a process is stopped. So a thread looks at its state many times per
+decision period. The clock is wrong by at most one such interval at the beginning and at the end of
+a pause.
 """
 
 from __future__ import annotations
@@ -274,8 +274,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         """Leave a pause since the last observation out of the clock; called by `PausableEnv`.
 
         No pause is left out twice: ticks stand still in a pause, and the clock notices that the
-        process `game_pid` is stopped. It does not notice that a game pauses itself, for example by
-        a key.
+        process `game_pid` is stopped. It does not notice a game that pauses itself.
 
         Args:
             pause_s: length of the pause in seconds.

@@ -113,7 +113,7 @@ class RLlibPauseCallback(RLlibCallback):
 def log_growth(
     metrics_logger: MetricsLogger, key: str, before: Mapping[str, float], now: Mapping[str, float]
 ) -> Mapping[str, float]:
-    """Log by how much these figures have grown, which RLlib adds up; return the figures of now."""
+    """Log by how much these figures have grown, which RLlib adds up; return the current figures."""
     for name, total in now.items():
         grown = total - before.get(name, 0)
         metrics_logger.log_value((key, *name.split("/")), grown, reduce="lifetime_sum")

@@ -1,9 +1,8 @@
 """What is known about a build of the game: causes of its end, and the findings of the doctor.
 
 Rules: `diagnose` and `known_faults` are pure. The log is searched first, because it is the most
-exact. A build's known faults count only if they fit the way in which the game ended. Patterns are
-texts that games were seen to print. So `diagnose` may give no advice, but should not give wrong
-advice.
+exact. A build's known faults count only if they fit how the game ended. Patterns are texts that
+games were seen to print. So `diagnose` may give no advice, but should not give wrong advice.
 
 `sc2pool doctor --full` measures ("settles") facts that the game's documentation leaves open. The
 facts are stored for later pools on the same build:
@@ -96,7 +95,7 @@ _PATTERNS: Final[tuple[tuple[str, str], ...]] = (
 """Texts that games print, and the advice for each; the first match counts."""
 
 _SEGMENTATION_FAULT: Final = (-11, 139, 0xC0000005)
-"""SIGSEGV as `subprocess` and as a shell reports it, and Windows' code for the same."""
+"""How `subprocess` and a shell report SIGSEGV, and Windows' code for it."""
 
 
 class _KnownBuild(NamedTuple):
@@ -174,7 +173,7 @@ class Settled:
     restart_faithful: bool | None = None
     """restart_game restores everything that an episode has used up, such as minerals."""
     restart_with_computer: bool | None = None
-    """restart_game restores it also in games with a computer or with players of a Random race."""
+    """restart_game restores all this in games with a computer or a Random race, too."""
     bursts_in_matches: bool | None = None
     """In a match, bursts of requests give the same observations as single requests."""
     silent_end: bool | None = None

@@ -42,7 +42,7 @@ MAP_SUFFIX: Final = ".SC2Map"
 _BASE_FOLDER: Final = re.compile(r"Base(\d+)")
 
 _CACHE_VARIABLE: Final = "WIN_PD_OVERRIDE_LOCAL_APPDATA" if WINDOWS else "XDG_CACHE_HOME"
-"""The environment variable by which platformdirs overrides the user's cache folder."""
+"""The environment variable that changes the folder that platformdirs gives as the user's cache."""
 STAND_IN_S: Final = 120.0
 """Time limit for writing the stand-in, which starts an interpreter and writes some small files."""
 
@@ -235,7 +235,7 @@ def made_with(map_path: Path) -> str:
 
         header = mpyq.MPQArchive(str(map_path)).read_file("DocumentHeader")
         magic, *version, build = struct.unpack_from("<4s8x x3B I", header)
-    except Exception:  # for a broken archive mpyq raises many kinds
+    except Exception:  # a broken archive raises errors of many kinds
         return ""
     return "{}.{}.{} (build {})".format(*version, build) if magic == b"H2CS" else ""
 
@@ -315,7 +315,7 @@ def write_stand_in() -> Path:
     Raises:
         ConfigError: the installation cannot be written.
     """
-    # The launcher contains the paths of this interpreter and package, so each has its own folder.
+    # The launcher has the paths of this interpreter and package, so each pair has its own folder.
     origin = hashlib.sha256(f"{sys.prefix}\n{__file__}".encode()).hexdigest()[:8]
     root = cache_folder() / f"standin-{metadata.version('sc2pool')}-{origin}"
     failure = f"cannot write the stand-in game to {root}"

@@ -14,18 +14,17 @@ Only the end of the game's output is kept, in a ring buffer and in a file:
     child ── pipe ──► thread ──► ring of 64 KiB, and its copy in a file ──► `tail`; `read_tail`
 
 Why a pipe and a ring: a file that the child writes itself grows as fast as the disk allows (800 MB
-in 8 s). Truncating it does not help. A limit of the system (RLIMIT_FSIZE) would apply to the
-child's other files, too, and kill the child. Why a thread: the event loop of a worker may be
-blocked. Why a
-file: after a worker's death the trainer reads the cause in it (`log_left_in`). The file is not
+in 8 s). Truncating it does not help. A limit of the system (RLIMIT_FSIZE) would apply to all files
+of the child, and kill it. Why a thread: the event loop of a worker may be blocked. Why a file:
+after a worker's death the trainer reads the cause in it (`log_left_in`). The file is not
 memory-mapped, because writing would kill this process if another process truncated the file.
 
 Rules:
 - A child that prints a flood costs this process little. The thread rests after each read, so the
   pipe becomes full and the child waits; it can print at most 32 MB/s.
-- Other children never wait for long. While this process is stopped, or does not let the thread run,
-  the child can fill the pipe (64 KiB on Linux) before it has to wait. A stepped game then gets no
-  requests, so only a game in real time can lose time.
+- A child that prints little never waits for long. While this process is stopped, or does not let
+  the thread run, the child can fill the pipe (64 KiB on Linux) before it has to wait. A game in
+  lock-step then gets no requests, so only a game in real time can lose time.
 - On a full disk the ring exists only in memory.
 """
 
@@ -155,8 +154,8 @@ class GameProcess:
         """Starts the game on the leased port; does not wait for it to be ready.
 
         `directory` is the parent of the game's own temporary folder (None: the system's).
-        `core_file_bytes` limits a crash's core file; the real game's has its memory's size, 0.8 to
-        2.7 GB. Raises ConfigError if the executable is missing, not executable, or not for this
+        `core_file_bytes` limits a crash's core file (the real game's: 0.8 to 2.7 GB, as its
+        memory). Raises ConfigError if the executable is missing, not executable, or not for this
         system; OSError if the system refuses to create a process, thread, descriptor or folder.
         """
         with ExitStack() as undo:

@@ -1,6 +1,6 @@
-"""The entry point of the update process, which follows its trainer before it imports torch.
+"""The entry point of the update process, which is tied to its trainer before it imports torch.
 
-`python -m sc2pool.realtime.async_ppo` ends with its trainer (a follower), and inherits the socket.
+`python -m sc2pool.realtime.async_ppo` inherits the socket, and ends with its trainer.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ gets the further steps as the actor adds them.
 
 Rules of the rollouts: the actor never waits for the learner, unless `game_waits`. A rollout is
 dropped as a whole, and counted. The learner takes the waiting rollout before the one in progress,
-because the latter stays fresh for longer.
+because a newer rollout stays fresh for longer.
 
 The actor samples actions as SB3's `OnPolicyAlgorithm.collect_rollouts` does. Bootstrapping at time
 limits is the learner's work.
@@ -22,7 +22,7 @@ threads, `actor="process"` moves the update: a child process computes it and sen
 Rules of the learner: it takes whole rollouts, in order. All that SB3 does with a step (callbacks,
 `num_timesteps`, episode statistics) happens in the learner's thread, for the steps that the learner
 gets. Dropped steps are only counted. When `learn` ends, for any reason, the thread and the child
-process have ended. A second Ctrl-C ends the wait for them: then they make no further step or
+process have ended. A second Ctrl-C ends the wait for both: they then make no further step or
 update, and the next `learn` waits for the thread's end.
 """
 
@@ -163,8 +163,7 @@ class PPOChoice:
     values: th.Tensor | None
     """float (n, 1), on the CPU. If the policy was late, None: the learner computes them."""
     log_probs: th.Tensor
-    """float (n,), on the CPU; of the behaviour policy; infinity for actions that it has not
-    chosen."""
+    """Of the behaviour policy, float (n,), on the CPU; infinity for actions it has not chosen."""
 
 
 class PPOActor(Actor[PPOChoice]):
@@ -286,10 +285,10 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
     Args:
         args: see PPO.
         actor: `"thread"`, or `"process"`, which computes the updates in a child process. A child
-            process pays off if an update keeps the interpreter busy. It takes 2 s to start, and
-            each update sends the model's state there and back. The script needs no `if __name__ ==
-            "__main__"`. In the process, `train` can read and change any attribute of the model that
-            can be pickled. Other changes, in the class, a module or a callback, are lost.
+            process pays off if an update keeps the interpreter busy. It takes 2 s to start, and the
+            model's state is sent both ways for each update. The script needs no `__main__` guard.
+            In the process, `train` can read and change any attribute of the model that can be
+            pickled. Other changes, in the class, a module or a callback, are lost.
         max_lag: how many updates old a rollout's oldest step may be. Older rollouts are discarded.
             One or two updates are usual.
         game_waits: True if the env does not advance between two steps, like StarCraft II without

@@ -163,7 +163,7 @@ class GameWindow:
         A pool cannot pause such a game (`PauseError`); a `PauseGate` can.
 
         Args:
-            title: a part of the window's title; upper and lower case are the same.
+            title: a part of the window's title; the case of letters does not matter.
             pid: the process of the window.
             size: width and height to which pictures are scaled; None for the window's own size.
             display: name of the X11 display; by default that in `DISPLAY`. Unused on Windows.
