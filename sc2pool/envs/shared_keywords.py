@@ -280,8 +280,8 @@ def check_keywords(adapter: str, keywords: Mapping[str, Any], allowed: type[Game
 def number_of_games(n: int | None, num_envs: int | None, rows: int) -> int | None:
     """The number of games, from `n` or from `num_envs`; None if neither is given.
 
-    All games together have `num_envs` rows, and each game has `rows` of them. `ConfigError` if `n`
-    or `num_envs` is wrong, or if the two contradict each other.
+    Each game has `rows` rows, and all games together have `num_envs`. `ConfigError` if `n` or
+    `num_envs` is wrong, or if the two contradict each other.
     """
     if n is not None:
         n = whole_number("n", n, 1)

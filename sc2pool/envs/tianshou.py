@@ -5,7 +5,7 @@ an asynchronous env, a step returns when the first envs are ready. As in the oth
 begins the next episode by itself. So an env whose episode is over is ready when its next episode's
 first observation has arrived, and `reset` returns this observation without a wait while the other
 envs step. The pool's keys of an info begin with `sc2pool.` and have only numbers as values, because
-for a text that another info lacks, tianshou's buffers write None, which its trainer refuses.
+an info that lacks a text gets None in tianshou's buffers, and tianshou's trainer refuses None.
 """
 
 from __future__ import annotations

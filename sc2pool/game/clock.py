@@ -125,7 +125,7 @@ class LoopTimer:
     the observed loop between the request and its reply. While the bounds are far apart, the
     prediction is their middle. The next observation then halves the distance of the bounds: either
     it shows the loop, or the caller looks again a few milliseconds later. If a game falls behind
-    its bounds, the caller looks again in longer and longer steps.
+    its bounds, the caller looks again at longer and longer intervals.
     """
 
     def __init__(self, loops_per_s: float) -> None:
@@ -168,7 +168,7 @@ class LoopTimer:
 
 
 _EXACT_S: Final = 0.003
-"""The distance of bounds below which it need not be halved."""
+"""If the bounds are this close to each other, the middle between them need not be tried."""
 _LEAST_S: Final = 0.0001
 """The least distance of the bounds. If they are closer, the game is behind its prediction."""
 _DRIFT: Final = 0.0005

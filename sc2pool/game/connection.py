@@ -407,7 +407,7 @@ class Connection(picows.WSListener):
 
 
 _EXIT_GRACE_S: Final = 1.0
-"""How much later than the end of its socket the end of a dying process may be noticed."""
+"""How long after the end of its socket the end of a dying process may go unnoticed."""
 _POLL_S: Final = 0.005
 
 

@@ -56,7 +56,7 @@ class Beginning:
     visible."""
     visibility: common_pb2.ImageData
     resources: Counter[str]
-    """The sums of the visible mineral fields' and geysers' contents, and the score."""
+    """The contents of all visible mineral fields, those of all visible geysers, and the score."""
     upgrades: frozenset[int]
 
     @classmethod
@@ -78,7 +78,7 @@ class Beginning:
         )
 
     def difference(self, later: Beginning, area: common_pb2.RectangleI | None) -> str:
-        """The difference of a later beginning, in words; empty if both are equal.
+        """What differs in a later beginning, in words; empty if nothing does.
 
         Enemies are not compared under fog, or if the map's playable `area` is unknown (None).
         """

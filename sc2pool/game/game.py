@@ -103,7 +103,7 @@ class Surroundings:
 
 
 NOWHERE: Final = Surroundings()
-"""The defaults: the system's temporary folder, no settled facts, and warnings are dropped."""
+"""The defaults: the system's temporary folder, no settled facts, no warnings."""
 
 
 class Game:

@@ -6,9 +6,9 @@
     A process that waits for a processor is starved, not hung: its limit is extended while it waits.
     In real time a game that sleeps through `SILENCE_S` has ended without a report (`silent`).
 
-The worker applies this to each burst (`HangDetector`). The supervisor's deadline of a step and the
-watchdog's samples use the same figures. A game that answers in time costs nothing here, because its
-CPU time is read only after half of the limit without an answer.
+The worker applies this to each burst of requests (`HangDetector`). The supervisor's deadline of a
+step and the watchdog's samples use the same figures. A game that answers in time costs nothing
+here, because its CPU time is read only after half of the limit without an answer.
 
 In lock-step no game of a match answers before both players have requested their step. So if one
 game hangs, both seem to hang. The system's view of both processes identifies the culprit:
@@ -41,7 +41,7 @@ process does not wait for a processor."""
 STALL_S: Final = 1.0
 """If a timer is this late, this process itself was stopped (Ctrl-Z, a closed lid) or busy."""
 _MOST_EXTENSIONS: Final = 20
-"""How many times at most a limit is extended by half of itself while a game is starved."""
+"""The most times that a limit is extended, by half of it each time, while a game is starved."""
 SILENCE_S: Final = 1.0
 """How long a game in real time may sleep with an unanswered request for an observation. A running
 game uses CPU time in each of its loops, 22 times a second."""

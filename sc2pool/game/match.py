@@ -125,7 +125,7 @@ class Match:
             self._leases.release()
 
     def exit_fault(self) -> GameFault:
-        """The fault of the game whose process has ended; in a match of two it names the side."""
+        """The fault of the game whose process has ended; a match's fault names the side."""
         if self._leases is None:
             return self.host.exit_fault()
         for side, game in zip(MatchSide, self.games, strict=True):
@@ -352,7 +352,7 @@ _NAMELESS: Final = nullcontext()
 
 
 class MatchLeases:
-    """Leases of the match's four ports, held until `release`; errors as of `PortLease.acquire`."""
+    """Leases of the match's four ports, held until `release`; see `PortLease.acquire`."""
 
     def __init__(self) -> None:
         leased = []

@@ -52,8 +52,8 @@ class Actors:
     """Starts the games of all actors. `every` has the actors in the order of their envs.
 
     `begin` returns the arguments that reset an actor replaced between two steps, or None for no
-    reset. The games of a dead actor wait for room for `node_timeout_s`. Raises `ConfigError`, and
-    ends all actors, if a node has no room, a node lacks the game, or the nodes differ.
+    reset. The games of a dead actor wait up to `node_timeout_s` for a node with room. Raises
+    `ConfigError`, and ends all actors, if a node has no room or no game, or the nodes differ.
     """
 
     def __init__(

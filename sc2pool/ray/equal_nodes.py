@@ -1,8 +1,8 @@
 """Checks that all pools of a cluster have the same game, task and package.
 
 Each node finds its game and its packages by itself, so they may differ. Rule: if pools differ, an
-error before the first step names the nodes. Beside the versions of the packages their commits are
-compared, because these are more exact.
+error before the first step names the nodes. Beside the packages' versions, their commits are
+compared, because a commit is more exact.
 """
 
 from __future__ import annotations

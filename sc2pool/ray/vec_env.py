@@ -59,8 +59,8 @@ class ClusterPool:
     """Owns n envs on the nodes of the cluster to which this process is connected.
 
     `keywords` are those of `make_players`, without `n` and `env_fns`. `env_fns` is None for a task.
-    A step waits for `node_timeout_s` for room for the games of a dead node. `ConfigError` if the
-    cluster has too little room, a node lacks the game, or the nodes differ.
+    A step waits up to `node_timeout_s` for a node with room for a dead node's games. `ConfigError`
+    if the cluster has too little room, a node lacks the game, or the nodes differ.
     """
 
     __reduce__ = refuse_to_travel
@@ -385,7 +385,7 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         realtime: as in `SubprocSC2VecEnv`. The network's delay makes actions later.
         step_mul: as in `SubprocSC2VecEnv`.
         max_loops: as in `SubprocSC2VecEnv`.
-        node_timeout_s: how long a step waits for room for the games of a dead node.
+        node_timeout_s: how long a step waits for a node with room for the games of a dead node.
 
     Attributes: SB3's own, and `pool`. Unlike other pools, this one sends and receives only for all
     envs together.

@@ -186,7 +186,7 @@ class Actor(ABC, Generic[C]):
 
     @abstractmethod
     def _choose_late(self, chosen: C, played: NDArray[Any]) -> C:
-        """A choice for late actions; the envs get `played`, and `chosen` was the policy's last."""
+        """The choice of late actions: envs get `played`; `chosen` is the policy's last choice."""
 
     @abstractmethod
     def _exchange(self, choice: C, played: Played) -> bool:

@@ -151,7 +151,7 @@ class UpdateRatio:
         return updates
 
     def figures(self) -> dict[str, float]:
-        """Updates per env step, made and wanted, by log name."""
+        """By log name: how many updates per env step were made, and how many were wanted."""
         if not self._env_steps:
             return {}
         return {

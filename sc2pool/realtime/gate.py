@@ -147,7 +147,7 @@ class PauseGate:
 
     @contextmanager
     def pausing(self) -> Iterator[None]:
-        """Pause the game in the block."""
+        """Pause the game while the block runs."""
         self.pause()
         try:
             yield

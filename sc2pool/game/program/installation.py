@@ -228,7 +228,7 @@ def made_with(map_path: Path) -> str:
 
     The archive's `DocumentHeader` holds the letters H2CS, two words, one byte, three bytes with the
     version's numbers, and the build as a little-endian word. This format was derived from maps of
-    known versions. mpyq, a dependency of python-sc2, reads it.
+    known versions. mpyq, a dependency of python-sc2, reads the archive.
     """
     try:
         import mpyq  # type: ignore[import-untyped]  # noqa: PLC0415 - needed only if a map cannot be played

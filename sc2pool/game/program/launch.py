@@ -247,7 +247,7 @@ class _Stops:
 
 def _speaks_otherwise(process: GameProcess, listener_pid: int | None, answer: str) -> GameFault:
     # An unproven listener may be another program; then only this port is given up. The text lacks
-    # the port and the pid, because a second launch that fails with the same text is the last one.
+    # the port and the pid, because two equal failures end the tries.
     return GameFault(
         FaultKind.PORT_TAKEN if listener_pid is None else FaultKind.LAUNCH_FAILED,
         "the program does not speak StarCraft II's protocol: it answers the websocket's handshake "

@@ -27,10 +27,10 @@ HOST: Final = "127.0.0.1"
 """The only address on which games listen."""
 
 _FIRST_PORT: Final = 10_000
-"""The first port that is leased, because services often use lower ones."""
+"""Leased ports begin here, because services often use lower ones."""
 _PORTS_END: Final = 65_536
 MOST_GAMES: Final = _PORTS_END - 1
-"""The most games on one machine, because each game needs a port."""
+"""The most games on one machine: each game needs a port of its own."""
 _EPHEMERAL_FILE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _EPHEMERAL_ELSEWHERE: Final = (49_152, 65_535)
 """IANA's ephemeral range, which macOS and Windows use."""

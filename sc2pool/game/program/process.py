@@ -154,8 +154,8 @@ class GameProcess:
         """Starts the game on the leased port; does not wait for it to be ready.
 
         `directory` is the parent of the game's own temporary folder (None: the system's).
-        `core_file_bytes` limits a crash's core file (the real game's: 0.8 to 2.7 GB, as its
-        memory). Raises ConfigError if the executable is missing, not executable, or not for this
+        `core_file_bytes` limits a crash's core file; the real game would write its memory, 0.8 to
+        2.7 GB. Raises ConfigError if the executable is missing, not executable, or not for this
         system; OSError if the system refuses to create a process, thread, descriptor or folder.
         """
         with ExitStack() as undo:

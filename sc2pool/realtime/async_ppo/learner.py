@@ -161,7 +161,7 @@ class PPOChoice:
     played: NDArray[Any]
     """The clipped actions, which the envs received."""
     values: th.Tensor | None
-    """float (n, 1), on the CPU. If the policy was late, None: the learner computes them."""
+    """float (n, 1), on the CPU; None if the policy was late and the learner computes them."""
     log_probs: th.Tensor
     """Of the behaviour policy, float (n,), on the CPU; infinity for actions it has not chosen."""
 

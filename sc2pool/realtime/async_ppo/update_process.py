@@ -51,7 +51,7 @@ class Begin:
     seed: int
     """The seed for the shuffling of samples; drawn from the trainer's generator."""
     state: bytes
-    """The model's state, unpickled as a test, and to import its modules (by `sys_path`)."""
+    """The model's state, which the child process unpickles as a test; needs `sys_path`."""
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ class Unpacked:
         tensors, storages = {}, set()
         for number, part in enumerate(self._parts):
             if _holds_values(part):
-                # A parameter and its data, two tensors for pickle, share memory.
+                # If two tensors share memory, as a parameter and its data do, send it once.
                 place = part.untyped_storage().data_ptr(), part.storage_offset(), part.shape
                 if place not in storages:
                     storages.add(place)
