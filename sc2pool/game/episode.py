@@ -126,7 +126,7 @@ class ResetLadder:
         self._created = None
 
     def not_again(self) -> None:
-        """Note that the game is not restarted: it has two players, or ended without a report."""
+        """Record that the game must not be restarted: it has two players, or ended unreported."""
         self._world = None
 
     def difference(

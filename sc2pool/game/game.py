@@ -330,7 +330,7 @@ class Game:
         self.tick = None
 
     def begin_phase(self, map_path: Path) -> None:
-        """Begin the common time limit of an episode's first requests; a working game gets more."""
+        """Begin the common time limit of an episode's first requests; working games get more."""
         self._first_map = None if self._began else map_path
         self._detector.begin(self._limits.create_join_s)
 
@@ -353,7 +353,7 @@ class Game:
         self._loops.created()
 
     async def join_match(self, setup: GameSetup, ports: MatchPorts, player_name: str) -> None:
-        """Begins an episode of a match; GameFault if the other player does not join as well."""
+        """Joins a match and begins its episode; GameFault if the other player does not join."""
         self._ladder.not_again()
         await self._join(requests.join_game(setup, ports, player_name))
         self._begin(setup)

@@ -71,7 +71,7 @@ class Match:
         self.contradiction = ""
         """The results that the sides have reported, if they contradict each other; else empty."""
         self._over = False
-        """Whether the running episode's game has ended, on either side."""
+        """Whether the running episode's game has ended on at least one side."""
         self._leases = leases
         """None for one game."""
         if leases is not None:

@@ -63,7 +63,7 @@ _LOOK_S: Final = (0.002, 0.02)
 _SLEEP_S: Final = (0.001, 0.02)
 """Shortest and longest sleep between two looks at the game's ticks, or at its end."""
 _END_FOLLOWS_S: Final = 0.5
-"""How long a game's end may become visible after its connection broke."""
+"""How long after its connection broke a game's end may become visible."""
 _WAIT_POLL_S: Final = 0.01
 """Sleep between two calls of `wait_until`'s function, which may capture the screen."""
 
@@ -211,7 +211,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
             self._check_game()
             result = self._observe()
         except Exception as error:
-            self._follow_game()  # `begin` may have started another one
+            self._follow_game()  # `begin` may have started another game
             self._check_game(error)
             raise
         self._clock = ElasticClock(self._ticks_per_s)

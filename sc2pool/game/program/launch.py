@@ -320,7 +320,7 @@ def _clients(process: GameProcess, port: int) -> set[int] | None:
 
 
 def find_listener(processes: list[psutil.Process], port: int) -> int | None:
-    """The listener among `processes`, or None; psutil.Error or OSError if it is not revealed."""
+    """The pid of the listener among `processes`, or None; psutil.Error or OSError if hidden."""
     return next((pid for pid, _ in _connections(processes, port, psutil.CONN_LISTEN)), None)
 
 

@@ -333,9 +333,9 @@ def _start(
             stdout=output,
             stderr=output,
             preexec_fn=die_with_parent(),  # noqa: PLW1509  # it takes no lock
-            # Windows cannot pass descriptors on, and its locks do not outlive this process.
+            # Windows cannot pass descriptors to a child, so its locks end with this process.
             pass_fds=() if WINDOWS else (lease.fd,),
-            # In a new group, so that the terminal's Ctrl-C does not reach the game.
+            # A new group, so that the terminal's Ctrl-C does not reach the game.
             process_group=None if in_worker or WINDOWS else 0,
             creationflags=_CREATION_FLAGS,
         )
