@@ -335,18 +335,6 @@ def soon() -> Deadline:
     return Deadline.after(5.0)
 
 
-def test_all_generations_are_stopped_and_go_on(family):
-    everyone = [family, *family.children(recursive=True)]
-    assert len(everyone) == 3
-    tree = ProcessTree(family.pid)
-    for _ in range(2):
-        tree.stop(soon())
-        assert all(stopped(process) for process in everyone)
-    for _ in range(2):
-        tree.resume()
-        assert not any(stopped(process) for process in everyone)
-
-
 def test_the_root_may_be_left_out(family):
     below = family.children(recursive=True)
     tree = ProcessTree(family.pid, with_root=False)
@@ -355,13 +343,16 @@ def test_the_root_may_be_left_out(family):
     assert all(stopped(process) for process in below)
 
 
-def test_several_trees_stop_as_one(family, breeder):
+def test_all_generations_of_several_trees_stop_as_one_and_go_on(family, breeder):
     everyone = [family, *family.children(recursive=True), breeder]
+    assert len(everyone) == 4
     tree = ProcessTree(family.pid, breeder.pid)
-    tree.stop(soon())
-    assert all(stopped(process) for process in everyone)
-    tree.resume()
-    assert not any(stopped(process) for process in everyone)
+    for _ in range(2):
+        tree.stop(soon())
+        assert all(stopped(process) for process in everyone)
+    for _ in range(2):
+        tree.resume()
+        assert not any(stopped(process) for process in everyone)
     with pytest.raises(PauseError, match="there is no process 4194305"):
         ProcessTree(family.pid, 4194305)
 
@@ -417,13 +408,6 @@ def test_process_that_may_not_be_stopped_is_reported(family, monkeypatch):
     with pytest.raises(PauseError, match="may not be stopped"):
         ProcessTree(family.pid).stop(soon())
     assert not stopped(family)
-
-
-def test_there_is_no_such_process():
-    child = subprocess.Popen([sys.executable, "-S", "-c", ""])
-    child.wait()
-    with pytest.raises(PauseError, match=f"no process {child.pid}"):
-        ProcessTree(child.pid)
 
 
 def test_a_tree_that_cannot_be_listed_is_not_stopped(sleeper, limited):
