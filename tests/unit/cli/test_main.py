@@ -176,12 +176,6 @@ def test_a_resumed_run_keeps_its_hyperparameters(installation, earlier_run):
     assert options_from("--game", installation, "--resume", earlier_run).hyperparameters == kept
 
 
-def test_a_resumed_run_may_go_on_elsewhere(installation, earlier_run):
-    elsewhere = earlier_run.parent / "elsewhere"
-    options = options_from("--game", installation, "--resume", earlier_run, "--out", elsewhere)
-    assert options.out == elsewhere
-
-
 def test_a_model_that_is_named_keeps_all_but_task_and_game(installation, earlier_run):
     """Only the user, or a run whose folder the user named, decides which program runs."""
     model = earlier_run / "model.zip"
@@ -206,8 +200,9 @@ def test_a_run_in_a_folder_of_all_users(installation, earlier_run):
     given += ("--task", "MoveToBeacon", "--steps", "9000")
     with pytest.raises(ConfigError, match=r"is not for you alone \(every .* there\); give --out"):
         options_from(*given)
-    options = options_from(*given, "--out", earlier_run.parent / "elsewhere")
-    assert (options.n, options.seed) == (8, None)
+    elsewhere = earlier_run.parent / "elsewhere"
+    options = options_from(*given, "--out", elsewhere)
+    assert (options.n, options.seed, options.out) == (8, None, elsewhere)
 
 
 @pytest.mark.parametrize(
