@@ -57,7 +57,9 @@ def test_other_options_make_other_spaces():
     assert Told.observation_space.shape == (48,)
     assert Told.max_loops == 60 * 4
     assert Told.map_name == "3m"
-    assert smac_task("3m", Rules(obs_last_action=True)).observation_space.shape == (48,)
+    for make, map_name in ((smac_task, "3m"), (smac_duel, "3m_duel")):
+        task = make("3m", Rules(obs_last_action=True))
+        assert (task.map_name, task.observation_space.shape) == (map_name, (48,))
 
 
 def test_a_subclass_keeps_what_its_parent_defines():
@@ -70,11 +72,6 @@ def test_a_subclass_keeps_what_its_parent_defines():
 
     assert (Shared.max_loops, Shared.map_name) == (80, "Other")
     assert row_space(Shared)["state"] is Shared.state_space
-
-
-def test_the_tasks_of_scenarios_are_pickled_by_name():
-    task = resolve_task("2s3z")
-    assert pickle.loads(pickle.dumps(task)) is task
 
 
 def test_no_such_scenario():
@@ -100,7 +97,10 @@ MAPS = Path(sc2standin.__file__).parent / "maps" / "smac"
 
 def test_every_scenario_has_a_name_in_the_registry():
     assert set(SMAC) == set(SCENARIOS) == {path.stem for path in MAPS.iterdir()}
-    assert resolve_task("3m").scenario is SCENARIOS["3m"]
+    for name in SMAC:
+        task = resolve_task(name)
+        assert task.scenario is SCENARIOS[name]
+        assert pickle.loads(pickle.dumps(task)) is task
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -269,18 +269,13 @@ def test_soldiers(begin, ground, rules):
     assert chosen(battle, ground) == [WEST, EAST, EAST], "a marine sees nine cells"
 
 
-def test_the_dead_do_nothing(begin, ground, seen):
-    battle = begin(marines(3) + enemies(3))
+@pytest.mark.parametrize("sees_time", [False, True])
+def test_the_dead_do_nothing_that_counts(begin, ground, seen, sees_time):
+    battle = begin(marines(3) + enemies(3), rules=Rules(obs_timestep_number=sees_time))
     battle.update(seen(marines(2) + enemies(3)))
-    assert chosen(battle, ground) == [EAST, EAST, 0]
-
-
-def test_the_dead_that_see_the_time_do_nothing_that_counts(begin, ground, seen):
-    battle = begin(marines(3) + enemies(3), rules=Rules(obs_timestep_number=True))
-    battle.update(seen(marines(2) + enemies(3)))
-    masks = available(battle, ground)
-    action = chosen(battle, ground)[2]
-    assert action == 0 or not masks[2, action]
+    *living, dead = chosen(battle, ground)
+    assert living == [EAST, EAST]
+    assert dead == 0 or (sees_time and not available(battle, ground)[2, dead])
 
 
 @RULES
@@ -375,12 +370,6 @@ def test_others_have_none(name, why):
         smac_duel(name)
     with pytest.raises(ConfigError, match="unknown task '5m_vs_6m_duel'"):
         resolve_task("5m_vs_6m_duel")
-
-
-def test_other_options():
-    task = smac_duel("3m", Rules(obs_last_action=True))
-    assert task.map_name == "3m_duel"
-    assert task.observation_space.shape == (48,)
 
 
 def test_enemies_are_numbered_as_they_number_themselves(both):
