@@ -95,16 +95,14 @@ def test_a_kind_is_named_or_numbered():
     assert pickle.loads(pickle.dumps(Kind("SCV"))) == Kind("SCV")
 
 
-@pytest.mark.parametrize("unit", [-1, 2**32, 1.5, None])
-def test_a_kind_that_is_none(unit):
-    with pytest.raises(ConfigError, match=f"a name or an id of 32 bits, got {unit}"):
-        Kind(unit)
-
-
-@pytest.mark.parametrize("side", [0, 9, "enemy", None])
-def test_a_side_that_is_none(side):
-    with pytest.raises(ConfigError, match=f"side is OWN, ENEMY or NEUTRAL, got {side!r}$"):
-        Kind("Marine", side)
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [((unit,), "a name or an id of 32 bits") for unit in (-1, 2**32, 1.5, None)]
+    + [(("Marine", side), "side is OWN, ENEMY or NEUTRAL") for side in (0, 9, "enemy", None)],
+)
+def test_a_kind_or_a_side_that_is_none(given, told):
+    with pytest.raises(ConfigError, match=f"{told}, got {given[-1]!r}"):
+        Kind(*given)
 
 
 @pytest.mark.parametrize("wrong", ["Marine", (48, 1), [OWN_MARINES]], ids=repr)
@@ -152,27 +150,23 @@ def test_arrays_and_scalars_of_numpy(scalar):
         assert move(tags, point) == move([7, 8], (2.5, 3.0))
 
 
-@pytest.mark.parametrize(
-    "point", [(np.nan, 1.0), (1e39, 1.0), (1.0, -np.inf), np.array([0, np.nan])]
-)
-def test_a_target_is_finite(point):
-    with pytest.raises(UserCodeError, match=r"the target .* of ability 3794 is not finite"):
-        move([1], point)
-
-
 @pytest.mark.parametrize("tags", [np.array(5), 5, None, [1.5], np.ones((2, 2), int)], ids=repr)
 def test_tags_are_several_whole_numbers(tags):
     with pytest.raises(UserCodeError, match="tags must be a list or an array of units' tags, got"):
         stop(tags)
 
 
+NOT_FINITE = [(np.nan, 1.0), (1e39, 1.0), (1.0, -np.inf), np.array([0, np.nan])]
+NOWHERE = [np.array(9), (1, 2, 3), "ab", np.ones((2, 2)), -1, np.int64(-1), 2**64, (10**400, 1)]
+
+
 @pytest.mark.parametrize(
-    "target",
-    [np.array(9), (1, 2, 3), "ab", np.ones((2, 2)), -1, np.int64(-1), 2**64, (10**400, 1)],
-    ids=lambda target: f"{target!r:.20}",
+    ("target", "told"),
+    [(one, r"the target .* of ability 3794 is not finite") for one in NOT_FINITE]
+    + [(one, r"target of ability 3794 must be a point \(x, y\) or a unit's ") for one in NOWHERE],
+    ids=lambda part: f"{part!r:.20}",
 )
-def test_a_target_is_a_point_or_a_tag(target):
-    told = r"target of ability 3794 must be a point \(x, y\) or a unit's tag, got "
+def test_a_target_is_a_finite_point_or_a_tag(target, told):
     with pytest.raises(UserCodeError, match=told):
         move([1], target)
 
