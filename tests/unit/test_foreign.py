@@ -77,59 +77,48 @@ MERGES = "a0: &a0 {x: 1, y: 2}\n" + "".join(
 """As many values, by merge keys, which PyYAML merges while it reads."""
 
 
+READERS = {
+    "JSON": read_json,
+    "YAML": read_yaml,
+    "a table": lambda path: list(read_table(path)),
+    "an archive": lambda path: Archive(path, str(path), "an archive"),
+}
+
+
 @pytest.mark.parametrize(
-    ("content", "why"),
+    ("kind", "content", "why"),
     [
-        (BOMB, "more than 10,000 values"),
-        (MERGES, "more than 10,000 values"),
-        ("&a [*a]", "a value that holds itself"),
-        (nested("[", "]"), "more than 50 levels"),
-        (nested("{a: ", "}"), "more than 50 levels"),
-        ("- " * 20_000, "more than 50 levels"),
-        ("n: " + "9" * 10_000, "a number of many digits"),
-        ("n: 1" + ":59" * 100_000, "a number of many digits"),
-        ("n: 0x" + "f" * 10_000, "a number of many digits"),
-        ("when: 2026-13-45", "month must be in 1..12"),
-        ("!!python/object/apply:os.system [true]", "could not determine a constructor"),
-        ("{[a]: b}: c", "found unhashable key"),
-        ("a: [", "expected the node content"),
-        (b"\xff\xfe\x00", "truncated data"),
-        (b"a: \x00", "special characters are not allowed"),
+        ("YAML", BOMB, "more than 10,000 values"),
+        ("YAML", MERGES, "more than 10,000 values"),
+        ("YAML", "&a [*a]", "a value that holds itself"),
+        ("YAML", nested("[", "]"), "more than 50 levels"),
+        ("YAML", nested("{a: ", "}"), "more than 50 levels"),
+        ("YAML", "- " * 20_000, "more than 50 levels"),
+        ("YAML", "n: " + "9" * 10_000, "a number of many digits"),
+        ("YAML", "n: 1" + ":59" * 100_000, "a number of many digits"),
+        ("YAML", "n: 0x" + "f" * 10_000, "a number of many digits"),
+        ("YAML", "when: 2026-13-45", "month must be in 1..12"),
+        ("YAML", "!!python/object/apply:os.system [true]", "could not determine a constructor"),
+        ("YAML", "{[a]: b}: c", "found unhashable key"),
+        ("YAML", "a: [", "expected the node content"),
+        ("YAML", b"\xff\xfe\x00", "truncated data"),
+        ("YAML", b"a: \x00", "special characters are not allowed"),
+        ("JSON", nested("[", "]"), ""),
+        ("JSON", '{"a":' * 60 + "1" + "}" * 60, "more than 50 levels"),
+        ("JSON", "9" * 10_000, "Exceeds the limit"),
+        ("JSON", b"\xff", "can't decode"),
+        ("JSON", "", "Expecting value"),
+        ("JSON", '{"a": 1', "Expecting ',' delimiter"),
+        ("a table", b"a,b\n\xff,1\n", "can't decode"),
+        ("a table", "a\n" + "1" * 200_000 + "\n", "field larger than"),
     ],
 )
-def test_yaml_of_which_nothing_is_made(tmp_path, content, why):
-    refused(read_yaml, tmp_path, content, f"is not YAML: .*{why}")
-
-
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (nested("[", "]"), ""),
-        ('{"a":' * 60 + "1" + "}" * 60, "more than 50 levels"),
-        ("9" * 10_000, "Exceeds the limit"),
-        (b"\xff", "can't decode"),
-        ("", "Expecting value"),
-        ('{"a": 1', "Expecting ',' delimiter"),
-    ],
-)
-def test_json_of_which_nothing_is_made(tmp_path, content, why):
-    refused(read_json, tmp_path, content, f"is not JSON: .*{why}")
-
-
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [(b"a,b\n\xff,1\n", "can't decode"), ("a\n" + "1" * 200_000 + "\n", "field larger than")],
-)
-def test_a_table_of_which_nothing_is_made(tmp_path, content, why):
-    refused(lambda path: list(read_table(path)), tmp_path, content, f"is not a table: .*{why}")
-
-
-def refused(read, folder, content: str | bytes, why: str) -> None:
-    """Check that reading raises an error of one line, which names the file and the reason."""
-    path = folder / "file"
+def test_a_file_of_which_nothing_is_made(tmp_path, kind, content, why):
+    """The error is one line, which names the file and the reason."""
+    path = tmp_path / "file"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(ConfigError, match=why) as caught:
-        read(path)
+    with pytest.raises(ConfigError, match=f"is not {kind}: .*{why}") as caught:
+        READERS[kind](path)
     assert str(caught.value).startswith(f"{path} ")
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < len(str(path)) + 300
@@ -152,12 +141,6 @@ def test_a_file_that_cannot_be_read(tmp_path, read):
 
 
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-READERS = {
-    "JSON": read_json,
-    "YAML": read_yaml,
-    "table": lambda path: list(read_table(path)),
-    "archive": lambda path: Archive(path, str(path), "an archive"),
-}
 
 
 @needs_pipes
