@@ -445,28 +445,25 @@ def test_a_script_for_completion(capsys, shell):
 )
 def test_whole_numbers_as_people_write_them(text: str, value: int) -> None:
     assert integer(1)(text) == value
+    assert numbers_of_games("1,2,1e3,65535") == (1, 2, 1000, 65_535)
+
+
+NO_INTEGERS = ["", "0", "-3", "1.5", "1.5e0", "15,00", "1,2", "1e999", "nan", "ten", "1e"]
+NO_PORTS = ["0", "-1", "a", "1.5", "1e30", "65536", ""]
 
 
 @pytest.mark.parametrize(
-    "text", ["", "0", "-3", "1.5", "1.5e0", "15,00", "1,2", "1e999", "nan", "ten", "1e"]
+    ("read", "text", "told"),
+    [
+        *((integer(1), text, "expected a whole number of at least 1") for text in NO_INTEGERS),
+        *((numbers_of_games, f"1,{wrong}", f"65535, got '{wrong}'$") for wrong in NO_PORTS),
+        *((positive_number, text, f"above 0, got '{text}'") for text in ("0", "-1", "nan", "inf")),
+        *((positive_number, text, f"above 0, got '{text}'") for text in ("soon", "")),
+    ],
 )
-def test_other_texts_than_whole_numbers_are_refused(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="expected a whole number of at least 1"):
-        integer(1)(text)
-
-
-@pytest.mark.parametrize("wrong", ["0", "-1", "a", "1.5", "1e30", "65536", ""])
-def test_each_number_of_games_has_a_port(wrong: str) -> None:
-    assert numbers_of_games("1,2,1e3,65535") == (1, 2, 1000, 65_535)
-    told = f"expected a whole number from 1 to 65535, got '{wrong}'$"
+def test_other_texts_than_numbers_are_refused(read: Any, text: str, told: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match=told):
-        numbers_of_games(f"1,{wrong}")
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon", ""])
-def test_other_texts_than_numbers_above_0_are_refused(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match=f"a number above 0, got '{text}'"):
-        positive_number(text)
+        read(text)
 
 
 def test_a_device_or_a_pipe_is_not_replaced(tmp_path: Path) -> None:
