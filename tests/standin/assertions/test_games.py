@@ -144,16 +144,11 @@ def test_p33_a_game_with_a_seed_and_its_replay_are_equal_at_each_loop(begin):
 class TestScores:
     """P34: scripted players of mini-games score in each episode."""
 
-    def test_p34_move_to_beacon(self, begin):
-        wire = begin("MoveToBeacon")
-        (beacon,) = (unit for unit in wire.observe().raw_data.units if unit.owner == 16)
-        wire.order(of(wire, "Marine"), MOVE, place_of(beacon))
-        self.assert_scores(wire, 300)
-
-    def test_p34_collect_mineral_shards(self, begin):
-        wire = begin("CollectMineralShards")
-        shard = next(unit for unit in wire.observe().raw_data.units if unit.owner == 16)
-        wire.order(of(wire, "Marine"), MOVE, place_of(shard))
+    @pytest.mark.parametrize("map_name", ["MoveToBeacon", "CollectMineralShards"])
+    def test_p34_walks(self, begin, map_name):
+        wire = begin(map_name)
+        goal = next(unit for unit in wire.observe().raw_data.units if unit.owner == 16)
+        wire.order(of(wire, "Marine"), MOVE, place_of(goal))
         self.assert_scores(wire, 300)
 
     def test_p34_defeat_roaches(self, begin):
