@@ -261,8 +261,15 @@ def test_a_schedule_plays_the_same_every_time(tmp_path: Path) -> None:
 Break = Callable[[pytest.MonkeyPatch], None]
 
 
-def forgets_what_is_taken_back(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(EpisodeBook, "take_back", lambda *_: None)
+ALWAYS_0 = property(lambda _: 0, lambda *_: None)
+
+
+def patched(name: str, owner: type, attribute: str, value: object) -> Break:
+    def break_it(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(owner, attribute, value, raising=False)
+
+    break_it.__name__ = name
+    return break_it
 
 
 def deals_an_episode_twice(patch: pytest.MonkeyPatch) -> None:
@@ -283,25 +290,9 @@ def seats_an_instance_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(episodes, "exchange", half)
 
 
-def never_looks_at_deadlines(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Supervisor, "check_deadlines", lambda _: None)
-
-
-def keeps_what_an_instance_owned(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Worker, "end", lambda _: None)
-
-
 def takes_any_message_for_the_reply(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TrainerEnd, "reply", lambda end: end.flags() if end.sequence else None)
     patch.setattr(SlotBatch, "unanswered", lambda _: [])
-
-
-def gives_a_slot_to_two(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(TrainerEnd, "index", property(lambda _: 0, lambda *_: None), raising=False)
-
-
-def leaves_its_slot_to_be_overwritten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Slot, "copied", lambda slot: slot)
 
 
 def clears_no_slot(patch: pytest.MonkeyPatch) -> None:
@@ -329,14 +320,6 @@ def does_not_plan_again(patch: pytest.MonkeyPatch) -> None:
         wait_until(loop, condition, deadline, advance and (lambda: advance() and False))
 
     patch.setattr(EventLoop, "wait_until", wait_without_plans)
-
-
-def drops_no_step(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Stepping, "drop", lambda _: None)
-
-
-def is_always_in_lockstep(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Stepping, "_all_wait", lambda _: True)
 
 
 def forgets_what_is_under_way(patch: pytest.MonkeyPatch) -> None:
@@ -377,24 +360,26 @@ def shows_its_batch_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(stepping, "synthetic_outcome", synthetic)
 
 
-def writes_over_the_last_observation(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SlotLayout, "place_bytes", property(lambda _: 0, lambda *_: None), raising=False)
-
-
 BROKEN: dict[Break, Schedule] = {
     does_not_plan_again: Schedule(
         n=2, recycle=1, events=(("reset",), ("step",), ("act", 0, "told"))
     ),
-    forgets_what_is_taken_back: Schedule(spares=2, seeded=True, events=(("reset",), ("reset",))),
+    patched("forgets what is taken back", EpisodeBook, "take_back", lambda *_: None): Schedule(
+        spares=2, seeded=True, events=(("reset",), ("reset",))
+    ),
     deals_an_episode_twice: Schedule(n=3, events=(("reset",), ("reset",))),
     seats_an_instance_twice: Schedule(
         spares=2, events=(("reset",), ("step",), ("fault", 0, "launch-failed"))
     ),
-    never_looks_at_deadlines: Schedule(events=(("hang", 0),)),
-    keeps_what_an_instance_owned: Schedule(),
+    patched("never looks at deadlines", Supervisor, "check_deadlines", lambda _: None): Schedule(
+        events=(("hang", 0),)
+    ),
+    patched("keeps what an instance owned", Worker, "end", lambda _: None): Schedule(),
     takes_any_message_for_the_reply: Schedule(events=(("reset",),)),
-    gives_a_slot_to_two: Schedule(n=2, events=(("reset",),)),
-    leaves_its_slot_to_be_overwritten: Schedule(
+    patched("gives a slot to two", TrainerEnd, "index", ALWAYS_0): Schedule(
+        n=2, events=(("reset",),)
+    ),
+    patched("leaves its slot to be overwritten", Slot, "copied", lambda slot: slot): Schedule(
         n=2,
         events=(
             ("reset",),
@@ -416,12 +401,18 @@ BROKEN: dict[Break, Schedule] = {
         ),
     ),
     shows_its_batch_again: Schedule(events=(("reset",), ("step",), ("die", 0))),
-    writes_over_the_last_observation: Schedule(events=(("reset",), ("step",), ("die", 0))),
+    patched("writes over the last observation", SlotLayout, "place_bytes", ALWAYS_0): Schedule(
+        events=(("reset",), ("step",), ("die", 0))
+    ),
     takes_any_answer_for_its_own: Schedule(
         events=(("ask", None, 0.0, False), ("ask", None, None, False))
     ),
-    drops_no_step: Schedule(events=(("reset",), ("send", (0,)), ("reset",))),
-    is_always_in_lockstep: Schedule(events=(("reset",), ("send", (0,)), ("step",))),
+    patched("drops no step", Stepping, "drop", lambda _: None): Schedule(
+        events=(("reset",), ("send", (0,)), ("reset",))
+    ),
+    patched("is always in lockstep", Stepping, "_all_wait", lambda _: True): Schedule(
+        events=(("reset",), ("send", (0,)), ("step",))
+    ),
     forgets_what_is_under_way: Schedule(events=(("reset",), ("act", 0, "over"), ("step",))),
     believes_that_all_still_wait: Schedule(
         events=(("reset",), ("step",), ("send", (0,)), ("step",))
