@@ -63,42 +63,37 @@ def seen(loop: int, *units: tuple[int, float], target: int = 0) -> sc_pb.Observa
     return observation
 
 
-def test_the_same() -> None:
-    run = [seen(0, (7, 1.0)), seen(8, (7, 2.0), (9, 3.0))]
-    assert first_difference(run, run) == ""
-    assert first_difference([], []) == ""
-
-
 def test_other_tags_are_no_difference() -> None:
     ours = [seen(0, (7, 1.0), (9, 2.0)), seen(8, (9, 2.0), (7, 1.0), target=7)]
     theirs = [seen(0, (70, 1.0), (5, 2.0)), seen(8, (5, 2.0), (70, 1.0), target=70)]
-    assert first_difference(ours, theirs) == ""
+    assert first_difference(ours, theirs) == first_difference(ours, ours) == ""
+    assert first_difference([], []) == ""
     assert beginning(ours[0]) == beginning(theirs[0])
 
 
-def test_another_unit_in_its_place_is_one() -> None:
-    ours = [seen(0, (7, 1.0), (9, 1.0)), seen(8, (7, 1.0), (9, 1.0), target=7)]
-    theirs = [seen(0, (7, 1.0), (9, 1.0)), seen(8, (7, 1.0), (9, 1.0), target=9)]
-    assert first_difference(ours, theirs) == (
-        "observation 1, raw_data.units[0].engaged_target_tag: 1 and 2"
-    )
+FIRST, TWO = seen(0, (7, 1.0)), ((7, 1.0), (9, 1.0))
 
 
-def test_the_first_difference_is_told() -> None:
-    ours = [seen(0, (7, 1.0)), seen(8, (7, 2.0)), seen(16, (7, 3.0))]
-    theirs = [seen(0, (7, 1.0)), seen(8, (7, 2.5)), seen(16, (7, 9.0))]
-    assert first_difference(ours, theirs) == "observation 1, raw_data.units[0].pos.x: 2.0 and 2.5"
-    assert beginning(ours[1]) != beginning(theirs[1])
+@pytest.mark.parametrize(
+    ("ours", "theirs", "told"),
+    [
+        (seen(8, *TWO, target=7), seen(8, *TWO, target=9), "engaged_target_tag: 1 and 2"),
+        (seen(8, (7, 2.0)), seen(8, (7, 2.5)), "pos.x: 2.0 and 2.5"),
+    ],
+    ids=["another unit in its place", "another place"],
+)
+def test_the_first_difference_is_told(ours: Any, theirs: Any, told: str) -> None:
+    later = seen(16, (7, 3.0)), seen(16, (7, 9.0))
+    found = first_difference([FIRST, ours, later[0]], [FIRST, theirs, later[1]])
+    assert found == f"observation 1, raw_data.units[0].{told}"
+    assert beginning(ours) != beginning(theirs)
 
 
 def test_something_more_on_one_side() -> None:
-    ours, theirs = [seen(0, (7, 1.0), (8, 2.0))], [seen(0, (7, 1.0))]
-    assert first_difference(ours, theirs) == (
-        "observation 0, raw_data.units[1] on one side, game_loop on the other"
-    )
-    assert first_difference(ours, [*ours, *theirs]) == (
-        "1 observations on one side, 2 on the other"
-    )
+    more = seen(0, *TWO)
+    told = "observation 0, raw_data.units[1] on one side, game_loop on the other"
+    assert first_difference([more], [FIRST]) == told
+    assert first_difference([more], [more, FIRST]) == "1 observations on one side, 2 on the other"
 
 
 def test_bytes_are_told_by_their_length() -> None:
