@@ -201,12 +201,14 @@ GOALS = (
 def goals_table(rows: Sequence[Row]) -> str:
     """Each goal that was measured, in Markdown; empty if none was."""
     lines = [
-        (goal.case, goal.setting, str(goal), number(figure), yes_or_no(goal.reached(figure)))
+        (
+            goal.case,
+            goal.setting,
+            str(goal),
+            number(figure),
+            "yes" if goal.reached(figure) else "**no**",
+        )
         for goal in GOALS
         if (figure := goal.figure(rows)) is not None
     ]
     return markdown(("case", "setting", "goal", "measured", "reached"), lines) if lines else ""
-
-
-def yes_or_no(reached: bool) -> str:
-    return "yes" if reached else "**no**"

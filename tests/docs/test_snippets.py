@@ -133,13 +133,11 @@ def test_all_python_of_the_page_for_a_library_runs(
 
 @of_the_stand_in
 def test_a_page_that_plays_under_python_sc2_says_how():
-    under_python_sc2 = {page.name for page in WITH_PYTHON if "run_game(" in program_of(page)}
+    under_python_sc2 = {
+        page.name for page in WITH_PYTHON if "run_game(" in program(page.read_text())[0]
+    }
     assert under_python_sc2 == {page.name for page in WITH_PYTHON if sets_game(page)}
     assert under_python_sc2
-
-
-def program_of(page: Path) -> str:
-    return program(page.read_text())[0]
 
 
 @of_the_stand_in

@@ -268,9 +268,7 @@ def test_shortage_names_both_numbers():
     told = shortage(10, 1, 6, enough - 1)
     assert "10 envs and spares need about 92 open files, and this process may have 91" in told
     assert "ulimit -n 92" in told
-
-
-def test_workers_with_several_envs_need_fewer():
+    # Workers with several envs need fewer.
     enough = 6 + PER_POOL + 10 * PER_INSTANCE + 3 * PER_WORKER
     assert shortage(10, 4, 6, enough) is None
     assert shortage(10, 4, 6, enough - 1) is not None

@@ -280,16 +280,14 @@ def test_recovered_shields_count_as_in_smac(begin, seen):
     assert battle.reward == 6
 
 
-def test_losses_cost_if_the_rules_say_so(begin, seen):
-    battle = begin(marines(3) + enemies(3), rules=Rules(reward_only_positive=False))
+@pytest.mark.parametrize(
+    ("rules", "reward"),
+    [({"reward_only_positive": False}, 3 * 10 - 0.5 * (50 + 10)), ({"reward_sparse": True}, 0)],
+)
+def test_losses_cost_and_rewards_are_sparse_if_the_rules_say_so(begin, seen, rules, reward):
+    battle = begin(marines(3) + enemies(3), rules=Rules(**rules))
     battle.update(seen(marines(2) + enemies(3, health=40.0)))
-    assert battle.reward == 3 * 10 - 0.5 * (50 + 10)
-
-
-def test_sparse_rewards(begin, seen):
-    battle = begin(marines(3) + enemies(3), rules=Rules(reward_sparse=True))
-    battle.update(seen(marines(3) + enemies(1)))
-    assert battle.reward == 0
+    assert battle.reward == reward
 
 
 @pytest.mark.parametrize(
