@@ -197,18 +197,13 @@ class Run:
 
     def figures(self) -> dict[str, Any]:
         """All results, as plain data."""
+        plain = ("transitions", "wrong", "stuck", "left", "failed", "skipped", "samples")
         return {
             "summary": str(self),
             "attacks": dict(self.attacks.most_common()),
             "adapters": dict(self.adapters),
             "counts": dict(self.counts.most_common()),
-            "transitions": self.transitions,
-            "wrong": self.wrong,
-            "stuck": self.stuck,
-            "left": self.left,
-            "failed": self.failed,
-            "skipped": self.skipped,
-            "samples": self.samples,
+            **{name: getattr(self, name) for name in plain},
         }
 
 
@@ -219,13 +214,8 @@ def run(options: argparse.Namespace) -> int:
     given = rounds_in(options.rounds_from) if options.rounds_from else []
     rounds = len(given) or options.rounds
     while seen.next < rounds and time.monotonic() < end_s:
-        orders = {
-            "seed": options.seed,
-            "n": options.n,
-            "strikes": options.strikes,
-            "ray": options.ray,
-            "only": options.only,
-            "temper": options.temper,
+        names = ("seed", "n", "strikes", "ray", "only", "temper")
+        orders = {name: getattr(options, name) for name in names} | {
             "minutes": (end_s - time.monotonic()) / 60.0,
             "first": seen.next,
             "rounds": rounds - seen.next,
@@ -327,8 +317,6 @@ def parse() -> argparse.Namespace:
     command.set_defaults(act=run)
     command.add_argument("--minutes", type=float, default=60.0)
     command.add_argument("--rounds", type=int, default=ANY_NUMBER)
-    command.add_argument("--n", type=int, default=8)
-    command.add_argument("--seed", type=int, default=0)
     command.add_argument(
         "--strikes", type=float, default=MEAN_STRIKES, help="per round, on average"
     )
@@ -346,15 +334,14 @@ def parse() -> argparse.Namespace:
     command.set_defaults(act=interrupts)
     command.add_argument("--count", type=int, default=2000)
     command.add_argument("--adapter", default="sb3")
-    command.add_argument("--n", type=int, default=2)
     command.add_argument("--spares", type=int, default=1)
-    command.add_argument("--seed", type=int, default=0)
     command = commands.add_parser("kills", help="trainers killed at random instants")
     command.set_defaults(act=kills)
     command.add_argument("--count", type=int, default=200)
-    command.add_argument("--n", type=int, default=2)
-    command.add_argument("--seed", type=int, default=0)
-    for command in (commands.choices[name] for name in ("run", "interrupts", "kills")):
+    for name, n in (("run", 8), ("interrupts", 2), ("kills", 2)):
+        command = commands.choices[name]
+        command.add_argument("--n", type=int, default=n)
+        command.add_argument("--seed", type=int, default=0)
         command.add_argument("--report", type=Path, help="write all figures to this JSON file")
     return parser.parse_args()
 

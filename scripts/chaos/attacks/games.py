@@ -12,27 +12,12 @@ from chaos.attacks import signals
 from chaos.attacks.attack import Attack, needs
 from tests.support.audit.audited.task import HARMS
 
-AT_A_REPLY = {
-    "fuzz": 4.0,
-    "close": 1.0,
-    "disconnect": 1.0,
-    "half a frame": 0.3,
-    "text": 1.0,
-    "garbage": 1.0,
-    "truncated": 1.0,
-    "empty": 1.0,
-    "duplicate": 1.0,
-    "swapped": 1.0,
-    "error": 1.0,
-    "wrong id": 1.0,
-    "spoiled state": 1.0,
-    "flood the socket": 1.0,
-    "flood the log": 1.0,
-    "leak": 1.0,
-    "fork": 1.0,
-    "ignore TERM": 1.0,
-    "spin": 0.3,
-}
+HARMS_OF_GAMES = [
+    *("fuzz", "close", "disconnect", "half a frame", "text", "garbage", "truncated", "empty"),
+    *("duplicate", "swapped", "error", "wrong id", "spoiled state", "flood the socket"),
+    *("flood the log", "leak", "fork", "ignore TERM", "spin"),
+]
+AT_A_REPLY = dict.fromkeys(HARMS_OF_GAMES, 1.0) | {"fuzz": 4.0, "half a frame": 0.3, "spin": 0.3}
 """Harms of `faulty_game.py`, with their weights: low for harms that only a deadline detects."""
 SLOW = {"hang": 0.3, "block": 0.3}
 """Harms by action that only a deadline detects, with their weights."""
