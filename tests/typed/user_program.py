@@ -103,18 +103,11 @@ class Walk(Task):
         return draw(self.game_info, self.observation, title="Walk", figures={"fast": self.fast})
 
 
-class AsyncWalk(Task):
-    map_name = "MoveToBeacon"
-    observation_space = spaces.Box(-200, 200, (2,), np.float32)
-    action_space = spaces.Discrete(3)
-
+class AsyncHooks:
     async def on_start(self) -> None: ...
 
     async def observe(self) -> Seen:
         return np.zeros(2, np.float32)
-
-    async def act(self, action: int) -> Orders:
-        return []
 
     async def reward(self) -> float:
         return 1.0
@@ -124,6 +117,15 @@ class AsyncWalk(Task):
 
     async def info(self) -> dict[str, Any]:
         return {}
+
+
+class AsyncWalk(AsyncHooks, Task):
+    map_name = "MoveToBeacon"
+    observation_space = spaces.Box(-200, 200, (2,), np.float32)
+    action_space = spaces.Discrete(3)
+
+    async def act(self, action: int) -> Orders:
+        return []
 
 
 class WalkBot(RLBotAI):
@@ -144,26 +146,12 @@ class WalkBot(RLBotAI):
         return self.episode_over
 
 
-class AsyncBot(RLBotAI):
+class AsyncBot(AsyncHooks, RLBotAI):
     map_name = "MoveToBeacon"
     observation_space = spaces.Box(-200, 200, (2,), np.float32)
     action_space = spaces.Discrete(3)
 
-    async def on_start(self) -> None: ...
-
-    async def observe(self) -> Seen:
-        return np.zeros(2, np.float32)
-
     async def act(self, action: int) -> None: ...
-
-    async def reward(self) -> float:
-        return 1.0
-
-    async def terminated(self) -> bool:
-        return False
-
-    async def info(self) -> dict[str, Any]:
-        return {}
 
 
 def with_sb3() -> float:
