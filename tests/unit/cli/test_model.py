@@ -111,9 +111,19 @@ def test_minibatches_of_a_rollout_that_has_no_number_of_steps():
         arguments_for(hyperparameters, n=1)
 
 
-@pytest.mark.parametrize("algo", ALGORITHMS)
-def test_arguments_that_it_has(algo):
-    check_arguments(algo, Hyperparameters(arguments={"learning_rate": 1e-3, "gamma": 0.9}))
+@pytest.mark.parametrize(
+    ("algo", "given"),
+    [
+        *((algo, {"learning_rate": 1e-3, "gamma": 0.9}) for algo in ALGORITHMS),
+        ("sac", {"train_freq": [1, "episode"], "ent_coef": "auto_0.1"}),
+        ("sac", {"learning_rate": "lin_1e-3"}),
+        ("ppo", {"target_kl": 0.1, "policy_kwargs": None}),
+        ("async-ppo", {"max_lag": 3, "n_epochs": 2}),
+        ("async-sac", {"late_after_s": 0.1, "tau": 0.5}),
+    ],
+)
+def test_arguments_that_it_has(algo, given):
+    check_arguments(algo, Hyperparameters(arguments=given))
 
 
 @pytest.mark.parametrize(
@@ -157,15 +167,7 @@ def test_an_argument_of_another_kind(name, value, expected):
         check_arguments("ppo", Hyperparameters(arguments={name: value}))
 
 
-def test_arguments_that_take_more_than_numbers():
-    given = {"train_freq": [1, "episode"], "ent_coef": "auto_0.1", "learning_rate": "lin_1e-3"}
-    check_arguments("sac", Hyperparameters(arguments=given))
-    check_arguments("ppo", Hyperparameters(arguments={"target_kl": 0.1, "policy_kwargs": None}))
-
-
-def test_minibatches_and_arguments_that_only_some_have():
-    check_arguments("async-ppo", Hyperparameters(arguments={"max_lag": 3, "n_epochs": 2}))
-    check_arguments("async-sac", Hyperparameters(arguments={"late_after_s": 0.1, "tau": 0.5}))
+def test_minibatches_that_only_some_have():
     with pytest.raises(ConfigError, match="A2C has no minibatches"):
         check_arguments("a2c", Hyperparameters(minibatches=4))
 
