@@ -268,29 +268,26 @@ def test_broken_content_is_no_fact_and_is_said_once(
     assert len([r for r in caplog.records if "is broken" in r.getMessage()]) == 1
 
 
-@pytest.mark.skipif(WINDOWS, reason="its folders for programs' data are each user's own")
-@pytest.mark.parametrize("mode", [0o620, 0o602], ids=oct)
-def test_a_file_that_others_may_write_is_no_fact(mode: int, game: Installation) -> None:
-    settle(game, FACTS).chmod(mode)
-    assert settled_on(game) == Settled()
-
-
-def pipe(path: Path) -> None:
-    os.mkfifo(path)
-
-
 def link(path: Path) -> None:
-    other = path.with_name("other")
-    other.write_text("{}")
-    path.symlink_to(other)
+    path.rename(path.with_name("other")).chmod(0o600)
+    path.symlink_to("other")
 
 
 @pytest.mark.skipif(WINDOWS, reason="it has no such files")
-@pytest.mark.parametrize("make", [pipe, link, Path.mkdir], ids=["pipe", "link", "folder"])
-def test_only_a_regular_file_is_read(make: Callable[[Path], None], game: Installation) -> None:
-    path = settle(game, FACTS)
-    path.unlink()
-    make(path)
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(lambda path, mode=mode: path.chmod(mode) for mode in (0o620, 0o602)),
+        lambda path: (path.unlink(), os.mkfifo(path)),
+        lambda path: (path.unlink(), path.mkdir()),
+        link,
+    ],
+    ids=["its group may write", "others may write", "pipe", "folder", "link"],
+)
+def test_only_a_regular_file_of_ones_own_is_read(
+    change: Callable[[Path], None], game: Installation
+) -> None:
+    change(settle(game, FACTS))
     assert settled_on(game) == Settled()
 
 
