@@ -231,26 +231,16 @@ def test_older_games_count_less():
 def test_the_file_is_read_back_and_continued(tmp_path):
     path = tmp_path / "rates.json"
     rates = WinRates(path)
+    rates.save()
+    assert not list(tmp_path.iterdir()), "nothing new is not written"
     rates.note([ended("a", "win"), ended("b", "loss")])
     rates.save()
     assert read_scores(path) == rates.scores
     assert WinRates(path).scores == rates.scores
     assert [file.name for file in tmp_path.iterdir()] == ["rates.json"]
-
-
-def test_nothing_new_is_not_written(tmp_path):
-    rates = WinRates(tmp_path / "rates.json")
-    rates.save()
-    assert not list(tmp_path.iterdir())
-
-
-def test_forgotten_opponents_leave_the_file(tmp_path):
-    path = tmp_path / "rates.json"
-    rates = WinRates(path)
-    rates.note([ended("a", "win"), ended("b", "loss")])
     rates.keep(["b", "c"])
     rates.save()
-    assert read_scores(path).keys() == {"b"}
+    assert read_scores(path).keys() == {"b"}, "forgotten opponents leave the file"
 
 
 @pytest.mark.parametrize(
