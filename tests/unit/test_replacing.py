@@ -41,7 +41,6 @@ def test_the_name_of_an_unfinished_file_differs_each_time(tmp_path):
 def test_an_unfinished_file_follows_no_link(tmp_path, monkeypatch):
     monkeypatch.setattr("os.urandom", bytes)
     path, victim = tmp_path / "file", tmp_path / "victim"
-    victim = tmp_path / "victim"
     victim.write_text("as it was")
     (tmp_path / f"unfinished-{bytes(8).hex()}-file").symlink_to(victim)
     with pytest.raises(FileExistsError), replacing(path):

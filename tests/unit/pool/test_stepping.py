@@ -207,7 +207,6 @@ def test_a_paused_game_leaves_the_fast_path(simulated):
 
 def test_a_pause_that_was_refused_may_be_tried_again(simulated):
     one = simulated(1)
-    one.pool.reset()
     one.happens(acts(0, "refused"))
     with pytest.raises(PauseError, match="env 0: the game cannot be stopped"):
         one.pool.pause()
@@ -218,7 +217,6 @@ def test_a_pause_that_was_refused_may_be_tried_again(simulated):
 
 def test_a_reset_ends_all_pauses_of_an_env(simulated):
     one = simulated(1)
-    one.pool.reset()
     one.pool.pause()
     one.pool.pause()
     one.pool.reset()
@@ -230,7 +228,6 @@ def test_a_reset_ends_all_pauses_of_an_env(simulated):
 
 def test_a_spare_that_is_held_stays_held_when_a_pause_ends(simulated):
     one = simulated(1, realtime=True, spares=1)
-    one.pool.reset()
     one.pool.pause()  # waits until the spare is held
     one.pool.resume()
     (spare,) = one.pool._supervisor.spare_seats
@@ -240,7 +237,6 @@ def test_a_spare_that_is_held_stays_held_when_a_pause_ends(simulated):
 def test_what_does_not_ring_is_looked_for_once_in_an_interval(simulated):
     """Each look is a call of the kernel, and a step should not always make one."""
     one = simulated(1)
-    one.pool.reset()
     loop = one.pool._runtime.loop
     one.world.now_s += _POLL_INTERVAL_S
     assert not loop.look_for_more()
