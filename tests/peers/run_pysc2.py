@@ -29,25 +29,11 @@ from tests.peers.clients import ENVIRONMENTS, default_python, prepare, run_to_en
 
 PACKAGES = Path(__file__).with_name("pysc2-requirements.txt")
 PLAY = Path(__file__).parent / "programs" / "play_pysc2.py"
-MODULES = (
-    "ping",
-    "protocol_error",
-    "versions",
-    "general_actions",
-    "debug",
-    "observer",
-    "render",
-    "easy_scripted",
-    "step_mul_override",
-    "obs_spec",
-    "random_agent",
-    "replay_obs",
-    "multi_player",
-    "multi_player_env",
-    "host_remote_agent",
-    "actions",
-    "obs",
-)
+MODULES = [
+    *("ping", "protocol_error", "versions", "general_actions", "debug", "observer"),
+    *("render", "easy_scripted", "step_mul_override", "obs_spec", "random_agent"),
+    *("replay_obs", "multi_player", "multi_player_env", "host_remote_agent", "actions", "obs"),
+]
 """The modules of `pysc2.tests` that start a game; they have 41 tests."""
 TIMEOUT_S = 300
 """Limit for the tests of one module, and for the episodes of one agent."""

@@ -46,14 +46,8 @@ KINDS = {
     "close": {"connection-lost"},
     "disconnect": {"connection-lost"},
     "half a frame": SILENT,
-    "truncated": {"bad-reply"},
-    "garbage": {"bad-reply"},
-    "empty": {"bad-reply"},
-    "duplicate": {"bad-reply"},
-    "swapped": {"bad-reply"},
-    "error": {"bad-reply"},
-    "wrong id": {"bad-reply"},
-    "text": {"bad-reply"},
+    **{harm: {"bad-reply"} for harm in ("truncated", "garbage", "empty", "duplicate")},
+    **{harm: {"bad-reply"} for harm in ("swapped", "error", "wrong id", "text")},
     "slow": SILENT,
     "not finite": {"bad-reply"},  # else the task that uses the values is blamed
 }

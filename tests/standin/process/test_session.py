@@ -47,15 +47,14 @@ REQUESTS = {
 }
 UNSUPPORTED = {"quick_save", "quick_load", "map_command", "obs_action"}
 LEADS_TO = {
-    ("create_game", Status.LAUNCHED): Status.INIT_GAME,
-    ("create_game", Status.IN_GAME): Status.INIT_GAME,
-    ("create_game", Status.ENDED): Status.INIT_GAME,
-    ("join_game", Status.INIT_GAME): Status.IN_GAME,
-    ("restart_game", Status.IN_GAME): Status.IN_GAME,
-    ("restart_game", Status.ENDED): Status.IN_GAME,
-    ("leave_game", Status.IN_GAME): Status.LAUNCHED,
-    ("leave_game", Status.IN_REPLAY): Status.LAUNCHED,
-    ("leave_game", Status.ENDED): Status.LAUNCHED,
+    (name, before): after
+    for name, after, befores in (
+        ("create_game", Status.INIT_GAME, (Status.LAUNCHED, Status.IN_GAME, Status.ENDED)),
+        ("join_game", Status.IN_GAME, (Status.INIT_GAME,)),
+        ("restart_game", Status.IN_GAME, (Status.IN_GAME, Status.ENDED)),
+        ("leave_game", Status.LAUNCHED, (Status.IN_GAME, Status.IN_REPLAY, Status.ENDED)),
+    )
+    for before in befores
 }
 REACHABLE = [status for status in Status if status not in (Status.QUIT, Status.UNKNOWN)]
 PYLON, BARRACKS, ORBITAL = 60, 21, 132

@@ -381,29 +381,19 @@ def _can_place(session) -> list[int]:
     return session.can_place(BUILD_CENTER, MIDDLE)
 
 
+BLOCKED = {  # by an own unit and whether the place is blocked: the enemy's unit
+    (OVERLORD, False): (TEMPLAR, BURROWED_ROACH, BURROWED_ZERGLING),
+    (FLYING_BARRACKS, False): (BURROWED_MINE,),
+    (None, False): (ZEALOT, DEPOT, TEMPLAR, BURROWED_ROACH),
+    (OVERLORD, True): (DEPOT, LOWERED, ZEALOT, SIEGED, CHANGELING),
+    (OBSERVER, True): (TEMPLAR, BURROWED_ROACH, BURROWED_MINE),
+    **{(ZEALOT, False): (None,), (CENTER, True): (None,), (SIEGED, True): (None,)},
+}
+
+
 @pytest.mark.parametrize(
     ("own", "enemy", "blocks"),
-    [
-        (OVERLORD, TEMPLAR, False),
-        (OVERLORD, BURROWED_ROACH, False),
-        (FLYING_BARRACKS, BURROWED_MINE, False),
-        (OVERLORD, BURROWED_ZERGLING, False),
-        (ZEALOT, None, False),
-        (None, ZEALOT, False),
-        (None, DEPOT, False),
-        (None, TEMPLAR, False),
-        (None, BURROWED_ROACH, False),
-        (CENTER, None, True),
-        (SIEGED, None, True),
-        (OVERLORD, DEPOT, True),
-        (OVERLORD, LOWERED, True),
-        (OVERLORD, ZEALOT, True),
-        (OVERLORD, SIEGED, True),
-        (OVERLORD, CHANGELING, True),
-        (OBSERVER, TEMPLAR, True),
-        (OBSERVER, BURROWED_ROACH, True),
-        (OBSERVER, BURROWED_MINE, True),
-    ],
+    [(own, enemy, blocks) for (own, blocks), enemies in BLOCKED.items() for enemy in enemies],
 )
 def test_detected_units_that_do_not_step_aside_block(field, own, enemy, blocks):
     field.create(*((kind, owner, *MIDDLE) for owner, kind in ((1, own), (2, enemy)) if kind))

@@ -174,46 +174,20 @@ def twins(info: Info, seen: Seen) -> None:
     units.extend([units[0]] * 200)
 
 
+STATE = "seen.observation.raw_data"
 MISSING = [
-    "seen.observation",
-    "seen.observation.raw_data",
-    "seen.observation.player_common",
-    "seen.observation.score",
-    "seen.observation.game_loop",
-    "seen.observation.abilities",
-    "seen.observation.raw_data.units",
-    "seen.observation.raw_data.player",
-    "seen.observation.raw_data.map_state",
-    "seen.observation.raw_data.map_state.creep",
-    "seen.observation.raw_data.map_state.visibility",
-    "info.map_name",
-    "info.player_info",
-    "info.start_raw",
-    "info.start_raw.playable_area",
-    "info.start_raw.map_size",
-    "info.start_raw.pathing_grid",
-    "info.start_raw.placement_grid",
-    "info.start_raw.terrain_height",
-    "info.start_raw.start_locations",
+    *("seen.observation", STATE),
+    *(f"seen.observation.{part}" for part in ("player_common", "score", "game_loop", "abilities")),
+    *(f"{STATE}.{part}" for part in ("units", "player", "map_state")),
+    *(f"{STATE}.map_state.{grid}" for grid in ("creep", "visibility")),
+    *(f"info.{part}" for part in ("map_name", "player_info", "start_raw")),
+    *(f"info.start_raw.{part}" for part in ("playable_area", "map_size", "start_locations")),
+    *(f"info.start_raw.{grid}" for grid in ("pathing_grid", "placement_grid", "terrain_height")),
 ]
 STRANGE = [
-    only_a_result,
-    a_stub,
-    as_player_2,
-    as_observer,
-    unknown_types,
-    unknown_abilities,
-    bare_units,
-    empty_units,
-    as_in_mini_games,
-    some_nowhere,
-    far_outside,
-    area_at_an_offset,
-    area_of_no_size,
-    small_map,
-    grids_cut_short,
-    eight_bits_for_one,
-    twins,
+    *(only_a_result, a_stub, as_player_2, as_observer, unknown_types, unknown_abilities),
+    *(bare_units, empty_units, as_in_mini_games, some_nowhere, far_outside, area_at_an_offset),
+    *(area_of_no_size, small_map, grids_cut_short, eight_bits_for_one, twins),
 ]
 CHANGES = {f"without {path}": without(path) for path in MISSING} | {
     change.__name__: change for change in STRANGE
