@@ -285,10 +285,11 @@ def link(path: Path) -> None:
     ids=["its group may write", "others may write", "pipe", "folder", "link"],
 )
 def test_only_a_regular_file_of_ones_own_is_read(
-    change: Callable[[Path], None], game: Installation
+    change: Callable[[Path], None], game: Installation, caplog: pytest.LogCaptureFixture
 ) -> None:
     change(settle(game, FACTS))
     assert settled_on(game) == Settled()
+    assert "is broken" not in caplog.text, "its content was not read"
 
 
 def test_nothing_is_raised_without_executable_or_cache_folder(
