@@ -263,25 +263,10 @@ def test_recorded_messages(recorded):
 # ---- the order of a bot's units ------------------------------------------------------------------
 
 
-STRUCTURES = [
-    UnitTypeId.NEXUS,
-    UnitTypeId.HATCHERY,
-    UnitTypeId.COMMANDCENTER,
-    UnitTypeId.BARRACKS,
-    UnitTypeId.BARRACKSTECHLAB,
-    UnitTypeId.REACTOR,
-    UnitTypeId.PYLON,
-    *ALL_GAS,
-]
-UNITS = [
-    UnitTypeId.SCV,
-    UnitTypeId.PROBE,
-    UnitTypeId.DRONE,
-    UnitTypeId.LARVA,
-    UnitTypeId.MARINE,
-    UnitTypeId.ZERGLING,
-    UnitTypeId.XELNAGATOWER,
-]
+BUILT = "NEXUS HATCHERY COMMANDCENTER BARRACKS BARRACKSTECHLAB REACTOR PYLON"
+STRUCTURES = [*(UnitTypeId[name] for name in BUILT.split()), *ALL_GAS]
+OTHERS = "SCV PROBE DRONE LARVA MARINE ZERGLING XELNAGATOWER"
+UNITS = [UnitTypeId[name] for name in OTHERS.split()]
 KNOWN = [kind.value for kind in (*STRUCTURES, *UNITS)] + [*mineral_ids, *geyser_ids]
 STRANGE = 1_999_999
 """A unit type without game data; python-sc2 accepts it for neutral units only."""

@@ -166,25 +166,11 @@ FAULT = {
 
 
 def row(seat: str, **more: Any) -> dict[str, Any]:
-    return {
-        "seat": seat,
-        "instance": 0,
-        "pid": 100,
-        "worker_pid": 99,
-        "port": 5000,
-        "state": "playing",
-        "episode": 70,
-        "episodes": 7,
-        "episode_steps": 12,
-        "episode_return": -3.25,
-        "steps_per_s": 130.04,
-        "memory_bytes": 1_234_567_890,
-        "cpu_share": 0.5,
-        "loop_cost_growth": 1.3,
-        "replacements": {},
-        "faults": 0,
-        **more,
-    }
+    place = {"seat": seat, "instance": 0, "pid": 100, "worker_pid": 99, "port": 5000}
+    played = {"episode": 70, "episodes": 7, "episode_steps": 12, "episode_return": -3.25}
+    costs = {"memory_bytes": 1_234_567_890, "cpu_share": 0.5, "loop_cost_growth": 1.3}
+    usual = {"state": "playing", "steps_per_s": 130.04, "replacements": {}, "faults": 0}
+    return place | played | costs | usual | more
 
 
 ROWS = [

@@ -292,21 +292,7 @@ def test_a_full_disk_or_a_folder_that_is_gone_is_a_warning(tmp_path, monkeypatch
 # ---- statistics at one moment --------------------------------------------------------------------
 
 
-ROW = InstanceStats(
-    seat="env 0",
-    instance=4,
-    state="playing",
-    episode=0,
-    steps=0,
-    episode_steps=0,
-    episode_return=0.0,
-    pid=1,
-    worker_pid=2,
-    port=3,
-    listener="proven",
-    memory_bytes=None,
-    cpu_s=None,
-)
+ROW = InstanceStats("env 0", 4, "playing", 0, 0, 0, 0.0, 1, 2, 3, "proven", None, None)
 
 
 @pytest.fixture

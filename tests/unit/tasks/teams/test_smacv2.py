@@ -372,15 +372,9 @@ def test_no_battle_until_all_are_there_and_are_what_was_drawn():
 
 
 RANGES = {
-    "marine": (9, 5),
-    "marauder": (10, 6),
-    "medivac": (11, 4),
-    "stalker": (10, 6),
-    "zealot": (9, 2),
-    "colossus": (10, 7),
-    "zergling": (8, 2),
-    "hydralisk": (9, 5),
-    "baneling": (8, 2),
+    **{"marine": (9, 5), "marauder": (10, 6), "medivac": (11, 4)},
+    **{"stalker": (10, 6), "zealot": (9, 2), "colossus": (10, 7)},
+    **{"zergling": (8, 2), "hydralisk": (9, 5), "baneling": (8, 2)},
 }
 """SMACv2's ranges by unit: the range of sight, and the range of attack (at least 2)."""
 
