@@ -5,7 +5,7 @@
 
 Each change (mutation) is tested in a copy of the checkout, uncommitted changes included. First the
 unit tests of the changed file run, then the fast tests, or with `--all` all tests except the long
-ones. If no test finds a mutation, either the program does the same with it, or the changed
+ones. If no test finds a mutation, either it does not change what the program does, or the changed
 behaviour is untested. The same seed draws the same mutations from the same sources.
 """
 

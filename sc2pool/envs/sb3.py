@@ -88,8 +88,8 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         """
         seeds = self._seeds
         if self._is_task and seeds[0] is not None:
-            # Without a seed from the user, only each game's first episode is seeded, so that these
-            # differ. Later episodes can then begin by `restart_game`, which is faster.
+            # Without a seed from the user, only each game's first episode is seeded, so that first
+            # episodes differ. Later episodes can then begin by `restart_game`, which is faster.
             self.pool.seed(seeds[0], seeded=None if self._seed_for_all else self.pool.n)
         self._advise()
         rows = self.pool.rows
@@ -457,7 +457,7 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
 
 
 class DummySC2VecEnv(SubprocSC2VecEnv):
-    """`SubprocSC2VecEnv` without workers, for debugging, as SB3's `DummyVecEnv` is.
+    """`SubprocSC2VecEnv` without workers, for debugging, like SB3's `DummyVecEnv`.
 
     The games still are processes. But tasks, bots and envs of `env_fns` run in this process, inside
     `step` and `reset`, one at a time, so `breakpoint()`, `print` and a profiler work in them. Their

@@ -421,7 +421,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
 
     @property  # type: ignore[misc]  # it has no setter: n envs have n generators
     def np_random(self) -> Any:
-        """The random generators of the user's envs; for tasks, one that no game uses."""
+        """The random generators of the user's envs; for tasks, a generator that no game uses."""
         return super().np_random if self._is_task else self.get_attr("np_random")
 
     @property

@@ -101,7 +101,7 @@ def commit_of(root: Path) -> str | None:
 
     None if `root` is not a checkout, or if git is missing or fails.
     """
-    if not (root / ".git").exists():  # git would take a parent folder, which may be another project
+    if not (root / ".git").exists():  # else git would use a parent folder's repository
         return None
     # Without locks, because other nodes may run git in the same checkout on a network disk.
     command = ["git", "--no-optional-locks", "describe", "--always", "--dirty"]

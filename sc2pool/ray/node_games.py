@@ -11,9 +11,9 @@ a waiting call raise, as if the trainer had closed the pool.
 
 Rules of the driver: every wait for a node with room has a deadline. A call has no time limit,
 because the node's pool has its own limits. But after the time limit of a step the actor must answer
-whether it is alive, which a stopped process does not. An exception on a node is raised here with
-the same type and a note that names the node. If an actor does not answer, Ray's error, whatever it
-is, becomes `LostError`, and the actor is killed. The caller then needs a new actor.
+that it is alive; a stopped process does not answer. An exception on a node is raised here with the
+same type and a note that names the node. If an actor does not answer, Ray's error, whatever it is,
+becomes `LostError`, and the actor is killed. The caller then needs a new actor.
 """
 
 from __future__ import annotations

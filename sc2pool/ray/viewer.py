@@ -29,7 +29,7 @@ from sc2pool.ray.cluster import nodes
 _ANSWER_S = 5.0
 """Time limit for all nodes' answers. A node that has not answered is left out until it answers."""
 _FIRST_ANSWER_S = 60.0
-"""The time limit if a viewer is new, because its process has to start."""
+"""The time limit for a new viewer, whose process has to start first."""
 _NODES_EVERY_S = 2.0
 """Poll interval for new nodes."""
 

@@ -13,7 +13,7 @@ Rules of the actor:
 - An error of the env ends the thread, and the learner raises it.
 - The thread ends when the learner releases `exchange.learning`. It cleans up itself, because
   Ctrl-C, which reaches only the main thread, may interrupt the learner's clean-up at any line.
-- With `LateActions` a second thread chooses actions; meanwhile the actor's thread plays late ones.
+- With `LateActions` a second thread chooses actions while the actor's thread plays late ones.
 - `VecNormalize`'s statistics change only where `_exchange` returns True.
 
 Late actions are played in the game's periods in which the policy is still computing:
@@ -35,7 +35,7 @@ Each late period is stored as a step of its own:
   observation does not show it, so its Q-value would not depend on it.
 - `AsyncPPO` learns the value of late observations, but not the probability of late actions, because
   the policy has not chosen them. Their importance weight is 0. The policy's next action is stored
-  with the observation that the policy saw, because its log-prob is for that one. The action's
+  with the observation that the policy saw, to which its log-prob belongs. The action's
   advantage counts the rewards of the late periods after it, so a repeated action gets the credit
   for all periods in which it was played.
 
@@ -163,7 +163,7 @@ class Actor(ABC, Generic[C]):
         self._chosen: C | None = None
         self._n_late = 0
         self._stream: th.cuda.Stream | None = None
-        if policy.device.type == "cuda":  # else actions would wait for updates
+        if policy.device.type == "cuda":  # without its own stream, actions would wait for updates
             self._stream = th.cuda.Stream(policy.device)  # type: ignore[no-untyped-call]
         self._loaded = COPIED
         self._observed_at_s: float | None = None

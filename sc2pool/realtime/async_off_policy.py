@@ -9,8 +9,8 @@ Rules:
 - Every step that the actor plays is added to the replay buffer, once and in order. Only a second
   Ctrl-C can lose a step. Steps wait in a queue; if the queue is full, the actor waits.
 - The learner never makes more updates than `train_freq` and `gradient_steps` allow for the steps
-  taken. If the learner is too slow, it makes the missing updates later, when it has time. But
-  first, before each update, it takes all steps that wait, so a callback sees them in time.
+  taken. If the learner is too slow, it makes the missing updates later, when it has time. Before
+  each update it takes all steps that wait, so a callback sees these in time.
 - The actor chooses and stores with SB3's own `_sample_action` and `_store_transition`. Both run on
   a shallow copy of the model, which has the actor's policy, observations and count of steps.
 - Callbacks, `num_timesteps`, episode statistics and DQN's schedule belong to the learner's thread.
@@ -68,7 +68,7 @@ class PlayedStep(NamedTuple):
     transition: tuple[Any, ...]
     """The arguments of `ReplayBuffer.add`."""
     rollout_steps: int
-    """The number of env steps in the rollout of `train_freq` that ends with this step; else 0."""
+    """If this step ends a rollout of `train_freq`, the rollout's number of env steps; else 0."""
 
 
 class StepQueue(Exchange):
@@ -141,7 +141,7 @@ class UpdateRatio:
 
     @property
     def is_owing(self) -> bool:
-        """True if the updates for a rollout that was taken are not made yet."""
+        """True if a rollout was taken whose updates are not made yet."""
         return bool(self._owed)
 
     def pay(self) -> int:

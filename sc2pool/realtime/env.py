@@ -20,9 +20,9 @@ is only read, not collected, so the `Popen` object of the game's owner still get
 `RunningClock` counts the time for which a process was not stopped. A pool that pauses an env stops
 the child processes of the env's worker, and a `PauseGate` stops the game's process tree. In both
 cases the system reports the game's process as stopped, so the clock needs no message about pauses.
-No system counts for how long a process is stopped. So a thread looks at its state many times per
-decision period. The clock is wrong by at most one such interval at the beginning and at the end of
-a pause.
+No system counts for how long a process is stopped. So a thread looks at the process's state many
+times per decision period. The clock is wrong by at most the time between two looks, at the
+beginning and at the end of a pause.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ _LOOKS_PER_PERIOD: Final = 20
 _LOOK_S: Final = (0.002, 0.02)
 """Shortest and longest time between two looks at whether a process is stopped."""
 _SLEEP_S: Final = (0.001, 0.02)
-"""Shortest and longest sleep between two looks at the game's ticks, or at its end."""
+"""Shortest and longest sleep between two looks at the game's ticks, or at whether it has ended."""
 _END_FOLLOWS_S: Final = 0.5
-"""How long after its connection broke a game's end may become visible."""
+"""How much later than a broken connection the game's end may become visible."""
 _WAIT_POLL_S: Final = 0.01
 """Sleep between two calls of `wait_until`'s function, which may capture the screen."""
 
@@ -157,7 +157,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
     _excluded_s = 0.0
     """The length of all pauses that neither ticks nor the process's state showed."""
     _stopped_s = 0.0
-    """For how long in all the process had been stopped when the newest observation was made."""
+    """For how long in total the process had been stopped at the newest observation."""
     _same: tuple[int, int] = (0, 0)
     """Hash of the newest observation, and for how many periods the observation stayed the same."""
 
@@ -523,7 +523,7 @@ class ActionInFlightObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 _STOPPED: Final = frozenset({psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP})
 _REST: Final = 20
-"""The thread rests this many times as long as a look takes, which is milliseconds on Windows."""
+"""The thread's rest, in multiples of the time that a look takes (milliseconds on Windows)."""
 _ENDS_WITHIN_S: Final = 5.0
 
 

@@ -57,8 +57,8 @@ class PauseGate:
 
     Args:
         pid: the root of the game's process tree.
-        pause: pauses the game, for example by its key. It is called only if the game runs, as far
-            as known, so it may be a toggle.
+        pause: pauses the game, for example by its key. It is called only if the game seems to run,
+            so it may be a toggle.
         resume: resumes the game; for a toggle, the same function as `pause`.
         ticks: returns the game's tick, a number that changes while the game runs.
         picture: returns a picture of the game, or of a part of it, as an array. All pictures in a

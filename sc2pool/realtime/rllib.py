@@ -151,7 +151,7 @@ def _fragment(runner: EnvRunner) -> Fragment | None:
 
 
 def _of_each_env(env: Any, name: str) -> tuple[Any, ...]:
-    """For each env in a vector env, the attribute of this name, or the result of such a method."""
+    """For each env in a vector env: its attribute of this name, or the result of its method."""
     if isinstance(getattr(env, "pool", None), Pool):
         found = getattr(env, name)
         return (found() if callable(found) else found,)

@@ -186,7 +186,7 @@ class Arena:
                 adapter.env.close()
 
     def aside(self, what: str, call: Callable[[], object]) -> None:
-        """Make a call that is not a step; if a pause is refused, the env does not end."""
+        """Make a call that is not a step; a refused pause does not end the env."""
         try:
             with bounded():
                 call()

@@ -287,7 +287,7 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
         actor: `"thread"`, or `"process"`, which computes the updates in a child process. A child
             process pays off if an update keeps the interpreter busy. It takes 2 s to start, and the
             model's state is sent both ways for each update. The script needs no `__main__` guard.
-            In the process, `train` can read and change any attribute of the model that can be
+            In that process, `train` can read and change any attribute of the model that can be
             pickled. Other changes, in the class, a module or a callback, are lost.
         max_lag: how many updates old a rollout's oldest step may be. Older rollouts are discarded.
             One or two updates are usual.

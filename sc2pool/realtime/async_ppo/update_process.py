@@ -51,7 +51,7 @@ class Begin:
     seed: int
     """The seed for the shuffling of samples; drawn from the trainer's generator."""
     state: bytes
-    """The model's state, which the child process unpickles as a test; needs `sys_path`."""
+    """The model's state, which the child process, having set `sys_path`, unpickles as a test."""
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ class VirtualDisplay:
     def end(self) -> str | None:
         """How the server has ended; None if it runs.
 
-        Call it after a lost connection: it waits briefly, because the server ends a little later.
+        For use after a lost connection; waits briefly, because the server ends a little later.
         """
         with suppress(subprocess.TimeoutExpired):
             self._server.wait(_SERVER_ENDS_WITHIN_S)

@@ -46,7 +46,7 @@ PRESS_S: Final = 0.1
 _OPENS_WITHIN_S: Final = 20.0
 _COMES_TO_FRONT_WITHIN_S: Final = 1.0
 _FREE_WITHIN_S: Final = 5.0
-"""Time for the previous env's process to end, if this env replaces it."""
+"""Time for the previous env's process to end, if this env replaces that env."""
 _POLL_S: Final = 0.02
 _T = TypeVar("_T")
 

@@ -1,4 +1,4 @@
-"""An X server's windows, and its keyboard. A game takes the presses for a person's (XTEST)."""
+"""An X server's windows, and its keyboard. For games, XTEST's presses are a person's."""
 
 from __future__ import annotations
 

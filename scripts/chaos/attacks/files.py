@@ -1,8 +1,8 @@
 """Deletes folders and locks; makes the temporary folder read-only, or not executable, for a while.
 
-In practice a cleaner of temporary files or a user may delete them. While the temporary folder is
-read-only or not executable, a worker is killed, so that its replacement meets this state. A file
-system in use cannot become read-only, so an empty read-only one is mounted over it.
+In practice a cleaner of temporary files or a user may delete folders and locks. While the temporary
+folder is read-only or not executable, a worker is killed, so that its replacement meets this state.
+A file system in use cannot become read-only, so an empty read-only one is mounted over it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Forks of the trainer, and other trainers that make a pool, which sweeps, and are then killed."""
+"""Forks of the trainer; and other trainers, each killed after it has made a pool, which sweeps."""
 
 from __future__ import annotations
 
