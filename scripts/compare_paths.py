@@ -260,7 +260,7 @@ def messages_of(data: bytes) -> list[bytes]:
 
 
 def damaged_step(data: bytes, rng: Rng) -> bytes:
-    """The frames of a step's replies, with damage to the frames or to a message in one."""
+    """The frames of a step's replies, with damage to the frames or to a message in a frame."""
     if rng.random() < 0.2:
         return damaged_bytes(data, rng)
     messages = messages_of(data)
@@ -270,7 +270,7 @@ def damaged_step(data: bytes, rng: Rng) -> bytes:
 
 
 def step_difference(data: bytes) -> str | None:
-    """As `difference`, but for the frames of the replies to a step."""
+    """Like `difference`, but for the frames of the replies to a step."""
     plain = compiled.fast.step_replies(data, REQUEST_ID, acts=True)
     if plain is None:
         return None

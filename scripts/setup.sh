@@ -155,7 +155,7 @@ install_torch() {
     printf '%s\n' "$build" >"$venv/.torch"
     if [ "$build" = cpu ] && [ "$(uname -s)" = Linux ]; then
         say "torch: the CPU build (SC2POOL_TORCH=cuda takes the one for NVIDIA's GPUs, 2.7 GB)"
-        # Few and short attempts, because there is another source.
+        # Try only briefly, because there is another source.
         pip_install --no-deps --timeout 10 --retries 1 --index-url "$cpu_index" torch ||
             say "torch: no CPU build at $cpu_index; taking the build of the package index instead"
     else

@@ -45,6 +45,6 @@ def floor_of(picture: Frame) -> int | None:
 
 
 def is_over(picture: Frame) -> bool:
-    """True if the box or the list of best games is shown: then the pixels of `_BOX` are equal."""
+    """True if the box or the list of best games is shown: all pixels of `_BOX` are equal then."""
     pixels = picture[_BOX]
     return bool((pixels == pixels[0]).all())

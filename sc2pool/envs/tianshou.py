@@ -4,8 +4,8 @@ Rules are tianshou's (`tianshou/env/venvs.py`): the trainer resets an env whose 
 an asynchronous env, a step returns when the first envs are ready. As in the other classes, the pool
 begins the next episode by itself. So an env whose episode is over is ready when its next episode's
 first observation has arrived, and `reset` returns this observation without a wait while the other
-envs step. Keys that the pool adds to an info begin with `sc2pool.`; their values are numbers, because
-an info that lacks a text gets None in tianshou's buffers, and tianshou's trainer refuses None.
+envs step. Keys that the pool adds to an info begin with `sc2pool.`. Their values are numbers,
+because tianshou's buffers get None for a missing text, and tianshou's trainer refuses None.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ class Actors:
         ]
 
     def ask(self, games: RemoteGames, method: str, *arguments: Any) -> Any:
-        """Call a method of an actor's pool. If the actor dies meanwhile, call its successor's."""
+        """Call a method of an actor's pool. If the actor dies, call its successor's pool."""
         while True:
             try:
                 return games.call("call", method, *arguments)

@@ -246,7 +246,7 @@ class RemoteGames:
     def placed(self, reference: Any, deadline: Deadline) -> None:
         """Wait until the actor runs on a node.
 
-        `NoPlaceError` if it does not before the deadline, `LostError` if the node died meanwhile.
+        `NoPlaceError` if it does not run before the deadline, `LostError` if the node died.
         """
         self.has_place = False
         try:

@@ -35,9 +35,9 @@ Each late period is stored as a step of its own:
   observation does not show it, so its Q-value would not depend on it.
 - `AsyncPPO` learns the value of late observations, but not the probability of late actions, because
   the policy has not chosen them. Their importance weight is 0. The policy's next action is stored
-  with the observation that the policy saw, to which its log-prob belongs. The action's
-  advantage counts the rewards of the late periods after it, so a repeated action gets the credit
-  for all periods in which it was played.
+  with the observation that the policy saw, because the action's log-prob is for this observation.
+  The action's advantage counts the rewards of the late periods after it, so a repeated action gets
+  the credit for all periods in which it was played.
 
 Beside the steps, the two threads exchange:
 

@@ -23,11 +23,11 @@ class EpisodeBudget:
         self._longest_run = 0
 
     def needs_reset(self) -> bool:
-        """True if the episode may be too short for another round."""
+        """True if the rest of the episode may be too short for another round."""
         return self._left <= 2 * self._longest_run + WARM_UP_STEPS
 
     def reset(self) -> None:
-        """Note that a new episode has begun."""
+        """Record that a new episode has begun."""
         self._left = self._episode_steps
 
     @property

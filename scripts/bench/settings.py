@@ -38,7 +38,7 @@ class Settings:
     sides: tuple[str, ...] | None = None
     """Parts of the names of the sides to compare; None for all sides."""
     most_rounds: int = 0
-    """The largest number of rounds; they continue while a ratio is not certain."""
+    """The largest number of rounds, reached only if a ratio stays uncertain."""
     revision: Path | None = None
     """The folder of an earlier commit to compare with."""
 

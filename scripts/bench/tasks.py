@@ -14,7 +14,7 @@ except ImportError:  # an earlier commit, whose pool is one of the sides
     from sc2pool.tasks.registry import resolve as resolve_task  # type: ignore[attr-defined, no-redef]
 
 CANNED = "Canned"
-"""The names of canned maps begin so; there the game answers with a prepared observation."""
+"""The first part of a canned map's name; on such a map the game's answers are prepared."""
 CANNED_STEPS = 20_000
 """Env steps of an episode on canned maps; the maps' own time limit is later."""
 ATTACKS = (1, 2)

@@ -5,9 +5,9 @@
 
 The tasks are Pendulum-v1 (SAC, TD3) and CartPole-v1 (DQN). `--game-ms` makes each step longer
 without using a core, like a game with a core of its own. Each async class learns twice: with
-`game_waits=True`, and with an actor that never waits, as in real time. The results are two ratios
-to SB3's class, over all seeds: of the final policy's return (minus the return of random actions),
-and of the env steps per second. Run the script on a machine that does nothing else.
+`game_waits=True`, and with an actor that never waits, as in real time. The results are two figures
+divided by SB3's, over all seeds: the final policy's return (minus the return of random actions),
+and the env steps per second. Run the script on a machine that does nothing else.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ LISTS = {
     "CardLayouts",
     "LayoutButtons",
 }
-"""To these fields an element without an index is appended; in others it replaces the old value."""
+"""Fields to which an element without an index is appended; in others it replaces the old value."""
 
 
 @dataclass

@@ -154,7 +154,7 @@ if [ "$(cat "$target/.ready" 2>/dev/null)" != "$wanted" ]; then
     echo "$wanted" >"$target/.ready"
 fi
 
-# 8. The compiled modules, from the C code that Cython has made for `.venv`. Without it, pure Python runs.
+# 8. The compiled modules, from the C code that Cython has made for `.venv`. Without that, pure Python runs.
 compile() { # MODULE as a path, then options
     local c=$root/build/$1.c pyd=$root/$1.pyd
     [ -e "$c" ] && [ "$c" -nt "$pyd" ] || return 0

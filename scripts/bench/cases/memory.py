@@ -62,7 +62,7 @@ def role_rows(found: dict[str, Any], n: int, role: str, measure: str) -> list[Ro
     for side, by_role in found.items():
         per_env = PER_ENV.get(side, 1) if role == WORKER else 1
         expected = 1 if role == TRAINER else n * per_env
-        # Only the largest, because multiprocessing has small helper processes beside the workers.
+        # Take the largest, because multiprocessing also has small helper processes.
         sizes = sorted((one[measure] for one in by_role[role]), reverse=True)[:expected]
         if sizes:
             envs = len(sizes) // per_env
