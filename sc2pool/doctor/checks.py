@@ -44,9 +44,9 @@ GAME_BYTES: Final = GB
 """The memory that a game is assumed to need if its memory was not measured."""
 SHARED_MEMORY_BYTES: Final = 32 * MB
 FILES_WANTED: Final = 1024
-"""The limit of open files should be this high, as a pool of dozens of games opens hundreds."""
+"""The limit of open files should be this high, because dozens of games open hundreds."""
 THREADS_WANTED: Final = 2048
-"""The limit of processes should be this high, as each of a game's dozens of threads counts."""
+"""The limit of processes should be this high, because each thread counts; a game has dozens."""
 
 INSTALLATION = Section("installation")
 MACHINE = Section("machine")
@@ -253,15 +253,15 @@ PACE_TOLERANCE: Final = 0.05
 LATE_LOOPS: Final = 2
 """The reply to a request for a later loop may be this many loops after the requested one."""
 FREEZES_BELOW, CATCHES_UP_ABOVE = 0.25, 0.75
-"""If a stopped game makes up for at most the first of these shares of the missed loops, it counts
-as frozen; from the second share on, it counts as catching up."""
+"""A stopped game that makes up for at most the first of these shares of the missed loops counts as
+frozen, and one that makes up for at least the second share counts as catching up."""
 
 TIMES = Section("times and memory of the game")
 BEHAVIOUR = Section("behaviour of the game")
 
 
 def _within(field: str) -> Callable[[int, float, float, float, float], Judgement]:
-    """A judge of durations that `Limits(field=…)` limits."""
+    """A function that judges durations with the limit `Limits(field=…)`."""
     limit_s: float = getattr(Limits(), field)
     setting = f"PoolConfig(limits=Limits({field}=…))"
 

@@ -4,7 +4,7 @@
     PARTS                        measure behaviour that the documentation leaves open (`--full`)
     checks                       judge a measurement, and give advice
     findings                     keep one judgement for each check, and write the report
-    settled_by                   extracts the facts on which later pools rely from the findings
+    settled_by                   extracts from the findings the facts on which later pools rely
 
 `examine` launches the games, within a time limit. The first game is stepped, and asked to exit at
 the end. The second game, whose files are cached at its launch, plays in real time and is killed.
@@ -15,9 +15,9 @@ the game. Every launched game is closed, whatever happens. A game is never stopp
 is in flight, and is always resumed. Ctrl-C, SIGTERM and SIGHUP first end the games.
 
 Rules of `--full`: each measurement has its own time limit and its own games. So a game that hangs
-or crashes is a finding and costs at most this time. An unexpected reply is also a finding, so that
+or crashes is a finding and costs at most its limit. An unexpected reply is also a finding, so that
 the other measurements are still made. Every game is closed after its measurement. The limits add up
-to more than the usual duration, because hardly any game hangs in every measurement.
+to far more than a usual examination takes, because hardly any measurement needs its whole limit.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class Plan:
     steps: int = 100
     """The steps of each compared episode."""
     watch_s: float = 2.0
-    """How long the game is watched in real time; it is stopped for the same time."""
+    """How long the game is watched in real time, and how long it is then stopped."""
     timeout_s: float = 600.0
     """The time limit of the whole examination."""
     limits: Limits = field(default_factory=Limits)
@@ -415,7 +415,7 @@ def settled_by(findings: Findings, before: Settled) -> Settled:
     """The facts that the findings settle; facts that were not measured stay as `before`."""
     facts: dict[str, Any] = {}
     restores = findings.measured(resets.restart_restores)
-    # Reported faults are about exhausted fields, so without one a restart is not proven faithful.
+    # Known faults of restarts concern exhausted fields, so only a test with such a field is proof.
     if restores.get("differences") or restores.get("exhausted"):
         facts["restart_faithful"] = not restores["differences"]
     games = [

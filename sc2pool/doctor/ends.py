@@ -40,18 +40,18 @@ from sc2pool.protocol import LOOPS_PER_S, requests
 from sc2pool.protocol.replies import Status
 
 FIRST_LOOP_MAX: Final = int(LOOPS_PER_S)
-"""The latest usual loop of a real-time game's first observation."""
+"""A real-time game's first observation is usually of this loop or an earlier one."""
 
 ENDS = Section("ends of games, and real time", needed=False)
 
 
 class AwaitedEnd(TypedDict):
-    """A request in real time for the observation of a later loop, with the game's end before it."""
+    """A real-time request for the observation of a loop before which the game ends."""
 
     way: str
     """How the game ended."""
     ahead: int
-    """How many loops the requested loop was after that of the newest observation."""
+    """The requested loop minus the loop of the newest observation."""
     after_s: float | None
     """Seconds until the reply; None without a reply."""
     loop: int
@@ -99,7 +99,7 @@ class Stop(TypedDict):
     missed: float
     """The number of loops that the game would have played during the stop."""
     made_up: float
-    """How many of these loops the game played in addition after it was resumed."""
+    """How many of these loops the game made up for after it was resumed."""
 
 
 def after_stop(stops: Sequence[Stop]) -> str:
@@ -264,13 +264,13 @@ def _after(samples: Sequence[End]) -> str:
 
 
 _SILENT_S: Final = 10.0
-"""A request counts as unanswered if the reply is missing this long after the game's end."""
+"""A request counts as unanswered if no reply comes within this time after the game's end."""
 _ENOUGH_SILENT: Final = 2
-"""After this many silent ends the measurement stops, as each costs the full wait and a launch."""
+"""After this many silent ends the measurement stops, because each costs a wait and a launch."""
 _LONGEST_TIMER_LOOPS: Final = 2600
-"""The end by the map's timer is measured only if it comes within these loops (two minutes)."""
+"""The end by the map's timer is measured only in games of at most this many loops (two minutes)."""
 _ENDS_WITHIN_LOOPS: Final = 45
-"""A game that has not ended this many loops after the command to end it does not end at all."""
+"""A game that plays this many loops after the command to end it is assumed to go on."""
 _OBSERVATIONS_AFTER_END: Final = 4
 _MATCH_S: Final = 6.0
 """How long both sides of an ended match are observed for the result."""
@@ -322,7 +322,7 @@ async def _await_caused_end(
     """One sample; None if the game does not end in this way."""
     await client.begin(*lab.mini(realtime=True))
     seen = await client.observe()
-    # Both requests are sent in one burst, because the game ends with its next loop.
+    # Send both requests in one burst, because the first one ends the game in the next loop.
     cause = debug_request(_cause(way, seen))
     awaited = requests.observation(seen.observation.game_loop + ahead)
     began_s = time.monotonic()
@@ -340,7 +340,7 @@ async def _await_caused_end(
 async def _await_timer(
     lab: Lab, client: Client, way: str, ahead: int, wait_s: float
 ) -> AwaitedEnd | None:
-    """One sample of an end by the map's timer; a game in lock-step first shows the end's loop."""
+    """One sample of an end by the map's timer, whose loop is first found with a lock-step game."""
     await client.begin(*lab.mini())
     lasts = await client.step_to_end(_LONGEST_TIMER_LOOPS, at_a_time=40)
     if lasts is None or lab.deadline.remaining_s() < lasts / LOOPS_PER_S + 3 * wait_s:
@@ -513,7 +513,7 @@ async def _end_match(
 
 
 async def measure_stops(lab: Lab) -> None:
-    """Stop a real-time game twice, and compare its loops afterwards with its usual pace."""
+    """Stop a real-time game twice, and compare its pace afterwards with its pace before."""
     client = await lab.launch()
     await client.begin(*lab.mini(realtime=True))
     times_s = (1.0, lab.paced(4.0))

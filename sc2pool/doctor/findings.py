@@ -81,7 +81,7 @@ class Finding(NamedTuple):
 
 
 class ProbeFailed(Exception):
-    """A measurement failed and a finding records it; the message is the name of its check."""
+    """A measurement failed and a finding records this; the message is the check's name."""
 
 
 FAULT_ADVICE: Final[dict[FaultKind, str]] = {
@@ -170,7 +170,7 @@ class Findings:
         return None if finding is None else finding.judgement.outcome
 
     def in_order(self, checks: Sequence[Check[...]], reason: str) -> list[Finding]:
-        """One finding for each check; a check without one was not possible because of `reason`."""
+        """One finding for each check; a check without measurement gets one that says `reason`."""
         for check in checks:
             if check.name not in self._by_name:
                 self.note_unknown(check, reason)

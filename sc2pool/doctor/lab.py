@@ -99,7 +99,7 @@ class Ledger:
 
     replies: int = 0
     warnings: Counter[str] = field(default_factory=Counter)
-    """Counts of the texts in `Response.error` beside the requested reply, with its kind."""
+    """How often each text in `Response.error` came with a reply that was no refusal, by kind."""
     mistaken: Counter[str] = field(default_factory=Counter)
     """Counts of the replies whose kind or id does not fit the request."""
 
@@ -262,7 +262,7 @@ class Client:
         return (await self.observe()).observation.game_loop
 
     async def step(self, loops: int, within_s: float = 60.0) -> sc_pb.Response:
-        """Step the game and return its reply, which may be a refusal, as after the game's end."""
+        """Step the game and return its reply, which may be a refusal, for example after the end."""
         return await self.ask(requests.step(loops), within_s)
 
     async def debug(self, *commands: debug_pb2.DebugCommand) -> None:
@@ -270,7 +270,7 @@ class Client:
         await self.carry_out(debug_request(*commands))
 
     async def step_to_end(self, most_loops: int, at_a_time: int = 240) -> int | None:
-        """Step to the end of the game or replay; returns the stepped loops, or None without end."""
+        """Step to the end of the game or replay; returns the loops played, None if no end came."""
         status = self.status
         for loops in range(at_a_time, most_loops + at_a_time, at_a_time):
             reply = await self.step(at_a_time)
@@ -415,7 +415,7 @@ class Lab:
         return usual_s if self.patient else usual_s / 4
 
     def while_time(self, plan: Iterable[T], least_s: float) -> Iterator[T]:
-        """Yield the first item of a plan, and others while `least_s` of the lab's time are left."""
+        """Yield a plan's first item, and further ones while at least `least_s` seconds are left."""
         for number, one in enumerate(plan):
             if number and self.deadline.remaining_s() < least_s:
                 return

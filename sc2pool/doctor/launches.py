@@ -40,8 +40,8 @@ BUSY_SHARE: Final = 0.25
 LOUD_BYTES: Final = 100_000
 """A normal game prints less than this in its whole life."""
 LAUNCH_FACTOR, JOIN_FACTOR, MORE_S = 4.0, 2.0, 0.2
-"""Several games at once may take this factor times as long as sharing the cores explains (joins:
-`MORE_S` longer). Launches have the larger factor, because other programs delay file reads."""
+"""Launches or joins at once may take this factor times as long as sharing the cores explains; joins
+may take `MORE_S` more. Launches have the larger factor, because other programs delay file reads."""
 AGEING_FACTOR: Final = 1.3
 """The CPU time per loop may grow by this factor, because other programs use the machine, too."""
 
@@ -60,7 +60,7 @@ class Closed(TypedDict):
     """CPU seconds per second, measured after the game was watched for some time."""
     log_bytes: int
     words: str
-    """The first line about an error that the game printed."""
+    """The first line that the game printed about an error."""
     core_bytes: int
 
 
@@ -191,7 +191,7 @@ def _fair_s(alone_s: float, number: int, cores: int) -> float:
 def speed(windows: Sequence[Window]) -> Judgement:
     costs = [window["cpu_s"] / window["loops"] * 1e6 for window in windows]
     third = len(costs) // 3
-    # Compare the best late window with the worst early one, as other programs disturb windows.
+    # Other programs slow some windows, so compare the best late window with the worst early one.
     first, last = max(costs[:third]), min(costs[-third:])
     wall_s = sum(window["wall_s"] for window in windows)
     loops = sum(window["loops"] for window in windows)
@@ -224,7 +224,7 @@ _LONG_STEP: Final = 240
 
 
 async def measure_closed_sockets(lab: Lab) -> None:
-    """Close the socket while a request of some kind is pending; in the last case, kill first."""
+    """Close the socket while a request of some kind is pending; kill the last game before that."""
     setup, path = lab.mini()
     create = requests.create_game(setup, path, None)
 
@@ -291,7 +291,7 @@ async def measure_ends(lab: Lab) -> None:
     """End games in several ways, in several states."""
 
     async def launched(client: Client) -> None:
-        """Do nothing, because the game is already in the state directly after its launch."""
+        """Do nothing, because a game that was just launched is in this state."""
 
     async def in_game(client: Client) -> None:
         await client.begin(*lab.mini())
@@ -367,7 +367,7 @@ async def measure_launches(lab: Lab) -> None:
 
 
 async def _joins(lab: Lab, clients: Sequence[Client]) -> list[float]:
-    """The duration of each join when all clients join at once, each in a game of its own."""
+    """Let all clients join games of their own at once; return the duration of each join."""
     setup, path = lab.mini()
     for client in clients:
         await client.leave()

@@ -43,7 +43,7 @@ class Loss(TypedDict):
     reply: str
     """The reply to the next step: "answered", "nothing", or the text of the game's refusal."""
     after_s: float
-    """Seconds until that reply; without one, until the end of the wait."""
+    """Seconds until that reply, or until the wait ended without a reply."""
     status: str
     result: str
     """The side's result; empty without one."""
@@ -59,7 +59,7 @@ class Pause(TypedDict):
 
 
 class Taken(TypedDict):
-    """A match of which another program has taken a port."""
+    """A match one of whose ports was taken by another program."""
 
     port: str
     kind: str
@@ -130,7 +130,7 @@ def lost_side(losses: Sequence[Loss]) -> Judgement:
 
 
 STOPPED = "it is stopped"
-"""The only loss of a side after which the side returns: it is resumed."""
+"""The only lost side that returns is one that was stopped, because it is resumed."""
 
 
 @MATCHES.check("D15 idle", "does a game survive a time without requests?")

@@ -54,7 +54,7 @@ def action_delay(loops: Mapping[str, int | None]) -> Judgement:
 def ids(returned: Mapping[str, int | None], mistaken: Mapping[str, int]) -> Judgement:
     """Judge the ids of replies; `returned` maps the id of each request to that of its reply.
 
-    `mistaken` maps descriptions of replies that do not fit their request to the replies' number.
+    `mistaken` counts the replies that do not fit their request, by description.
     """
     told = [f"{asked} → {'none' if got is None else got}" for asked, got in returned.items()]
     odd = [f"{count} × {what}" for what, count in mistaken.items()]

@@ -35,7 +35,7 @@ from sc2pool.protocol.replies import HARD_RESET_LOOP, LAST_LOOP, Status
 GROWTH_BYTES: Final = 2 * MB
 """The report mentions a growth of memory per reset above this size."""
 RESTARTS_TO_TELL: Final = 4
-"""If this many restarts have the same race, a restart draws no race again (by chance: 1 in 27)."""
+"""If this many restarts have one race, a restart keeps the race (by chance: 1 in 27)."""
 
 RESETS = Section("restarts and resets", needed=False)
 
@@ -73,7 +73,7 @@ class Resets(TypedDict):
     files: int
     """How many more files were in the folders that the game writes to."""
     failure: str
-    """Why the next reset failed, after which no more were made; empty if no reset failed."""
+    """Why the last attempted reset failed; empty if no reset failed."""
 
 
 @RESETS.check("D05 restart restores", "does restart_game restore used-up resources?")
@@ -265,7 +265,7 @@ async def _mine(lab: Lab, client: Client, first: sc_pb.ResponseObservation) -> i
             break
         if client.status is not Status.IN_GAME or lab.deadline.remaining_s() < 20.0:
             break
-        # Next, order only the workers that went to another field, and idle MULEs, to the field.
+        # From now on, send only workers that went to another field, and idle MULEs, to the field.
         sent = [
             worker.tag
             for worker in units_of(seen, raw_pb2.Self)
@@ -337,7 +337,7 @@ async def measure_computers(lab: Lab) -> None:
 
 
 async def measure_random_race(lab: Lab) -> None:
-    """Restart and create games in which the own race is random, too."""
+    """Restart and create games in which the own race and the computer's are random."""
     made = await _beginnings(lab, *lab.melee(opponents=(VERY_EASY,), race=common_pb2.Random))
     lab.findings.note(random_race, *made)
 
@@ -395,7 +395,7 @@ async def measure_many_resets(lab: Lab) -> None:
             try:
                 if kind == "restart":
                     await client.restart()
-                else:  # alternately by path and by content, as for a map outside the map folder
+                else:  # alternately by path and by content, which maps outside the map folder need
                     await client.begin(setup, path, None, content if done % 2 else b"")
                 await client.observe()
                 await client.step(1)
