@@ -87,7 +87,7 @@ def task_class(
 ) -> type[TaskDefinition]:
     """The class of a task; the module of `module:Class` may be in the working directory.
 
-    Only for a `module:Class` is the working directory added to the import path, because other users
+    The working directory is added to the import path only for a `module:Class`, because other users
     may have written files there. If a run's `folder` holds the module, the folder is added instead.
     Unless the user has `named` the task, no module is imported from a folder that other users may
     write to. Raises `ConfigError` like `resolve_task`, or if the module's folder is not safe.

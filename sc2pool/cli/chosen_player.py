@@ -80,7 +80,7 @@ def find_player(given: str, task: str | None, game: str | None) -> ChosenPlayer:
 
 
 def say_if_normalized(path: Path) -> None:
-    """Print a warning if a model was trained on normalised observations: it will get others."""
+    """Print a warning if a model was trained on normalised observations; it now gets raw ones."""
     if SavedModel(path.stem, path).is_of_normalized():
         say(
             f"{path} was trained under VecNormalize, whose statistics are not in the file: it sees "

@@ -43,7 +43,7 @@ class Film(ABC):
         self.film(bool(over[0]))
 
     def film(self, over: bool) -> None:
-        """Add the env's frame; if `over`, only finish, as that frame is of the next episode."""
+        """Add the env's frame; if `over`, only finish, because the frame is the next episode's."""
         if self._over:
             return
         self._over = over

@@ -2,7 +2,7 @@
 
 Rules: slow modules are imported only when a command needs them, so `--help` and bad arguments are
 answered without a delay. An error of sc2pool's own is one clear message on stderr, without a
-traceback. After Ctrl-C, even during the imports, or on a closed pipe (`| head`), it prints nothing.
+traceback. Nothing is printed after Ctrl-C, even during the imports, or on a closed pipe (`| head`).
 
 Exit codes:
 

@@ -120,7 +120,7 @@ def add_game(command: Parser, default: str | None = None) -> None:
 
 
 def add_ray(command: argparse._ActionsContainer, what: str) -> None:
-    """Add `--ray`, which names a Ray cluster; `what` says in the help what happens there."""
+    """Add `--ray`, which names a Ray cluster; `what` says in the help what the cluster does."""
     command.add_argument(
         "--ray",
         metavar="ADDRESS",
@@ -494,7 +494,7 @@ def run_of(module: str) -> Callable[[argparse.Namespace], int]:
 
 
 def run_player(module: str) -> Callable[[argparse.Namespace], int]:
-    """Like `run_of`, but finds the player before the imports, as torch and SB3 take seconds."""
+    """Like `run_of`, but finds the player before the slow imports of torch and SB3."""
 
     def run(args: argparse.Namespace) -> int:
         from sc2pool.cli.chosen_player import find_player  # noqa: PLC0415

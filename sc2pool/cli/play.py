@@ -3,7 +3,7 @@
 With `--against`, the model draws its actions, as in training; otherwise it plays its best actions.
 Replay, video and GIF show the first episode.
 
-`play_episodes`, which other commands use, too, plays episodes with a policy and yields each one's
+`play_episodes`, which other commands also use, plays episodes with a policy and yields each one's
 result as soon as the episode has ended. Rules: all games play about equally many episodes, so short
 episodes do not count more often than long ones. An episode that a fault cut short is yielded and
 played again, and does not count in means.
@@ -47,7 +47,7 @@ from sc2pool.utilities import printable, replacing, require
 VIDEOS = (".mp4", ".mkv", ".mov", ".avi")
 """Suffixes of containers that can hold H.264, the videos' codec."""
 _FIRST_ONLY = 1 << 60
-"""As `ReplayPolicy.every`, keeps only the replay of episode 0, the only multiple of this number."""
+"""A `ReplayPolicy.every` so large that only the replay of episode 0 is kept."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -109,7 +109,7 @@ def make_games(args: argparse.Namespace, chosen: ChosenPlayer, replays: Path) ->
 
 
 def against(args: argparse.Namespace, task: type[TaskDefinition]) -> tuple[Any, Any]:
-    """The task, changed to have the computer of `--opponent`; and a two-player task's opponent."""
+    """The task, with the computer of `--opponent` if given, and a two-player task's opponent."""
     if args.opponent is not None:
         race, difficulty = args.opponent
         computer = Computer(
@@ -179,7 +179,7 @@ def save_replay(episodes: list[Ended], replay: Path) -> bool:
 
 
 def summary(episodes: list[Ended], opponent: str | None) -> str:
-    """The results of matches and the mean return, of the episodes that no fault cut short."""
+    """The results of matches and the mean return, without episodes that a fault cut short."""
     whole = [episode for episode in episodes if episode.whole]
     returns = np.array([episode.episode_return for episode in whole])
     count = f"{len(whole)} episode{'s' * (len(whole) != 1)}"

@@ -80,7 +80,7 @@ def fill(
     args: argparse.Namespace,
     stop: Stop,
 ) -> None:
-    """Play until the dataset has `args.steps`; whatever ends this, whole episodes are written.
+    """Play until the dataset has `args.steps`; even after an error, whole episodes are written.
 
     Raises `OSError` if the dataset cannot be written.
     """
@@ -114,7 +114,7 @@ def fill(
 
 
 def env_spec_of(chosen: ChosenPlayer) -> gymnasium.envs.registration.EnvSpec | None:
-    """The spec by which Minari can make the env; None if gymnasium has no such env of one row."""
+    """The spec by which Minari can make the env; None if gymnasium has no env for the task."""
     task = chosen.task
     alone = task.players == 1 and agents_of(task) == 1
     name = built_in_name(task)

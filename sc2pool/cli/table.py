@@ -21,7 +21,7 @@ PIPE_WIDTH = 1000
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Raise as `print` does, so that `main` ends every command in the same way."""
+        """Raise the error that `print` would raise, so that `main` handles it for every command."""
         raise BrokenPipeError
 
 

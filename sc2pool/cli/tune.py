@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 REPORTS = 5
 """How often a trial reports its mean return; at each report, the trial may be pruned."""
 STARTUP_TRIALS = 5
-"""The number of first trials that are not pruned."""
+"""This many trials at the start of a search are not pruned."""
 _WINDOW = 100
 """The most episodes in a mean return during the training."""
 _ASKED = ("task", "algo", "steps", "n", "seed", "eval_episodes")

@@ -99,7 +99,7 @@ def sizes_table(measured: Sequence[Measured]) -> str:
 
 
 def resets_table(resets: Sequence[Resets]) -> str:
-    """A table with the time of each kind of reset, and how much longer a batch with it takes."""
+    """A table with the time of each kind of reset, and how much longer a batch with one takes."""
     rows = [
         (
             f"{kind}, n={one.n}, spares={one.spares}",

@@ -315,13 +315,13 @@ class Resets:
     reset_ms: Mapping[str, float]
     """The median time of each kind of reset; kinds that the game never made are left out."""
     cost_percent: Mapping[str, float]
-    """How much longer a batch takes if an episode ends in it than the median of other batches."""
+    """How much longer a batch with an episode's end takes than the median of other batches."""
 
 
 GOOD_ENOUGH = 0.95
 """A smaller pool with this share of the best rate is preferred, because it needs less memory."""
 CORES_FULL = 0.85
-"""The cores are the limit if this share of their time is used, as the system needs some, too."""
+"""The cores are the limit if this share of their time is used; the system needs the rest."""
 IN_STEP = 0.85
 """If n games reach this share of n times one game's rate, they hardly wait for each other."""
 DEAR_RESET_PERCENT = 10.0

@@ -62,7 +62,7 @@ class Run:
         return self.read(live_files.POOL_FILE)
 
     def first_poll(self, timeout_s: float = ANSWER_S) -> dict[str, Any] | None:
-        """Statistics written after this call; None if the pool ended; `NoAnswerError` if late."""
+        """Statistics written after this call; None if the pool ended; `NoAnswerError` if none."""
         asked_at_s = time.monotonic()
         while not self.ended():
             seen = self.poll()
@@ -190,7 +190,7 @@ _ENDED_AFTER_S = 10.0
 
 
 class ClusterRun:
-    """The running pools of a cluster. With `closely`, views and curves are read, too, for `read`.
+    """The running pools of a cluster. `closely` also fetches the files for `read`.
 
     For `address` see `sc2pool.ray.connect`. Raises `MissingPackageError` if Ray is not installed,
     and `ConfigError` if no cluster answers.
@@ -234,7 +234,7 @@ class ClusterRun:
 
     def first_poll(self) -> dict[str, Any] | None:
         """Wait for the merged statistics; `NoAnswerError` if late, `ConfigError` without a pool."""
-        self._read_pools()  # before the time limit begins, as a node's viewer takes long to start
+        self._read_pools()  # before the time limit begins, because a node's viewer starts slowly
         began_s = time.monotonic()
         while time.monotonic() - began_s < ANSWER_S:
             seen = self.poll()

@@ -33,7 +33,7 @@ from sc2pool.utilities import WINDOWS, printable
 _KEY_WAIT_S = 0.2
 _EVENTS = 5
 _EVENTS_AT_LEAST = 2
-"""If a terminal has few lines, events are dropped down to this number to show more envs."""
+"""On a terminal of few lines, only this many events are shown, to leave room for envs."""
 _ROWS_AT_LEAST = 4
 _HELP = "Ctrl-C quit" if WINDOWS else "←→ sort   ↑↓ scroll   r reverse   q quit"
 _SCROLLS = "" if WINDOWS else " (↑↓)"

@@ -106,7 +106,7 @@ COLUMNS: Sequence[Column] = (
     Column(REPLACED, 24, 12, lambda row: causes(row["replacements"]) or None, str, is_text=True),
 )
 """For an env without a game, `pid` is its worker's pid (see `rows`). `cost` is the CPU time of a
-game loop now, in per cent of that in the game's first episodes."""
+game loop now, in per cent of a loop's CPU time in the game's first episodes."""
 
 NAMES = [column.name for column in COLUMNS]
 

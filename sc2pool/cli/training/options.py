@@ -1,8 +1,8 @@
 """The options of a training run, checked before anything slow starts.
 
 Rules: this module uses neither torch nor SB3 nor a running game, so a bad argument is reported
-within a second. Nothing is written. The value of an option that is not given is the resumed run's,
-if its description may be used (see `run_folder`); else that of the hyperparameters or the default.
+within a second. Nothing is written. An option that is not given has the resumed run's value, if
+that run's description may be used (see `run_folder`), else the hyperparameters' or the default.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ class Recorder(BaseCallback):
 
 _EVENTS = "events.out.tfevents."
 _TICK_S = 1e-5
-"""A later part of a run begins at least this much after the last event, to get a later name."""
+"""A resumed run's new file begins at least this long after the last event, for a later name."""
 _STEPS_COLUMN = "time/total_timesteps"
 """SB3's name for the env steps of the whole run."""
 
@@ -349,7 +349,7 @@ class TensorBoardEvents(Output):
 
 
 _MOST_TIME_S: Final = 1e10
-"""Times from this one on are ignored, as from a damaged file; they have more digits than a name."""
+"""Later times are ignored, because only damaged files have them; a name lacks room for them."""
 
 
 def _latest_s(events: Path) -> float:

@@ -119,7 +119,7 @@ def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) 
 
 
 def holds_run(out: Path) -> bool:
-    """True if the folder has a run's description and a model; if not, it may be overwritten."""
+    """True if the folder has a run's description and a model; other folders may be overwritten."""
     models = (MODEL_FILE, BEST_MODEL_FILE)
     return (out / CONFIG_FILE).exists() and any((out / name).exists() for name in models)
 

@@ -186,8 +186,8 @@ class MatchEvaluation(BaseCallback):
         say(f"evaluation at {self.num_timesteps:,} steps: {words}")
         path = self._options.out / BEST_MODEL_FILE
         try:
-            # Write the rows first: a model without its rows could not be compared with later ones.
-            # The steps in the best model's file say which rows belong to it.
+            # Write the rows first, because a model without rows cannot be compared with later ones.
+            # The steps in the best model's file say which rows belong to this model.
             before = self.results.quality(saved_steps(path))
             self.results.add(*rows)
             wins = sum(row.win_rate for row in rows)
@@ -253,7 +253,7 @@ class ResultRow(NamedTuple):
 class ResultLog:
     """The file `win_rates.csv` and its `rows`, in the order in which they were added.
 
-    Rows after `steps_done`, the resumed model's env steps, are dropped, except the best one's.
+    Rows after `steps_done`, the resumed model's env steps, are dropped, except the best model's.
     """
 
     def __init__(self, path: Path, steps_done: int = 0, best_steps: int | None = None) -> None:
