@@ -457,7 +457,7 @@ class MinariWriter:
     def _link(self, *, anew: bool = False) -> None:
         """Add links to the episodes of the shards in `_unlinked`.
 
-        With `anew`, when `_unlinked` has all shards, replace all links and count the episodes.
+        With `anew`, replace all links and count the episodes; `_unlinked` must have all shards.
         """
         import h5py  # noqa: PLC0415
 

@@ -80,7 +80,7 @@ class StarCraft2Env:
         n_enemies: the number of enemies.
         n_actions: the number of each agent's actions.
         n_actions_no_attack: the number of actions without a target, which come first.
-        n_actions_move: the number of moves among these.
+        n_actions_move: how many of the actions without a target are moves.
         unit_type_bits: how many numbers encode a unit's type.
         shield_bits_ally: 1 if the team's units have shields, else 0.
         shield_bits_enemy: 1 if the enemies have shields, else 0.

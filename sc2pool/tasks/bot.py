@@ -120,8 +120,8 @@ class RLBotAI(TaskDefinition, BotAI):
         if self.episode_over:
             return
         with suppress(ProtocolError, ConnectionAlreadyClosedError):
-            # python-sc2 ends the game without the last observation, so request it here. Not by
-            # `client.observation`: it expects the result again, which the game reports only once.
+            # python-sc2 ends the game without the last observation, so request it here.
+            # `client.observation` would expect a second report of the result, which never comes.
             response = await self.client._execute(observation=sc_pb.RequestObservation())
             state = GameState(response.observation)
             if state.game_loop > self.state.game_loop:
@@ -300,8 +300,8 @@ class TaskEpisode:
         if self._driven.rules.over or not self._driven.rules.begun:
             return
         observed = self._task.lazy_observation
-        # python-sc2 ends the game without the last observation, so request it here; not by
-        # `client.observation`: it expects the game's result, which was reported already.
+        # python-sc2 ends the game without the last observation, so request it here.
+        # `client.observation` would expect a second report of the result, which never comes.
         with suppress(ProtocolError, ConnectionAlreadyClosedError):
             response = await self._client._execute(observation=sc_pb.RequestObservation())
             observed = Observed.of(response.observation)

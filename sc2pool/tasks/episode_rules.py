@@ -115,7 +115,7 @@ class DrivenTask:
     async def transition(
         self, observed: Observed | None = None, *, game_ended: bool = False
     ) -> Transition:
-        """The transition of an observation; None for the newest, because `on_start` may step."""
+        """The transition of an observation; by default of the newest, as `on_start` left it."""
         if observed is None:
             observed = self._task.lazy_observation
         self._task.lazy_observation = observed
@@ -132,12 +132,12 @@ class DrivenTask:
         return commands
 
     def see(self, step: Step, tick: Tick | None) -> Awaitable[Transition]:
-        """The transition after a step. `tick` says how late it was; None if not in real time."""
+        """The transition after a step. `tick` says how late the step was, in real time."""
         task, observed = self._task, step.observed
         note_delay(task, tick)
         task.action_results = tuple(step.action_results)
         task.lazy_observation = observed
-        # Returned, not awaited, which saves a coroutine in each step.
+        # Return the awaitable, because awaiting it here would cost a coroutine in each step.
         return self.rules.transition(observed.game_loop, observed.score, game_ended=step.ended)
 
 

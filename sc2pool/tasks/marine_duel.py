@@ -4,7 +4,7 @@ The side wins that concentrates its fire and saves hurt marines. Each side looks
 own end (`facing`), so the same policy can play either side. The game is zero-sum, except that a tie
 is a defeat for both.
 
-StarCraft II has no such map; it belongs to the stand-in: `sc2standin/maps/MarineDuel.SC2Map`. The
+StarCraft II has no such map; the stand-in has one: `sc2standin/maps/MarineDuel.SC2Map`. The
 marines begin in two columns at the two ends of an open field, and each side gets one end by chance.
 A side without marines has lost. After 1920 loops the duel is a tie.
 """
@@ -216,7 +216,7 @@ class MarineDuel(Task):
     def _described(self, units: Units, centre: Floats, to_others: Floats) -> NDArray[np.float32]:
         """The values of one side's marines, a row for each, in the order of their tags.
 
-        `centre` is the own marines'; `to_others` are the distances to each of the other side's.
+        `centre` is the own marines'; `to_others` has the distances to the other side's marines.
         """
         rows = np.zeros((len(units), VALUES_PER_MARINE), np.float32)
         rows[:, :2] = self._relative(units.positions - centre)

@@ -33,7 +33,7 @@ class Episode:
     """One episode to be played.
 
     Attributes:
-        number: the episode's index in the run, from 0; for an env of the user, in that env.
+        number: the episode's index, from 0, in the run or, for an env of the user, in that env.
         seed: the game's random seed, or None for the game's own choice.
         options: as given to `reset(options=…)`.
         both_keywords: whether an env's `reset` gets seed and options even if they are empty.
@@ -144,7 +144,7 @@ class Player(ABC):
         """In real time, make the next decision period this many game loops longer."""
 
     async def pause(self) -> None:
-        """Stop the processes between two actions. If one does not stop, all go on; PauseError."""
+        """Stop the processes between two actions; PauseError, and all go on, if one does not."""
         self.hold()
 
     def hold(self) -> None:
@@ -160,7 +160,7 @@ class Player(ABC):
     @property
     def processes(self) -> tuple[Sequence[int], bool]:
         """The root pids of the player's process trees, and whether the roots are stopped, too."""
-        # The worker, the root here, keeps running: it must receive the message to resume.
+        # The worker, the root here, keeps running, because it must receive the message to resume.
         return (os.getpid(),), False
 
     async def resume(self) -> int | None:

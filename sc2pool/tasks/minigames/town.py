@@ -340,8 +340,8 @@ def _distance(unit: Unit, other: Unit) -> float:
 
 N_GEYSERS = 4
 SUPPLY_AHEAD = 3
-"""This much free supply per structure that trains units is enough: the structure uses up less in
-the time in which a builder walks to a place and builds a supply depot."""
+"""This much free supply per structure that trains units is enough, because the structure uses up
+less while a builder walks to a place and builds a supply depot."""
 
 
 class TownStep(NamedTuple):

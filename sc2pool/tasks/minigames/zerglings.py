@@ -1,8 +1,8 @@
 """The mini-games against zerglings: `FindAndDefeatZerglings` and `DefeatZerglingsAndBanelings`.
 
 FindAndDefeatZerglings: three marines, a dark map, 25 zerglings. The reward is +1 for a killed
-zergling, -1 for a lost marine. The observation contains only zerglings that the marines see. So
-that a policy without memory can search, the task adds when each part of the map was last seen. For
+zergling, -1 for a lost marine. The observation contains only zerglings that the marines see. The
+task adds when each part of the map was last seen, so that a policy without memory can search. For
 this purpose the map is divided into blocks. A block counts as seen if its middle is near a marine.
 The game's own visibility grid is more detailed, but takes longer to read.
 
@@ -230,7 +230,7 @@ class SearchMemory:
         return np.asarray(self.middles[cost.argmin()])
 
     def ages_by_direction(self, x: float, y: float) -> NDArray[np.float32]:
-        """The mean age of the blocks in each of the eight directions, (8,); 0 if there is none."""
+        """The mean age of the blocks in each of the eight directions, (8,); 0 without a block."""
         offsets = self.middles - (x, y)
         lengths = np.hypot(offsets[:, 0], offsets[:, 1])
         towards = np.argmax(offsets @ np.array(DIRECTIONS).T, axis=1)

@@ -152,7 +152,7 @@ class SavedModel:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Archive, dict[str, Any]]]:
-        """The archive and its `data`; an error in the block means that it is not a model."""
+        """The archive and its `data`; an error in the block means that the file is not a model."""
         if isinstance(self.source, Path) and not self.source.exists():
             raise ConfigError(f"{self._what}: no such file")
         with Archive(self.source, self._what, KIND) as archive:

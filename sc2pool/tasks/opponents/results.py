@@ -62,7 +62,7 @@ class Score:
 
 
 def outcome_of(info: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The opponent's name and the result, from the last info of a match; from others None."""
+    """The opponent's name and the result, from a match's last info; None for other infos."""
     opponent, result = info.get(OPPONENT), info.get(RESULT)
     return None if opponent is None or result is None else (opponent, result)
 

@@ -184,7 +184,7 @@ class SnapshotOpponent:
     action_space: spaces.Space[Any]
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair]:
-        """The name and the pair of a chosen snapshot; ConfigError if there is none that fits."""
+        """The name and the pair of a chosen snapshot; ConfigError if no snapshot fits."""
         for _ in range(_TRIES):
             chosen = self.store.choose(episode)
             try:

@@ -276,7 +276,7 @@ class Ground:
 
     def can_move(self, positions: Floats, length: float) -> Bools:
         """Whether half a move takes a unit to a walkable cell, (n, 4): north, south, east, west."""
-        # Truncated as in SMAC: a place less than a cell left of or below the map counts as inside.
+        # Truncated as in SMAC: a place less than a cell outside, left or below, counts as inside.
         ahead = (positions[:, None, :] + MOVES * (length / 2)).astype(np.int64)
         return self._inside(ahead) & self.walkable[self._clipped(ahead)]
 

@@ -148,7 +148,7 @@ class BattleTask(TeamTask):
         self._heuristic = Heuristic(battle)
 
     def not_the_units(self) -> GameFault:
-        """The fault to raise if units are missing; another game process may have them."""
+        """The fault to raise if units are missing; a new game process may have them."""
         return GameFault(
             FaultKind.SETUP_FAILED,
             f"the map {self.map_name!r} has not the units of the scenario {self.scenario.name!r}: "
@@ -298,11 +298,11 @@ def smac_task(name: str | Scenario, rules: Rules | None = None) -> type[SmacTask
 
 
 SUFFIX = "_duel"
-"""Not `_vs`, which in SMAC's names means that the sides differ."""
+"""The suffix is not `_vs`, because in SMAC's names `_vs` means that the sides differ."""
 DUELS = {f"{one.name}{SUFFIX}": one for one in SCENARIOS.values() if one.is_even}
 """The scenarios that have a duel, by the duel's name."""
 _AHEAD = {"bane_vs_bane": NORTH}
-"""By scenario, the move towards the enemy's end if that is not east."""
+"""By scenario, the move towards the enemy's end, if this move is not east."""
 
 
 class SmacDuel(SmacTask):
@@ -349,7 +349,7 @@ def is_beaten(side: Army) -> bool:
 def begun(
     scenario: Scenario, rules: Rules, observed: Observed, turned_on: tuple[int, int] | None
 ) -> Battle | None:
-    """One player's battle; None without all units. `turned_on`: for player two, the map's size."""
+    """A player's battle; None if units are missing. `turned_on`: for player two, the map's size."""
     own, enemies = (units_of(observed, whose) for whose in (raw_pb2.Self, raw_pb2.Enemy))
     if (len(own), len(enemies)) != (scenario.n_agents, scenario.n_enemies):
         return None

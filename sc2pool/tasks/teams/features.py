@@ -174,7 +174,7 @@ def state(
 def _seen(battle: Battle, others: Army, first: Bools | Floats, types: Floats) -> Floats:
     """Each agent's observation of each unit of a side, (agents, units, numbers).
 
-    `first` is each observation's first number, (agents, units); the last are the unit's `types`.
+    `first` is each observation's first number, (agents, units); the last numbers are `types`.
     """
     allies, sight = battle.allies, battle.sight[:, None]
     offsets = others.positions[None, :, :] - allies.positions[:, None, :]
