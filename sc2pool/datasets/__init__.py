@@ -106,7 +106,7 @@ class EpisodeCollector:
 
         Args:
             observations: the observations of all rows.
-            midway: whether the rows' episodes may have begun earlier. If so, they are dropped.
+            midway: whether the rows' episodes may have begun earlier. Such episodes are dropped.
         """
         self._steps.clear()
         self._now = over_leaves(np.array, observations)

@@ -513,7 +513,7 @@ async def _end_match(
 
 
 async def measure_stops(lab: Lab) -> None:
-    """Stop a real-time game twice, and compare its pace afterwards with its pace before."""
+    """Stop a real-time game twice, and compare the loops played then with the usual number."""
     client = await lab.launch()
     await client.begin(*lab.mini(realtime=True))
     times_s = (1.0, lab.paced(4.0))
@@ -521,7 +521,7 @@ async def measure_stops(lab: Lab) -> None:
 
 
 async def measure_match_stops(lab: Lab) -> None:
-    """Stop both games of a match, and compare the loops as `measure_stops` does."""
+    """Stop both games of a match, and compare the loops as in `measure_stops`."""
     pair = await lab.pair()
     await pair.begin(*lab.melee(participants=2, realtime=True))
     lab.findings.note(match_stops, [await _stop(pair.sides, 2.0)])

@@ -202,13 +202,13 @@ def _wrapped(title: str, width_px: int, size_px: int) -> tuple[str, ...]:
 
 
 _BUILDING_RADIUS = 1.05
-"""Units on the ground with a larger radius are buildings, because walking units are smaller."""
+"""Units on the ground with a radius above this are buildings, because walking units are smaller."""
 _LEAST_RADIUS_PX = 4.0
 _SHARD_RADIUS = 0.4
 """The drawn radius of a mineral shard, whose own radius is too small to see."""
 _NOSE_LEAST_PX = 7.0
 _BARS_LEAST_PX = 9.0
-"""Smaller units have bars only if one bar is not full."""
+"""Units smaller than this have bars only if one bar is not full."""
 Corners = tuple[tuple[float, float], ...]
 """A polygon's corners, in radii from its centre; x to the right, y down."""
 _FIELD: Corners = ((-0.9, 0), (-0.55, -0.45), (0.55, -0.45), (0.9, 0), (0.55, 0.45), (-0.55, 0.45))

@@ -191,7 +191,7 @@ class Home(Town):
 
 
 STRUCTURE_RADIUS = 1.1
-"""Enemies with a larger radius count as structures, because Terran units on foot are smaller."""
+"""Enemies with a radius above this count as structures; Terran units on foot are smaller."""
 REACHED_CELLS = 6.0
 """A start location nearer to the marines than this counts as searched."""
 LOST_GROUND, UNKNOWN = 1, 0

@@ -208,9 +208,9 @@ def play_matches(
 ) -> dict[str, Counter[str]] | None:
     """Play matches with actions that the model draws; return the counts of results, by opponent.
 
-    The first `matches` that begin are counted, because the first that end would be too often short
-    ones. Each game has `agents` rows, all played by the model. A signal of `stop` ends the matches;
-    the result is then None.
+    The first `matches` that begin are counted, because those that end first are too often
+    short. Each game has `agents` rows, all played by the model. A signal of `stop` ends the
+    matches; the result is then None.
     """
     found: dict[str, Counter[str]] = defaultdict(Counter)
     env.seed(SEED)

@@ -10,8 +10,8 @@
     win_rates.json                  the learner's win rate against each snapshot; see `results`
 
 Rules: files are created and replaced atomically, because workers read them at any time. The first
-snapshot is never removed. The choice depends only on the files and on the episode's seed (without a
-seed, its number).
+snapshot is never removed. The choice depends only on the files and on the episode's seed, or
+its number if it has no seed.
 """
 
 from __future__ import annotations

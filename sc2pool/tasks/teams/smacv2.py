@@ -194,7 +194,7 @@ _COPIED = sorted({kind for kinds in MAPS.values() for kind in kinds}, key=lambda
 _TEAM, _ENEMY = 1, 2
 """The numbers of the players."""
 _first_copies: WeakKeyDictionary[Game, int] = WeakKeyDictionary()
-"""For each game, the id of the first copy: it is the same in all episodes of a game process."""
+"""For each game, the id of the first copy, which stays the same while the game process lives."""
 
 
 async def copy_ids(game: Game) -> dict[UnitType, int]:
