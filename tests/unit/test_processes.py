@@ -440,7 +440,7 @@ def test_another_process_under_the_same_pid_is_left_alone(sleeper):
 
 @pytest.mark.skipif(not LINUX, reason="elsewhere the wall clock tells it")
 def test_a_step_of_the_wall_clock_loses_no_process(sleeper, monkeypatch):
-    """The system then reports another boot time, from which psutil computes each start."""
+    """A clock step changes the boot time, from which psutil computes each process's start."""
     created_s = created_at_s(sleeper.pid)
     started_s = psutil.boot_time() + 3600.0
     monkeypatch.setattr("psutil._pslinux.boot_time", lambda: started_s)

@@ -219,7 +219,7 @@ async def test_a_call_for_the_end_of_turns_does_not_wait_until_asyncio_comes_by(
     turns.watch(pipe[0], of_player.go_on)
     playing = asyncio.ensure_future(play())
     await asyncio.sleep(0)
-    # As after a reset, whose reply asyncio reads: turns begin in the pass that makes the call.
+    # As after a reset, whose reply asyncio reads: turns begin in the pass that calls `at_end`.
     os.write(pipe[1], b"x")
     loop.call_soon(turns.at_end, lambda: seen.append("end"))
     await own

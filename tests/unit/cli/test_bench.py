@@ -53,7 +53,7 @@ def test_a_round_tells_what_other_programs_used():
             time.sleep(seconds)
             return 1, seconds
 
-    # The shell is not a child of this process, so it starts another program.
+    # The shell ends at once, so the program that it leaves is not a child of this process.
     burn = shlex.join([sys.executable, "-c", "while True: pass"])
     script = f"{burn} >/dev/null & echo $!"
     started = subprocess.run(["setsid", "sh", "-c", script], stdout=subprocess.PIPE, check=True)

@@ -84,7 +84,7 @@ def test_a_folder_that_may_not_be_read(monkeypatch, capsys):
             raise PermissionError(errno.EACCES, "Permission denied", path)
         return stat(path, **others)
 
-    monkeypatch.setattr(os, "stat", refused)  # because root may read everything
+    monkeypatch.setattr(os, "stat", refused)  # not `chmod`: root may read everything
     for command in (["play", "theirs/run"], ["train", "--resume", "theirs/run"]):
         assert main(command) == 2
         assert capsys.readouterr().err == "sc2pool: theirs/run: Permission denied\n"
@@ -543,7 +543,7 @@ def test_an_interrupt_that_ray_made_of_a_signal_tells_which_it_was() -> None:
         try:
             signal.raise_signal(signal.SIGTERM)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt from None  # like `ray.get`
+            raise KeyboardInterrupt from None  # as `ray.get` does
     assert caught.value.exit_code == 143
 
 

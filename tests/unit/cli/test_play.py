@@ -25,7 +25,7 @@ from sc2pool.tasks.registry import resolve_task
 def test_a_folder_does_not_hide_a_pretrained_policy(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a folder of several users, another user can have made that folder."""
+    """In a directory of several users, another user can have made a folder of the policy's name."""
     planted = tmp_path / "MoveToBeacon"
     planted.mkdir()
     (planted / "model.zip").write_text("what runs code when it is loaded")

@@ -200,7 +200,7 @@ def test_a_folder_in_which_another_training_has_begun_meanwhile(tmp_path):
 def test_a_folder_that_may_not_be_written_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On Windows, `tempfile` would try for ever to create a file there."""
+    """On Windows, `tempfile` would try for ever to create a file in such a folder."""
 
     def refuse(_: Path, __: bytes) -> int:
         raise PermissionError(errno.EACCES, "Permission denied")
@@ -243,7 +243,7 @@ def test_users_who_share_a_folder_share_its_lock(tmp_path, monkeypatch):
         os.umask(before)
     refused = PermissionError(
         errno.EACCES, "Permission denied"
-    )  # as if made with another umask; root may write to any file
+    )  # as if another umask had made the file; root could open any file
     monkeypatch.setattr(filelock, "try_lock", Mock(side_effect=refused))
     told = r"/training\.lock may not be opened \(Permission denied\): it is another user's"
     with pytest.raises(ConfigError, match=told), reserved(tmp_path):

@@ -382,7 +382,7 @@ def test_a_measurement(name, measurement, outcome, figure):
     judgement = judgement_on(name, measurement)
     assert judgement.outcome is outcome
     assert figure in judgement.figure
-    # A result that is not as expected comes with advice, which says what it means or what to do.
+    # An unexpected result comes with advice, which says what the result means or what to do.
     assert bool(judgement.advice) == (outcome in (DIFFERS, FAILED))
 
 

@@ -183,7 +183,7 @@ def test_broken_path(tmp_path, build, said):
 def forbidden(folder: Path) -> Iterator[None]:
     """A block in which this process may not read the folder."""
     folder.chmod(0)
-    root = os.geteuid() == 0  # who may read everything
+    root = os.geteuid() == 0  # root may read everything
     if root:
         os.seteuid(65_534)
     try:

@@ -201,7 +201,7 @@ def test_a_spare_that_has_put_its_episode_off_begins_it_when_it_is_taken(
     spares, envs, spare_seats, plays
 ):
     spares.prepare()
-    spare_seats[0].instance.state = State.IDLE  # its game died after a pause as a spare
+    spare_seats[0].instance.state = State.IDLE  # the spare's game died after a pause
     envs[0].instance.state = State.NEW
     spares.play_next(envs[0])
     assert envs[0].instance.number == 3

@@ -32,7 +32,7 @@ from tests.support.simulation.world import World
 
 
 def acts(rank: int, how: str = "plain") -> Event:
-    """The event in which a worker acts: of those with something to do, the one of this rank."""
+    """The event in which a worker acts: the one of this rank among those with something to do."""
     return ("act", rank, how)
 
 
@@ -235,7 +235,7 @@ def test_a_spare_that_is_held_stays_held_when_a_pause_ends(simulated):
 
 
 def test_what_does_not_ring_is_looked_for_once_in_an_interval(simulated):
-    """Each look is a call of the kernel, and a step should not always make one."""
+    """Each look is a call of the kernel, which is too slow for every step."""
     one = simulated(1)
     loop = one.pool._runtime.loop
     one.world.now_s += _POLL_INTERVAL_S

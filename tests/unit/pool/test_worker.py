@@ -107,7 +107,7 @@ def test_a_bell_that_cannot_be_rung_is_an_error():
 
 
 class Trainer:
-    """A header in memory, and the epoll and doorbell that a worker waits with."""
+    """Stands for a trainer: the header, the doorbell and the epoll that a worker waits with."""
 
     def __init__(self, doorbell: Doorbell) -> None:
         self.words = np.zeros(16, np.uint64)
@@ -141,7 +141,7 @@ def trainer(doorbell: Doorbell) -> Iterator[Trainer]:
 def test_it_waits_for_the_next_request(trainer: Trainer):
     trainer.request()
     assert trainer.wait(0) == 1
-    trainer.doorbell.ring()  # as if for another instance: no new request
+    trainer.doorbell.ring()  # a ring without a new request, as for another instance
     thread = threading.Timer(0.02, trainer.request)
     thread.start()
     assert trainer.wait(1) == 2

@@ -263,7 +263,7 @@ def test_changed(number, name, recorded, data):
 
 
 def test_without_numbers(recorded):
-    """A message without numbers is the game's fault, but views show it while it is the newest."""
+    """A message without numbers is the game's fault; views show it until a newer one comes."""
     info, seen = deepcopy(recorded[0])
     no_numbers(info, seen)
     for cls in TASKS:
