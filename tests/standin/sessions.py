@@ -232,7 +232,7 @@ class OfflineSession(Client):
         self.create(*units)
 
     def create(self, *units: Spawn) -> None:
-        """Create these units at once, for which a client would have to play a loop."""
+        """Create these units at once; a client would have to play a loop for that."""
         self.spawn(*units)
         self.state.playing().do_asked()
 
@@ -245,7 +245,7 @@ class OfflineSession(Client):
         self.state.playing().world.minerals = minerals
 
     def look(self, **fields: Any) -> bytes:
-        """An observation that updates the last one; checks that it has the bytes of a new one."""
+        """An observation that updates the last one; checks that its bytes are as in a new one."""
         request = sc_pb.RequestObservation(**fields)
         first = self.ask_bytes(observation=request)  # deaths and errors appear only in this one
         assert first == sc_pb.Response.FromString(first).SerializeToString(deterministic=True)

@@ -95,7 +95,7 @@ def test_without_a_choice_the_start_script_has_none(installation):
 
 
 SILENCE_S = 0.5
-"""Eleven loops in real time; a reply that waits for a loop comes within three."""
+"""Eleven loops of real time; a reply that waits for a loop comes within three loops."""
 LAST_LOOP = 6
 OBSERVE, PING = sc_pb.RequestObservation(), sc_pb.RequestPing()
 LEAVE, ACT = sc_pb.RequestLeaveGame(), sc_pb.RequestAction()
@@ -273,7 +273,7 @@ def test_warnings(launch, temper):
         if number % 5 == 0:
             refused = wire.ask(join_game=sc_pb.RequestJoinGame(), id=number)
             assert (len(refused.error), refused.id) == (1, number)
-    # A warning comes with each seventh reply, or if that refuses, with the next one.
+    # A warning comes with each seventh reply or, if that is a refusal, with the next reply.
     gaps = [after - before for before, after in zip([0, *warned], warned, strict=False)]
     assert (len(warned) > 6 and set(gaps) <= {5, 6, 7}) if temper == "warnings" else not warned
 

@@ -166,7 +166,7 @@ def test_s44_actions_are_reported_one_loop_later_with_their_arguments(on_screen)
     command = spatial_pb.ActionSpatialUnitCommand(
         ability_id=MOVE, target_screen_coord=common.PointI(x=40, y=40)
     )
-    # The command after the rectangle, while the selected workers are on the screen.
+    # The command comes after the rectangle, while the selected workers are on the screen.
     for part in (
         {"unit_selection_rect": rectangle},
         {"unit_command": command},

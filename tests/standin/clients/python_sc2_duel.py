@@ -41,8 +41,8 @@ class Fighter(BotAI):
         self.manner = manner
 
     async def on_start(self) -> None:
-        # In real time python-sc2 requests a late observation again. If it was the last one, the
-        # second request fails, because a game reports results once. So a step takes a second.
+        # In real time python-sc2 repeats its request if an observation is late. After the end the
+        # repetition fails, because a game reports results once. So steps are long: 24 loops.
         self.client.game_step = 24 if self.realtime else 8
         enemies = [list(point) for point in self.enemy_start_locations]
         self.seen.append({"player": self.player_id, "marines": len(self.units), "enemy": enemies})

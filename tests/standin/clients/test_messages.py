@@ -74,7 +74,7 @@ ONLY_RECORDED = (
     "observation.raw_data.units.rally_targets",
     "observation.raw_data.units.orders",
 )
-"""Fields of maps with an economy; and orders, because recorded workers mine from the first loop."""
+"""Fields of maps with an economy, and orders: recorded workers mine from the first loop on."""
 ONLY_OURS = ("observation.abilities",)
 """The stand-in lists all units' abilities, the real game only selected units': here none."""
 

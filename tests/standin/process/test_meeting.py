@@ -36,7 +36,7 @@ def _invitation(port: int, create: sc_pb.RequestCreateGame | None, **fields) -> 
 
 
 def in_event_loop(test: Callable[..., Coroutine[None, None, None]]) -> Callable[..., None]:
-    """Make a function of a test that is a coroutine."""
+    """Turn a test that is a coroutine into an ordinary function."""
 
     @functools.wraps(test)
     def run(*args: object, **kwargs: object) -> None:

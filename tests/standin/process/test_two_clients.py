@@ -177,7 +177,7 @@ def test_join_waits_for_the_other_player(shared_games, pair, guest_first):
 
 
 def test_a_client_that_goes_while_it_waits_leaves_no_port(launch, wait_for):
-    game = launch("--temper", "kind")  # with other tempers it crashes when a client leaves so
+    game = launch("--temper", "kind")  # other tempers make the game crash here
     ports = free_ports(4)
     wire = game.connect()
     wire.ask(create_game=CREATE)

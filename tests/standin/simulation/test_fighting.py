@@ -251,7 +251,7 @@ def test_who_is_told_to_attack_in_every_loop_fires_as_fast(offline):
 
 
 def test_a_missile_flies_to_its_target_wherever_that_goes(offline):
-    """The launch takes 2.7 loops (0.167 s), the flight of 4.4 cells at 18.75 a second 3.8 loops."""
+    """The launch takes 2.7 loops (0.167 s); flying 4.4 cells at 18.75 cells/s takes 3.8 loops."""
     offline.arena((MARINE, 1, 20, 20), (ROACH, 2, 24.8, 20))
     lives = []
     for loop in range(10):

@@ -202,7 +202,7 @@ def test_a_field_that_grows_bit_by_bit_is_the_same():
 
 
 def _walk_there(session, goal: tuple[float, float], blocked) -> float:
-    """Step until the marine stands; it enters no blocked cell; returns the length of its way."""
+    """Step until the marine stands, and enters no blocked cell; returns how far it walked."""
     length, before = 0.0, None
     for _ in range(1500 // 4):
         unit = session.one(MARINE)
@@ -288,7 +288,7 @@ REACH, SPREAD_OVER = 10, 20 * SPREAD_LOOPS
 
 
 def _creep(session) -> np.ndarray:
-    """The middles (x, y) of the cells on which the client knows of creep."""
+    """The centres (x, y) of the cells on which the client knows of creep."""
     grid = session.observe().raw_data.map_state.creep
     assert grid.bits_per_pixel == 1
     bits = np.unpackbits(np.frombuffer(grid.data, dtype=np.uint8))

@@ -97,7 +97,7 @@ def test_a_charge_lies_there_and_explodes(offline):
 
 def test_a_bile_hits_friend_and_foe_where_it_lands(offline):
     offline.arena((RAVAGER, 1, 20, 30), (MARINE, 1, 28, 30), (ZEALOT, 2, 28, 31))
-    # Without it they would kill each other.
+    # Without this cheat they would kill each other.
     offline.state.playing().world.cheats |= {(1, debug_pb.god), (2, debug_pb.god)}
     offline.order(offline.units(RAVAGER), BILE, (28, 30.5))
     offline.step(3)

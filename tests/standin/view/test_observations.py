@@ -79,7 +79,7 @@ def test_a_units_fields_are_those_of_recorded_ones(offline, recorded_dir):
 
 
 def test_a_units_range_of_detection_and_the_time_it_is_there(offline):
-    """As in recorded observations, only units that detect or last for a time have them."""
+    """As in recordings, only detectors have the range, and only temporary units the time."""
     offline.arena((OBSERVER, 1, 20, 20), (MARINE, 1, 20, 24), (RAVEN, 1, 24, 24))
     offline.set_value(offline.one(RAVEN), "Energy", 200)
     offline.step()
