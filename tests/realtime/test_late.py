@@ -124,7 +124,7 @@ def test_off_policy_stores_each_period_with_its_own_observation():
     stored = model.policy.unscale_action(buffer.actions[: len(played)])[..., 0]
     np.testing.assert_allclose(stored, played, rtol=1e-5, atol=1e-6)
     fresh = np.flatnonzero(np.any(np.diff(played, axis=0, prepend=np.inf) != 0, axis=1))
-    # Each choice belongs to the observation after the first step with the previous choice.
+    # The policy sees the observation after the first step that used its previous choice.
     assert Clock.seen[1 : len(fresh)] == (fresh[:-1] + 1).tolist()
     assert np.all(np.diff(fresh) > LATE)
 
@@ -203,7 +203,7 @@ def test_ppo_learns_probabilities_only_of_actions_that_the_policy_has_chosen(pol
     chosen = np.isfinite(log_probs)
     assert np.all(log_probs[~chosen] == np.inf)
     assert np.all(np.broadcast_to(counts == index, chosen.shape)[~chosen])
-    # An action that the policy chose late is stored with what it saw, of the same episode.
+    # A late action is stored with the observation, of its episode, that the policy chose it for.
     is_delayed = chosen & (index > 0)
     assert np.all((index - counts)[is_delayed] >= LATE)
     assert np.all((index // EPISODE == counts // EPISODE)[is_delayed])

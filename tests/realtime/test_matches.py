@@ -30,7 +30,7 @@ from tests.support.installations import changed
 
 PERIOD_S = TellsLoops.step_mul / LOOPS_PER_S
 ALIGNED_WITHIN_STEPS = 20
-"""Steps within which the periods of a match's games, apart after a delay, are together again."""
+"""Within this many steps after a delay, the periods of a match's games begin together again."""
 IMPATIENT = PoolConfig(limits=Limits(step_s=1.5))
 TASKS = pytest.mark.parametrize("task", [TellsLoops, TellsLoopsBot])
 
@@ -108,7 +108,7 @@ def test_both_games_are_paused_and_go_on_together(begun, opponent):
     for _ in range(2):
         _, infos = step(env)
     before = infos[0]["loop"]
-    time.sleep(1.5 * PERIOD_S)  # until within a period of the opponent
+    time.sleep(1.5 * PERIOD_S)  # so that the opponent is within a period
     env.pause()
     assert [psutil.Process(pid).status() for pid in pids(env)] == [psutil.STATUS_STOPPED] * 2
     time.sleep(3.5)  # longer than the limits for a stopped game and for a reply
@@ -154,10 +154,10 @@ def test_spares_are_held_at_their_first_observation(begun, opponent):
         dones = np.zeros(1, bool)
         while not dones.any():
             time.sleep(1.0)  # longer than an episode
-            before_s = time.monotonic()  # the spare goes on in this step
+            before_s = time.monotonic()  # this step resumes the spare
             first, _, dones, infos = env.step(np.zeros(env.num_envs, int))
         _, infos = step(env)
-        # A busy machine may be slow, both here and before the spare is stopped.
+        # Loops for a busy machine: of this step, and of the time before the spare was stopped.
         late_loops = (time.monotonic() - before_s) * LOOPS_PER_S + TellsLoops.step_mul
         for info, (loop,) in zip(infos, first, strict=True):
             assert "sc2pool.fault" not in info

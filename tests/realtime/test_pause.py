@@ -56,10 +56,10 @@ def with_spare(begun):
 
 
 def fall_in_step(env: SubprocSC2VecEnv) -> None:
-    """Make the envs' periods begin together, within a loop, and pause for the first time."""
+    """Make the envs' periods begin within one loop of each other, and pause for the first time."""
     env.pause()
     env.resume()
-    # An env that is over a period late begins the next one at the loop it sees: now all are.
+    # All envs are now over a period late, so their next periods begin at the loops they see.
     time.sleep(2.5 * PERIOD_S)
     step(env)
 

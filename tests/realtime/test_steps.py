@@ -110,7 +110,7 @@ ACTIONS = np.zeros(2, np.int64)
 
 
 def apart_s(env, batches: int = 3) -> float:
-    """By how many seconds one of two games is ahead of the other, at least, in some steps."""
+    """The smallest time difference between two games in some steps, in seconds."""
     gaps_s = []
     for _ in range(batches):
         infos = env.step(ACTIONS)[3]
@@ -122,7 +122,7 @@ def apart_s(env, batches: int = 3) -> float:
 def test_a_game_that_fell_behind_is_waited_for_once_and_not_in_every_step(begun):
     env = begun()
     env.step(ACTIONS)
-    env.pause([1])  # for half a period, which makes this game late
+    env.pause([1])  # half a period makes this game late
     time.sleep(PERIOD_LOOPS / LOOPS_PER_S / 2)
     env.resume([1])
     env.step(ACTIONS)

@@ -149,7 +149,7 @@ def test_before_the_first_epoch_its_gradient_is_that_of_importance_sampling():
 
 
 def test_it_clips_around_the_proximal_policy_not_the_behaviour_policy():
-    # The policy moved far between rollout and proximal policy, which must not be clipped.
+    # The step from the behaviour policy to the proximal policy is large; it must not be clipped.
     behaviour, proximal = th.tensor([-2.0]), th.tensor([-0.5])
     current = proximal.clone().requires_grad_()
     weights = importance_weights(proximal, behaviour, cap=2.0)
@@ -192,7 +192,7 @@ def test_on_current_data_an_update_is_ppos(env_id, options):
     theirs.collect_rollouts(env, callback, theirs.rollout_buffer, 64)
     ours.rollout_buffer = copy.deepcopy(theirs.rollout_buffer)
     np.random.seed(5)
-    np.random.permutation(128)  # AsyncPPO draws one when it flattens the buffer
+    np.random.permutation(128)  # AsyncPPO draws a permutation to flatten the buffer
     theirs.train()
     np.random.seed(5)
     ours.train()

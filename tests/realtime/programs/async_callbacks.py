@@ -54,7 +54,7 @@ class Raises(BaseCallback):
 
 
 class Interrupts:
-    """A tracer that interrupts `learn` at the given line of its end, counted from a first Ctrl-C.
+    """A tracer that interrupts `learn` again, this many lines after a first Ctrl-C.
 
     It does not interrupt at the end of a `with` block, where the interpreter calls tracers, but
     calls `__exit__` without looking for signals.
@@ -95,7 +95,7 @@ class RaisesInterrupt(BaseCallback):
 def interrupt_at_every_line(
     model: Any, env: VecNormalize, steps: int, wait_for: Callable[[Callable[[], object]], None]
 ) -> None:
-    """Interrupt `learn` a second time, at each line of its end, after which nothing may act.
+    """Interrupt `learn` again, at each line after a first Ctrl-C; then nothing may act any more.
 
     Args:
         model: a model that acts while it learns.

@@ -33,7 +33,7 @@ STATE_BYTES = 8
 class LiveGame:
     """The running program.
 
-    Its state is read from shared memory, so no state from before a pause first shows in the pause.
+    Its state is read from shared memory, so no older state arrives late, during a pause.
     """
 
     def __init__(self, *options: str) -> None:
