@@ -215,7 +215,7 @@ class Answering(Counting):
 
 
 class OldInterface(Counting):
-    """One of its methods returns what it returned in gym, before gymnasium."""
+    """One of its methods returns what that method returned in gym, gymnasium's predecessor."""
 
     def __init__(self, method: str = "", space: Any = Counting.observation_space) -> None:
         super().__init__()

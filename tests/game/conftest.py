@@ -54,7 +54,7 @@ one that blocks in a read, and in pure Python, where a game must behave the same
 
 @pytest.fixture(autouse=True)
 def event_loop_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
-    """Makes `asyncio.run` use a worker's loop, or with `in_each_loop` each kind in turn."""
+    """Makes `asyncio.run` use a worker's loop; with `in_each_loop`, the test runs in each kind."""
     kind = getattr(request, "param", "a worker's loop")
     if kind == "pure Python":
         monkeypatch.setattr(compiled, "fast", None)

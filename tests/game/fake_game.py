@@ -8,7 +8,7 @@ It is started like the game. `behaviour.json` in its data directory says what go
     no_result  N               the first N observations after the end have no player_result
     stub       true            observations are stubs
     stub_at_end true           those after the end are, with the result
-    not_in_game true           after the end all but create_game is refused, in these words
+    not_in_game true           after the end, all but create_game is refused: "Not in a game"
     warns      true            each reply has a text in `error`
     player_id  N               that of join_game; with 0 the status stays launched
     units_fade true            each restart has one unit less than before

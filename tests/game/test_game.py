@@ -214,7 +214,7 @@ REPLY_FAULTS = [
     ("duplicate", FaultKind.BAD_REPLY, ""),
     ("text", FaultKind.BAD_REPLY, "TEXT"),
     ("error", FaultKind.BAD_REPLY, "refused step"),
-    ("wrong id", FaultKind.BAD_REPLY, "id"),  # tests of `replies.check` have others
+    ("wrong id", FaultKind.BAD_REPLY, "id"),  # the tests of `replies.check` have other cases
     ("close", FaultKind.CONNECTION_LOST, ""),
     ("disconnect", FaultKind.CONNECTION_LOST, ""),
     ("not a websocket", FaultKind.CONNECTION_LOST, ""),

@@ -276,7 +276,7 @@ async def test_the_cpu_time_of_both_counts(standin_dir):
 
 @pytest.mark.timing
 async def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
-    """They do so even when one side is at a later loop, because it alone overran a period."""
+    """They begin together even if one side overran a period, and so is at a later loop."""
     setup, loops = replace(SETUP, realtime=True), 8
     async with matching(standin_dir, setup=setup, seed=1) as match:
         for late in (match.host, match.guest):

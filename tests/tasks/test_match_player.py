@@ -154,7 +154,7 @@ def test_a_computer_plays_the_other_side_in_one_process(standin_dir):
 
 
 def test_an_opponents_game_fault_is_user_code(standin_dir):
-    """It is no fault of the game: with a new game, the next opponent would raise again."""
+    """The error is not the game's: with a new game, the next opponent would raise it again."""
 
     def fail(_: object) -> int:
         raise GameFault(FaultKind.BAD_REPLY, "not the match's game")

@@ -91,7 +91,7 @@ def test_episodes(task_name, at_random):
 
 
 class RandomPossible(BuildMarines):
-    """A town whose every action is a random one of those that the mask allows.
+    """A town that takes random actions, each of them allowed by the mask.
 
     With short steps, such actions would never save enough money for a barracks.
     """

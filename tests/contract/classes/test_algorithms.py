@@ -197,7 +197,7 @@ def test_an_algorithm_learns_where_the_task_returns_no_masks(vec_task):
 
 @pytest.mark.parametrize("spares", [0, 2])
 def test_no_masked_action_is_ever_taken(vec_task, spares):
-    """This holds in training, after a fault and in evaluation, because the task would raise."""
+    """The task would raise at a masked action in training, after a fault or in evaluation."""
     pool = vec_task(OneAllowed, n=2, spares=spares)
     env = all_of_it(pool)
     evaluation = MaskableEvalCallback(

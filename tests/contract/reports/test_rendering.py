@@ -38,7 +38,7 @@ from tests.support.pools import begun
 
 OWN = palette.SIDES[1]
 TOLERANCE = 0.3
-"""In cells: the unit's nose has its body's colour, and so shifts the middle of the pixels."""
+"""In cells: the unit's nose has the colour of the body, so it shifts the pixels' centre."""
 
 
 def place_of_the_marine(frame: Any, game_info: Any) -> Any:
@@ -87,7 +87,7 @@ def test_the_metadata_tell_the_speed_of_real_time(vec_task):
         assert "rgb_array" in made.metadata["render_modes"]
         assert made.get_attr("metadata") == [told]
         assert made.get_attr("render_mode") == ["rgb_array"]
-        made.reset()  # all this holds before a reset and after it
+        made.reset()  # the next pass checks the same after a reset
 
 
 @without_workers

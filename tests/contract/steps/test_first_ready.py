@@ -21,7 +21,7 @@ from tests.contract.envs import Counting, Gated
 from tests.support.vec_pool import TASK, N, check_vec_pool
 
 AT_ONCE_S = 5.0
-"""Well below the time limit of the gate."""
+"""Much less than the time for which a `Gated` env waits for its file."""
 
 
 @pytest.fixture(scope="module")

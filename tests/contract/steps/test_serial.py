@@ -48,7 +48,7 @@ def steps_of(env: Any) -> Iterator[Any]:
 
 
 def test_what_is_closed_is_not_waited_for(monkeypatch):
-    """As on Windows, `select` waits here, which refuses a closed descriptor; epoll forgets it."""
+    """The env waits with `select`, as on Windows: unlike epoll, it refuses a closed descriptor."""
     monkeypatch.setattr(selectors, "DefaultSelector", selectors.SelectSelector)
     env = begun(SC2VectorEnv([Counting], serial=True))
     env.close(terminate=True)
@@ -129,7 +129,7 @@ def test_exception_of_a_hook_is_raised_unchanged_and_a_reset_begins_anew(
 ):
     monkeypatch.setattr(Raising, "error", error)
     env = begun(serial(Raising, config=PoolConfig(restart=RestartPolicy(per_env=1))))
-    for _ in range(2):  # a pool with workers would end at the second
+    for _ in range(2):  # a pool with workers would end at the second error
         with pytest.raises(error, match="of the user's own") as raised:
             env.step([0, 7])
         names = [frame.name for frame in traceback.extract_tb(raised.tb)]
@@ -267,7 +267,7 @@ def test_an_env_whose_close_raises_leaves_no_descriptor(monkeypatch):
         with pytest.raises(ValueError, match="of the user's own"):
             env.close()
         del env
-        gc.collect()  # a traceback refers to the pool until now
+        gc.collect()  # frees the pool, to which a traceback refers
         return psutil.Process().num_fds()
 
     assert descriptors_after_one() == descriptors_after_one()

@@ -302,7 +302,7 @@ def test_a_tasks_actions_are_checked(vector_task):
     for _ in range(4):
         assert (np.array(made.call("action_masks")).sum(axis=1) == 1).all()
         made.step(np.array([0, 7]))
-    made.step([99, 99])  # both episodes are over, so these are ignored
+    made.step([99, 99])  # both episodes are over, so the actions are ignored
     with pytest.raises(ActionError):
         made.step([0, 99])
 

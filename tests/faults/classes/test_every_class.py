@@ -53,7 +53,7 @@ def test_each_instance_is_replaced_after_two_episodes(
     assert len(counts) == len(MODES[name]) + (name not in OF_ONE_GAME)
     for envs, found in counts.items():
         n = 2 if envs == "env_fns" else 1
-        # Replaced after episode 2, and after the episode cut short: the next instance's second.
+        # The first instance is replaced after episode 2, the next one after its second, cut one.
         assert (envs, found["replacements"]) == (envs, {"soft-episodes": n})
         assert (envs, found["cut"]) == (envs, {"soft-episodes": 2 * n})
     if "env_fns" in counts:

@@ -105,7 +105,7 @@ def test_between_steps(make_env, undisturbed, wait_for, harm):
         target, name = harm.split()
         strike(processes[target].pid, name)
         if harm == "game KILL":
-            wait_for(lambda: not processes["game"].is_running())  # its worker has told
+            wait_for(lambda: not processes["game"].is_running())  # its worker has reported it
         elif name == "KILL" and LINUX:  # elsewhere the next step ends the game
             for process in processes.values():
                 wait_for(lambda p=process: has_ended(p))

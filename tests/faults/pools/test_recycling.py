@@ -183,7 +183,7 @@ def test_over_the_hard_limit_of_memory(begun, faulty, quiet_run, wait_for):
 
 
 def test_a_game_that_needs_a_hard_reset(begun, faulty):
-    """The game plays one more episode, begun by create_game, at whose end it is replaced."""
+    """The game plays one more episode, begun by create_game, and is replaced at its end."""
     env = begun(n=1, task=Short, game=faulty.installation, seed=None, config=config())
     faulty.order("needs a hard reset", "restart_game")
     ended = 0
@@ -224,7 +224,7 @@ def strike_spares(env: SubprocSC2VecEnv, wait_for: Callable[..., None]) -> int:
     for instance in struck:
         game = psutil.Process(instance.pid)
         strike(instance.pid, "KILL")
-        wait_for(lambda g=game: not g.is_running())  # by then its worker has reported the end
+        wait_for(lambda g=game: not g.is_running())  # the worker has reported the end by then
     return len(struck)
 
 
@@ -282,11 +282,11 @@ VOIDS: tuple[Callable[[SubprocSC2VecEnv], Any], ...] = (
     # Env 1's later episodes are two steps long, so spares no longer play for it.
     lambda env: env.set_attr("max_loops", 16, indices=[1]),
 )
-"""Calls that make void the episodes that are prepared and not yet played."""
+"""Calls after which episodes that are prepared but not yet played are no longer valid."""
 
 
 def test_episodes_not_yet_played_are_void(spared):
-    """By then two spares hold two such episodes, on which no result may depend."""
+    """Before each call, two spares hold prepared episodes, which must not change any result."""
     without, with_spares = spared(0), spared(2)
     for void in VOIDS:
         runs = []
