@@ -35,7 +35,7 @@ import pytest
 
 # More threads of torch would spin beside the games of other tests, here and in child processes.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Ray declares a node dead that answers late for a minute, as all nodes do on a busy machine.
+# Ray declares a node dead if it answers late for a minute; on a busy machine, all nodes do.
 os.environ.setdefault("RAY_health_check_timeout_ms", "60000")
 # By default Ray's processes have a low priority, so they would wait for other tests' processes.
 os.environ.setdefault("RAY_worker_niceness", "0")

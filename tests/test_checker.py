@@ -485,7 +485,7 @@ def test_a_pool_that_mixes_actions_up_fails(
 def test_an_action_that_nothing_came_of_is_lost(tape: Tape) -> None:
     records = recorded(tape.rewound(), steps=3)
     assert wordings(records[:-1]) == "env 1: the transition of action 5 is lost"
-    # The records end with two sent and two received of each of the last two steps.
+    # The records end with two `Sent` and two `Received` for each of the last two steps.
     without = [*records[:-5], *records[-4:]]
     assert "env 1: the transition of action 3 is lost" in wordings(without)
     assert "a transition that no action asked for" in wordings([*records, records[-1]])

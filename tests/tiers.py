@@ -31,7 +31,7 @@ FAST = (
     "scripts/test_simulation.py",
     "test_distributions.py",
 )
-"""The quickest are first, so that failures show early; `faults` is not last, as its tests wait."""
+"""The quickest are first, to show failures early; `faults`, whose tests wait, is not last."""
 SLOW = (
     "ray",
     "realtime",
@@ -59,7 +59,7 @@ LONG = (
     "libraries/test_notebook.py",
     "examples/test_xjump.py",
 )
-"""Those from `ray` on, and `scripts/test_simulation.py`, have longer forms here, see LONGER.
+"""The entries from `ray` on, and `scripts/test_simulation.py`, have longer forms; see LONGER.
 
 The contract plays all tempers of the stand-in.
 """

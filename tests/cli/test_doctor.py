@@ -342,7 +342,7 @@ SETTLED: dict[str, dict[str, object]] = {
     "silent-end": {"silent_end": True},
     "spent-minerals": {"restart_faithful": False},
 }
-"""For each temper: the facts that the measurement which finds the temper settles."""
+"""For each temper: the facts that are settled by the measurement that finds the temper."""
 
 
 @pytest.mark.parametrize("found", TEMPERS, ids=lambda found: found[0])
@@ -434,7 +434,7 @@ def test_measurements_without_maps_say_so(standin_dir: Path, tmp_path: Path) -> 
 
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives the test its own cache: pools of other tests must not use the facts that it settles."""
+    """The test has its own cache, so other pools do not use the facts that the test settles."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

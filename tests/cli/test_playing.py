@@ -95,7 +95,7 @@ def test_the_other_side(play, trained, other, name):
 
 
 def test_watching(play):
-    """`--watch` plays a battle at a speed for viewers; it ends within seconds."""
+    """`--watch` plays a battle at a speed for viewers; the battle ends within seconds."""
     code, said, complaints = play("3m", "--episodes=1", "--watch")
     assert code == 0
     assert said.splitlines()[-1].startswith("mean return")
@@ -147,7 +147,7 @@ class Fires:
 
 
 def test_a_model_of_another_algorithm_plays_as_it_does_in_a_program(play, standin_dir, tmp_path):
-    """The model is of MaskablePPO and needs masks, which only its file tells."""
+    """The model is MaskablePPO's, so it needs masks; only the model's file says so."""
     with closing(SubprocSC2VecEnv("DefeatRoaches", n=1, game=standin_dir, seed=5)) as env:
         model = MaskablePPO("MlpPolicy", env, n_steps=8, batch_size=8, seed=2, device="cpu")
         env.seed(5)
@@ -353,7 +353,7 @@ def test_a_scripted_player_then_more_of_it(record, standin_dir, tmp_path):
 
 
 def test_random_agents_of_a_team(record):
-    """Each agent's episodes are recorded, with actions that its masks allow, as the task checks."""
+    """Each agent's episodes are recorded; the task checks that the masks allow the actions."""
     code, _, _ = record("random", "--task=3m", "--steps=60", "--n=1", "--dataset=three/random-v1")
     assert code == 0
     dataset = minari.load_dataset("three/random-v1")

@@ -84,7 +84,7 @@ def test_with_nobody_looking_nothing_is_written(pool, wait_for):
         return file.stat().st_mtime_ns == newest
 
     wait_for(nobody_looks_any_more)
-    steps = pool.told()["env_steps"]  # a request: it writes again
+    steps = pool.told()["env_steps"]  # after this request the pool writes again
     assert steps > 0
 
 
@@ -342,7 +342,7 @@ def in_browser(address: str, folder: Path) -> Games:
     done = run(
         CHROMIUM,
         "--headless",
-        "--no-sandbox",  # root needs it
+        "--no-sandbox",  # Chromium needs this as root
         "--disable-gpu",
         "--disable-breakpad",
         "--disable-dev-shm-usage",

@@ -93,8 +93,8 @@ class Checkout:
         return process.returncode, out, err
 
     def calls(self) -> list[str]:
-        """What each call of the interpreter since the last check was for, in a word; "torch" is pip
-        with torch's own index.
+        """For each call of the interpreter since the last check, its purpose in one word; "torch" is
+        pip with torch's own index.
         """
         lines = self.log.read_text().splitlines()
         self.log.write_text("")

@@ -183,7 +183,7 @@ class InStep200(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 def test_sigterm_saves_and_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Here in one process; `test_train_games.py` ends a whole program with Ctrl-C."""
+    """The signal is raised in this process; `test_train_games.py` sends Ctrl-C to a program."""
 
     def terminate() -> None:
         if stop.signal is None:  # only one of the two envs signals
@@ -207,7 +207,7 @@ def test_a_second_signal_saves_nothing(tmp_path: Path) -> None:
         try:
             signal.raise_signal(signal.SIGTERM)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt from None  # like `ray.get`
+            raise KeyboardInterrupt from None  # as `ray.get` does
 
     stop = Stop()
     with pytest.raises(Stopped), stop.handling():

@@ -22,7 +22,7 @@ import h5py  # noqa: F401
 import minari  # noqa: F401
 import optuna  # noqa: F401
 import torch
-import torch._dynamo  # otherwise an optimizer imports it, for seconds
+import torch._dynamo  # else an optimizer imports this later, which takes seconds
 
 import sc2pool.cli.bench.own_game
 import sc2pool.cli.doctor

@@ -369,7 +369,7 @@ class Examining(Writing):
         return ["doctor", "--full", *flags(timeout=2, game=self.game, out=self.folder)]
 
     def has_written(self, ended: Ended) -> bool:
-        return "the report is in" in ended.complaints  # without a report it exits with 1 as well
+        return "the report is in" in ended.complaints  # the exit code is also 1 without a report
 
 
 class Installing(Command):
@@ -400,7 +400,7 @@ LASTING: list[type[Command]] = [Training, SelfPlay, Recording, Tuning]
 COMMANDS = [*LASTING, Playing, Measuring, Examining, Installing]
 ACTIONS = {"killed": KILL, "killed within": TEAR, "full": FILL}
 MOST_OTHERS = 16
-"""How many changes other than renames a test tries; a seed decides which."""
+"""How many changes other than renames a test tries; a seed decides which ones."""
 YEAR_S = 365 * 86_400
 pytestmark = pytest.mark.timeout(3600)
 
@@ -467,9 +467,9 @@ def check(command: Command, checks: Callable[[], None]) -> None:
 
 
 def instants(changes: list[str], action: int) -> list[int]:
-    """The numbers of the changes to try: for a kill all renames, and a drawn sample of the others.
+    """The numbers of the changes to try: for `KILL`, all renames and a random sample of the others.
 
-    To kill within a change, and to fill the disk, only writes are tried.
+    For a kill within a write, and for a full disk, a random sample of the writes is tried.
     """
     numbered = list(enumerate(changes, 1))
     renames = [number for number, change in numbered if change.startswith("rename ")]

@@ -85,7 +85,7 @@ def prepare(
 
 
 def _made(words: Sequence[str | Path], otherwise: str) -> None:
-    """Run a step of the preparation; it prints its errors, and if it fails, raise `otherwise`."""
+    """Run a step of the preparation, which prints its errors; raise `otherwise` if it fails."""
     try:
         subprocess.run(words, check=True)
     except (OSError, subprocess.CalledProcessError) as error:

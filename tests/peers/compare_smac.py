@@ -85,7 +85,7 @@ class ReplayingPair(RecordedRows):
     async def get_actions(self) -> Any:
         actions = next(self._actions, None)
         if actions is None:
-            raise asyncio.CancelledError  # like the pool when a trainer resets
+            raise asyncio.CancelledError  # as the pool does when a trainer resets
         return actions.tolist()
 
     def put_rows(self, transitions: Any) -> None:

@@ -56,7 +56,7 @@ EXAMPLES = {
         "distributed_workers",
         "TerranBot",
         8,
-        # It trains SCVs without end, so no town hall may lack SCVs while another has too many.
+        # The bot trains SCVs without end, so no town hall may lack SCVs while another has too many.
         lambda it: it["town_halls"] >= 2 and (it["most_surplus"] <= 4 or it["least_surplus"] >= -4),
     ),
     "proxy_rax": Example(
@@ -72,8 +72,8 @@ EXAMPLES = {
         "terran.cyclone_push",
         "CyclonePush",
         10,
-        # It builds no tech lab, which a factory of this patch needs for cyclones, because the
-        # example asks for patch 4.7.
+        # The bot is for patch 4.7, so it builds no tech lab, which a factory of this patch needs
+        # for cyclones.
         lambda it: it["made"].get("FACTORY", 0) >= 3 and it["made"].get("REFINERY", 0) >= 2,
     ),
     "mass_reaper": Example(

@@ -49,7 +49,7 @@ def differing(report: dict[str, Any]) -> set[str]:
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives the test its own cache: pools of other tests must not use the facts settled here."""
+    """The test has its own cache, so other pools do not use the facts that the test settles."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

@@ -19,7 +19,7 @@ collect_ignore_glob = [] if WINDOWS else ["test_*.py"]
 def program(
     standin_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts a program of `programs.py`; it is killed at the end of the test."""
+    """Starts a program of `programs.py`, and kills the program at the end of the test."""
     monkeypatch.setenv("SC2PATH", str(standin_dir))
     with ExitStack() as started:
 

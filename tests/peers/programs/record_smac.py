@@ -2,8 +2,8 @@
 
     record_smac.py MAP SEED STEPS OPTIONS FILE
 
-OPTIONS is a JSON object of keywords for the environment; one with a `capability_config` makes it
-SMACv2's, else it is SMAC's. The file, a numpy archive, has the results before each action and after
+OPTIONS is a JSON object of keywords for SMACv2's environment if it has a `capability_config`, else
+for SMAC's. The file, a numpy archive, has the results before each action and after
 the last one (observations, states, masks), the actions, the reward of each step, and whether the
 step ended the battle. For SMACv2 it also has the teams and places that were drawn. Only SMAC or
 SMACv2, numpy and the standard library of Python 3.10 may be imported.

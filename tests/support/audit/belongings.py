@@ -54,7 +54,7 @@ class Belongings:
         """One line for each thing that is still held after killed processes had time to end."""
         deadline_s = time.monotonic() + GONE_WITHIN_S
         while (left := self.what_is_left()) and time.monotonic() < deadline_s:
-            gc.collect()  # a pool that was dropped without close ends when it is collected
+            gc.collect()  # garbage collection ends a pool that was dropped without `close`
             time.sleep(0.02)
         return left
 

@@ -95,7 +95,7 @@ class _Env:
 
 @dataclass
 class _PlayedEpisodes:
-    """Which episodes have been played: all below `next` but the `skipped` ones."""
+    """Which episodes have been played: all below `next` except the `skipped` ones."""
 
     next: int = 0
     skipped: set[int] = field(default_factory=set)

@@ -89,7 +89,7 @@ class Ledger:
         return {n for n, event in self.events.items() if event.seat.startswith("spare")}
 
     def unreported(self) -> set[int]:
-        """Instances that failed, whose fault the trainer should have got and has not got so far."""
+        """Failed instances whose fault the trainer should have got, but has not got so far."""
         return self.events.keys() - self.reported.keys() - self.of_spares() - self.shadowed()
 
     def settled(self) -> bool:

@@ -14,7 +14,7 @@ HUNG_S = 240.0
 @contextmanager
 def bounded(limit_s: float = HUNG_S) -> Iterator[None]:
     """End the program with a traceback if the block takes too long."""
-    with suppress(RuntimeError):  # an attack leaves no process for its thread
+    with suppress(RuntimeError):  # an attack may leave no thread for the timer
         faulthandler.dump_traceback_later(limit_s, exit=True)
     try:
         yield

@@ -301,7 +301,7 @@ class Draw:
         return self._rng.choice((*self._tags, 0, self._rng.getrandbits(64)))
 
     def _place(self) -> tuple[float, float]:
-        """An own unit's place, the middle of all of them, a random place, or senseless numbers."""
+        """The place of an own unit, their centre, a random place, or senseless numbers."""
         rng, places = self._rng, self._places
         match rng.randrange(10):
             case 0:

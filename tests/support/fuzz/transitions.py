@@ -51,7 +51,7 @@ class Subclass(np.ndarray):
 
 
 class Putting:
-    """A worker's end, in memory of its own, and all visible effects of its transitions."""
+    """A worker's end of a queue pair, in its own memory, and all visible effects of transitions."""
 
     def __init__(self, space: spaces.Space[Any], *, strict: bool, rows: int = 1) -> None:
         layout = slot_layout(space, spaces.Discrete(ACTIONS), rows)
@@ -113,7 +113,7 @@ def compare(count: int, seed: int, shown: int = 5) -> tuple[list[str], Counter[s
         shown: number of differences after which the comparison ends.
 
     Returns:
-        The differences, and how many transitions the compiled path took and how many it left.
+        The differences, and how many transitions the compiled path took or left to Python.
     """
     rng = random.Random(seed)
     found: list[str] = []

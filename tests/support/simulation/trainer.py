@@ -202,7 +202,7 @@ class Trainer:
         expected = self._expected
         pending = expected.pending
         if min_ready is not None or timeout_s is not None:
-            expected.any_order()  # the rows come first that are ready first
+            expected.any_order()  # rows that are ready first come first
         allowed = () if pending else (NoAsyncCallError,)
         batch = self._call("recv", lambda: self._pool.recv(min_ready, timeout_s), *allowed)
         if batch is not None:

@@ -44,7 +44,7 @@ class AuditBot(RLBotAI):
         await self.client._execute(action=requests.action(actions).action)
 
     def observe(self) -> NDArray[np.int64]:
-        if self.state.chat:  # without chat, the game is over and shows its last state again
+        if self.state.chat:  # no chat: the game is over and shows its last state again
             message = self.state.chat[0].message
             self.shown = stamp_of(message, self.episode.number, self.units[0].tag)
         return self.shown

@@ -92,7 +92,7 @@ class AuditTask(Task):
         return int(marine.tag)
 
     def observe(self) -> NDArray[np.int64]:
-        if self.response.chat:  # without chat, the game is over and shows its last state again
+        if self.response.chat:  # no chat: the game is over and shows its last state again
             message = self.response.chat[0].message
             self.shown = stamp_of(message, self.episode.number, self.tag())
         return self.shown
