@@ -93,7 +93,7 @@ class Checkout:
         return process.returncode, out, err
 
     def calls(self) -> list[str]:
-        """For each call of the interpreter since the last check, its purpose in one word; "torch" is
+        """For each call of the interpreter since the last check: its purpose in a word; "torch" is
         pip with torch's own index.
         """
         lines = self.log.read_text().splitlines()

@@ -7,10 +7,10 @@ It is started like the game. `behaviour.json` in its data directory says what go
     on_step    {"3": FRAMES}   what to answer to the third step in place of the right reply
     no_result  N               the first N observations after the end have no player_result
     stub       true            observations are stubs
-    stub_at_end true           those after the end are, with the result
+    stub_at_end true           only observations after the end are stubs; they have the result
     not_in_game true           after the end, all but create_game is refused: "Not in a game"
     warns      true            each reply has a text in `error`
-    player_id  N               that of join_game; with 0 the status stays launched
+    player_id  N               the id in join_game's reply; with 0 the status stays launched
     units_fade true            each restart has one unit less than before
     ends_at    LOOP            the game ends here
     hard_reset true            restarts ask for a hard reset

@@ -31,7 +31,7 @@ not_told_by_wine = pytest.mark.skipif(WINE, reason="Wine does not tell it, see d
 
 
 def is_private(folder: Path) -> bool:
-    """True if only this user may read the folder; Windows folders inherit that from those above."""
+    """True if only this user may read the folder; on Windows the folders above it decide that."""
     return WINDOWS or stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
