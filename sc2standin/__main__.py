@@ -6,7 +6,7 @@ import gc
 import sys
 
 if __name__ == "__main__":
-    gc.disable()  # imports leave no garbage; looking for it takes a sixth of the start's time
+    gc.disable()  # imports leave no garbage; a search takes a sixth of the start's time
     from sc2standin.command import main
 
     gc.freeze()  # later collections skip the imported objects

@@ -119,7 +119,7 @@ class Match:
         self._state.hooks.wake()
 
     def _play(self) -> None:
-        # A loop, because `advance` stops at the game's end, after which a temper may continue it.
+        # Repeat, because `advance` stops at the game's end, and a temper may continue the game.
         while self._game.result is None and self._state.fate is None:
             loops = min(self._asked.values()) - self._game.world.loop
             if loops <= 0:

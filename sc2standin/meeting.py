@@ -1,7 +1,7 @@
 """Connects the processes of two players, while join_game waits in both.
 
 `Link` is the connection: a TCP socket on the game's own port. A frame consists of a loop, a size,
-and so many bytes. The bytes are a serialized request; if there are none, the loop is the message.
+and as many bytes. The bytes are a serialized request; if there are none, the loop is the message.
 Frames that arrive before there is a receiver are kept for it. Bytes that are not a frame close the
 connection. If the peer is gone, the receiver is told once, unless this side closed the connection.
 
@@ -11,7 +11,7 @@ connection. If the peer is gone, the receiver is told once, unless this side clo
     guest   connects to this port, and sends its join_game
 
 Either process may come first. The host listens only until the guest has connected. Both wait for at
-most JOIN_TIMEOUT_S. After the meeting both processes know create_game and both join_games.
+most JOIN_TIMEOUT_S. After the meeting both processes know create_game and each join_game.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 _HEAD: Final = struct.Struct("<II")
 _MAX_BYTES: Final = 64 * 1024 * 1024
-"""The largest size of a frame, which is also the websocket's."""
+"""The largest size of a frame, here and on the websocket."""
 Frame = tuple[int, bytes]
 """A loop, and a serialized request or no bytes."""
 

@@ -12,7 +12,7 @@ that changed it, each with its player and loop. The file of a replay is an MPQ a
 Rules of the recording:
 - A request is recorded as the bytes that arrived, so recording takes hardly any time.
 - The recording is limited to MAX_BYTES; a longer episode has no replay.
-- A file is checked before anything is played, against the same limit. The check decodes one request
+- Before anything is played, a file is checked with the same limit. The check decodes one request
   at a time, because a decoded request takes much more memory than its bytes.
 - The requests of a loop are in the order of the players, because the processes of both players must
   write the same file.
@@ -45,7 +45,7 @@ from sc2standin.simulation.game import Game, Quirks
 RECORDED: Final = frozenset({"action", "debug"})
 """The requests, besides step, that change an episode."""
 _PLAYABLE = RECORDED | {"leave_game"}
-"""The requests that may follow the join_games in a file; one of two players may leave."""
+"""The requests that may follow join_game in a file; one of two players may leave."""
 MAX_BYTES: Final = 64 * 1024 * 1024
 """The largest recording of an episode, in memory; enough for a command per loop in three hours."""
 _ENTRY_BYTES: Final = 150
@@ -249,7 +249,7 @@ def entry(loop: int, player: int, request: sc_pb.Request) -> bytes:
 def _entries(log: bytes) -> list[Entry]:
     """The requests of a log, not decoded yet; raises ValueError if they are too many or too long.
 
-    The limit is that of `Recording`, plus room for create_game and the join_games, which
+    The limit is that of `Recording`, plus room for create_game and each join_game, which
     `Recording` does not count.
     """
     entries, place, left = [], 0, MAX_BYTES + 4 * _REQUEST_BYTES

@@ -9,7 +9,7 @@ from pathlib import Path
 
 def replace_file(path: Path, content: bytes, mode: int = 0o600) -> None:
     """Write a temporary file in the same folder, and move it to `path`."""
-    # Not `tempfile`, which on Windows tries for ever if it may not write to the folder.
+    # On Windows, `tempfile` would try for ever if it may not write to the folder.
     unfinished = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
         with unfinished.open("xb") as file:

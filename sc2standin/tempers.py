@@ -5,7 +5,7 @@ session, the requests and the server ask the `Temper`, and act accordingly. Some
 the rules of an episode; these are the episode's `Quirks`, which its replay keeps.
 
 A choice is a text such as `stub-end,untold-end:still`: names of `TEMPERS`, some with a value, and
-names of `GROUPS`. The README describes the behaviours and has their sources; a test compares it.
+names of `GROUPS`. The README describes the behaviours and has their sources; a test compares both.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if sys.platform != "win32":
 STUB_LOOP: Final = (1 << 32) - 1
 """The game loop in the observation of the temper `stub-end`."""
 WARNED_EVERY: Final = 7
-"""One of so many replies has a warning, with the temper `warnings`."""
+"""With the temper `warnings`, one reply of this many has a warning."""
 WARNING: Final = "The command was carried out, with a warning"
 
 
@@ -49,13 +49,13 @@ class Known:
     hangs: bool = False
     """True if a client that behaves as python-sc2 does would wait for ever."""
     is_rarer: bool = False
-    """True if the behaviour is rarer in the real game; the group `default` leaves such out."""
+    """True if the behaviour is rarer in the real game; `default` leaves such behaviours out."""
     value: str = ""
     """The notation of the value that may follow the name, after a colon."""
     pattern: str = ""
     """A regular expression for the value."""
     default: str = ""
-    """The value if a choice has the name alone."""
+    """The value if the name is chosen without one."""
 
 
 TEMPERS: Final = (
@@ -125,7 +125,7 @@ class Temper:
         self.alters_replies = not self._chosen.keys().isdisjoint(("stub-end", "warnings"))
         """True if `altered` must see each reply before it is sent."""
         self.silent_end = "silent-end" in self._chosen
-        """True if observations of later loops get no reply after the end, in real time."""
+        """True if, in real time, observations of later loops get no reply after the game's end."""
         self.refuses_after_end = "not-in-game" in self._chosen
         """True if the end of a game in real time sets the status to launched."""
         self.untold_end = self._chosen.get("untold-end")
@@ -217,7 +217,7 @@ class Crowd:
 
     Args:
         file: a file of the installation.
-        wait_s: the time that a launch or join takes longer for each simultaneous one.
+        wait_s: the time by which each simultaneous launch or join delays this one.
         instant_s: two processes may not start within this time of each other.
     """
 
@@ -226,7 +226,7 @@ class Crowd:
         self._place: int | None = None
         """The byte that the launch or join of this process has locked."""
         self._count_at_s: float | None = None
-        """The time at which the simultaneous ones are counted; None before the first wait."""
+        """The time to count simultaneous launches and joins; None before the first wait."""
         self._ends_at_s: float | None = None
         """The time at which the launch or join is over; None before the count."""
         self._file = file.open("rb+", buffering=0)
@@ -287,7 +287,7 @@ class Crowd:
 def _started_at() -> int:
     """The time at which this process started, in ticks; on other systems than Linux, now."""
     if sys.platform == "linux":
-        # The start is field 22 of the line, and the 20th field after the name in brackets.
+        # The start time is field 22 of the line: the 20th field after the name in brackets.
         stat = Path("/proc/self/stat").read_bytes()
         return int(stat.rpartition(b")")[2].split()[19])
     return int(time.monotonic() * _TICKS_PER_S)

@@ -16,4 +16,4 @@ Change it whenever the rules change, because then episodes of a seed, scores and
 """
 
 DATA_VERSION = "5D414E44494E0002"
-"""Change it whenever the data tables change; in the real game it is a hash of them."""
+"""Change it whenever the data tables change; in the real game it is a hash of the tables."""

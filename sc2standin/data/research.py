@@ -1,7 +1,7 @@
 """Research: the structures, abilities and requirements of each upgrade.
 
 `upgrades.jsonc` has ids and requirements. Costs and times are those of the game's upgrade table
-(`tables`), which is read when the first of them is needed.
+(`tables`), which is read when the first number is needed.
 
 The levels of an upgrade are researched one after the other, and share a general id.
 """

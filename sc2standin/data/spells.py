@@ -53,7 +53,7 @@ class Spell:
     delay_s: float = 0.0
     """Time from the cast until the spell takes effect."""
     lasts_s: float = 0.0
-    """Time for which buffs, the effect on the ground, and damage continue after taking effect.
+    """How long buffs, damage, and the effect on the ground continue after the spell takes effect.
 
     One number is enough, because a storm, for example, is shown as long as it does damage.
     """

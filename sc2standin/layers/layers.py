@@ -1,7 +1,7 @@
 """The layers of screen and minimap in the observation.
 
 Sizes and bits per pixel are those of recorded messages. Layers of features that the stand-in does
-not have, such as blips, have only zeros. So does the type of units on the minimap, unless the
+not have, such as blips, have only zeros. So has the minimap's layer of unit types, unless the
 client asks for `allow_cheating_layers`. Layers that depend only on the camera are drawn again when
 the camera has moved.
 
@@ -275,7 +275,7 @@ class Discs:
             down = (parts + (rows - self._rows[numbers])[:, None]) ** 2
             limit = (self._sizes[numbers] ** 2)[:, None, None]
             covered = down[:, :, None] + across[:, None, :] <= limit
-            # Adding slices, because numpy's sum over two short axes takes three times as long.
+            # Slices are added, because numpy's sum over two short axes takes three times as long.
             counted = covered.view(np.uint8)
             by_row = sum(counted[:, i::_PARTS] for i in range(_PARTS))
             counts = sum(by_row[:, :, i::_PARTS] for i in range(_PARTS))

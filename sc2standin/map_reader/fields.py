@@ -280,7 +280,7 @@ class Points:
 class Cluster:
     """Places side by side around a centre, as close as the sizes of all units there allow.
 
-    Player 2 has the places of player 1, rotated by 180 degrees: neither side has an advantage.
+    Player 2 has the places of player 1, rotated by 180 degrees, so neither side has an advantage.
     """
 
     centre: Point

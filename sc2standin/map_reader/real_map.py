@@ -225,7 +225,7 @@ def parse_map(content: bytes) -> Scenario:
 
 
 def _completed(fields: Fields) -> Fields:
-    """The fields of a map, and those that it takes from the map that it names as `like`."""
+    """A map's own fields, and those that it takes from the map in its key `like`."""
     if fields.has("like"):
         fields.inherit(_bundled(fields, "like"))
     return fields

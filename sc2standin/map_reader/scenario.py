@@ -169,7 +169,7 @@ class Scenario:
 
     @property
     def is_battle(self) -> bool:
-        """True for SMAC's and SMACv2's maps: there the client's last death ends no game."""
+        """True for SMAC's and SMACv2's maps: their games continue after the client's last death."""
         return any(isinstance(rule, Battle | Hunt) for rule in self.rules)
 
     def creatable(self, type_id: int) -> UnitType | None:
@@ -307,7 +307,7 @@ class EconomyRules:
     makes: tuple[UnitType, ...]
     """The types that can be trained and built."""
     mined_from_start: Point | None
-    """The mineral field from which all workers gather: the first from loop 1, new ones later."""
+    """The mineral field from which all workers gather: the first workers from loop 1."""
 
 
 def _economy(fields: Fields) -> EconomyRules:
@@ -333,7 +333,7 @@ class MeleeRules:
     starts: tuple[Point, Point]
     """The client begins at one start, drawn at random, and the computer at the other."""
     any_race: bool = False
-    """True if Zerg and Protoss may join, with the town of a Terran."""
+    """True if Zerg and Protoss may join; they get a Terran town."""
 
 
 def _melee(fields: Fields) -> MeleeRules:

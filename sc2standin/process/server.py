@@ -1,7 +1,7 @@
 """The websocket of a session, and the game process.
 
 The server listens only at the given address, and has one client at a time. It refuses a client
-whose `Origin` is another server, as a web page's is. It answers requests in the order of arrival;
+whose `Origin` is another server, such as a web page. It answers requests in the order of arrival;
 while one request waits for its loop, later ones wait, too. The server reads a text message as a
 binary one, because websocket-client, with which pysc2 and SMAC play the real game, sends text.
 
@@ -152,7 +152,7 @@ class Client(WSListener):
 
     def _send(self, replies: list[bytes]) -> None:
         if replies and self._transport is not None:
-            # Not on a canned map: its steps take too little time for a client to leave meanwhile.
+            # On a canned map, steps are too short for a client to leave during one: save the check.
             if not self._server.state.canned and self._has_left():
                 due = sc_pb.Response.FromString(replies[0]).WhichOneof("response")
                 self._server.close_fatally(due)
@@ -184,7 +184,7 @@ class GameServer:
             loop.call_soon_threadsafe(self._end)
 
         for number in (signal.SIGTERM, signal.SIGINT):
-            # Not asyncio's handler, which would run only after the current step.
+            # asyncio's own handler would run only after the current step.
             signal.signal(number, on_end_signal)
         if self._after_stop is AfterStop.FREEZE:
             FrozenStops(self.state).watch()
@@ -275,7 +275,7 @@ class GameServer:
         os.abort()
 
     def close_fatally(self, due: str | None) -> None:
-        """Crash, spin or flood the log, as reported for a client that leaves before its reply."""
+        """Crash, spin or flood the log, as reported of a game whose client leaves too early."""
         number = sc_pb.Response.DESCRIPTOR.fields_by_name[due].number if due else 0
         _print(
             "Error terminating: trying to process a request this response pending: "
@@ -299,7 +299,7 @@ class GameServer:
 
 
 def _watch_for_leaving(transport: asyncio.Transport) -> Callable[[], bool]:
-    """A function that is True once the peer has closed its side; on Linux only, else False."""
+    """A function that returns True once the peer has closed its side; outside of Linux, never."""
     if sys.platform != "linux":
         return lambda: False
     poll = select.poll()
@@ -361,7 +361,7 @@ class FrozenStops:
     def watch(self) -> None:
         """Begin to record the time, in the running event loop."""
         if sys.platform != "win32":
-            # Not asyncio's handler, which would run only after the game has read the clock.
+            # asyncio's own handler would run only after the game has read the clock.
             signal.signal(signal.SIGCONT, self._on_continued)
         self._beat()
 

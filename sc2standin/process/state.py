@@ -1,7 +1,7 @@
 """The state of one game process between two requests.
 
 The handlers in `requests` change a `State`, after `session` has checked the status table. Handlers
-have no effect outside the `State`. If one sets a `Fate`, `server` carries it out.
+have no effect outside the `State`. If a handler sets a `Fate`, `server` carries it out.
 
 In real time `RealtimeClock` computes from the monotonic clock how many game loops are due. The
 simulation itself reads no clock.
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sc2standin.meeting import Invitation, Meeting
 
 KEPT = 10_000
-"""The most errors, actions and messages that are kept, because a client may never observe."""
+"""The limit of the errors, actions and messages that are kept: some clients never observe."""
 
 
 class SharedGame(Protocol):
@@ -170,7 +170,7 @@ class State:
     temp_dir: Path | None = None
     """The process's folder for temporary files, which may have maps."""
     any_race: bool = False
-    """True if Zerg and Protoss may join a melee, with the town of a Terran."""
+    """True if Zerg and Protoss may join a melee, where they get a Terran town."""
     temper: Temper = field(default_factory=Temper)
     """The reported behaviours of the real game that are hard on clients."""
     hooks: Hooks = field(default_factory=Hooks)
@@ -185,7 +185,7 @@ class State:
     meeting: Meeting | None = None
     """Set while join_game waits for the other player."""
     not_joined: str = ""
-    """Why the last join_game was refused; later errors repeat it, for clients that ignored it."""
+    """Why the last join_game was refused; later errors repeat this, if the client ignored it."""
     match: SharedGame | None = None
     """Set during a game of two clients."""
     setup: Setup | None = None
@@ -216,7 +216,7 @@ class State:
     is_silent: bool = False
     """True if a temper stops the game, and observations of later loops get no reply."""
     is_untold: bool = False
-    """True if the game is over, and a temper hides the end from its clients."""
+    """True if the game is over, and a temper hides this from the clients."""
     playback: Playback | None = None
     """Set while a replay is watched."""
     provenance: Provenance = field(default_factory=Provenance)
@@ -263,7 +263,7 @@ class State:
         return Crop(self.playing().terrain) if wanted else None
 
     def ask(self, deed: Callable[[], None]) -> None:
-        """Carry out a deed for the player in a later loop."""
+        """Let `deed` be carried out for the player in a later loop."""
         self.playing().ask(deed, self.player_id)
 
     def begin_episode(self, loops_before: int, quirks: Quirks | None = None) -> None:
@@ -374,7 +374,7 @@ class State:
     def was_done(self, action: sc_pb.Action) -> None:
         """Keep an action that is carried out now, for the next observation.
 
-        The observation reports it with the loop after the client's request, whatever the delay is.
+        Whatever the delay is, the observation shows it with the loop after the client's request.
         """
         game = self.playing()
         self.actions_done.append(Done(action, game.world.loop + 1 - game.delay_loops))

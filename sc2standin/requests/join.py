@@ -36,7 +36,7 @@ LOCAL_HOST = "127.0.0.1"
 
 
 def join_game(state: State, request: sc_pb.RequestJoinGame, response: sc_pb.Response) -> None:
-    """Join and begin the episode; of two participants, the processes have met already."""
+    """Join and begin the episode; the processes of two participants have met already."""
     if state.temper.crowd is not None:
         state.temper.crowd.leave()
     if state.map_is_unreadable:

@@ -37,7 +37,7 @@ DEPOT, MARINE = TYPE_BY_NAME["SupplyDepot"], TYPE_BY_NAME["Marine"]
 HOME_CELLS = 15.0
 """The client's soldiers are a threat within this distance of a town hall, in cells."""
 AWAY_CELLS = 40.0
-"""A marine that is farther than this from all town halls counts as sent to attack, in cells."""
+"""A marine that is farther than this, in cells, from all town halls counts as sent to attack."""
 LATTICE_CELLS = 4
 """Distance between two places for structures, in cells: the largest takes 3, and 1 stays free."""
 FARTHEST_CELLS = 24

@@ -82,7 +82,7 @@ _NO_QUIRKS = Quirks()
 
 
 Rule = Callable[[], int]
-"""Carries out a rule's effect in this loop; returns the next loop in which the rule has one."""
+"""Carries out a rule's effect in this loop; returns the loop of the rule's next effect."""
 
 
 class _Asked(NamedTuple):
@@ -246,7 +246,7 @@ class Game:
         return tuple((x, y, content) for x, y, content, full in contents if content < full)
 
     def sight_of(self, player: int) -> Sight | None:
-        """A player's sight; None without fog. Call its `scan` before a command depends on it.
+        """A player's sight; None without fog. Call `scan` before a command depends on the sight.
 
         Each process has a sight for both players, not for its viewer alone, because both processes
         must decide the same about each player's commands.
@@ -278,7 +278,7 @@ class Game:
         while world.loop < end and self.result is None and not stop():
             began = world.loop
             until = end
-            # Before the requests, because a unit that they create recovers only from the next loop.
+            # Recovery comes first: a unit that a request creates recovers only from the next loop.
             recover(world.recovering, began + 1, 1)
             if self._asked:
                 until = min(end, self.do_asked())

@@ -30,7 +30,7 @@ from sc2standin.simulation.world import World
 ARRIVED = 1e-6
 """A unit that is closer than this to its goal, in cells, has arrived."""
 CROWD_SPACING = 0.5
-"""In a crowd of n units, one that is held up within this times sqrt(n) cells has arrived."""
+"""In a crowd of n units, one held up within this times sqrt(n) cells of its goal has arrived."""
 HELD_UP_SHARE = 0.3
 """A unit is held up if it moves less than this share of the distance that it would move alone."""
 SEARCH_INTERVAL_LOOPS = 4
@@ -124,7 +124,7 @@ class Mover:
         return None
 
     def _way(self, unit: Unit, tolerance: float) -> Way | None:
-        """The way that a unit's order gives it, after ending the orders that it has carried out.
+        """The way that a unit's next order gives it; ends the orders that are carried out.
 
         A patrol turns at most once per game loop, because both its ends may be at one place. The
         `while` loop ends, because all other orders come from the unit's queue, which is finite.

@@ -51,7 +51,7 @@ CHASE_CELLS = 24
 LEG_LOOPS = 32
 """Loops after which a leg is computed again, because other units may have pushed the unit aside."""
 LONGEST_LOOKAHEAD = 24
-"""The end of a leg is one of so many next cells of the way."""
+"""The most cells of the way that are searched for the end of a leg."""
 
 
 @dataclass(slots=True)
@@ -275,7 +275,7 @@ class Cells:
                 break
         else:
             return end
-        # A little before the edge, so that the point belongs to the cell before it.
+        # End a little before the edge, so that the point is in the last free cell.
         share = max(0.0, share - 1e-3 / max(abs(way_x), abs(way_y)))
         return x0 + way_x * share, y0 + way_y * share
 
@@ -438,7 +438,7 @@ class Detours:
         self._fields: dict[int, Field] = {}
         """The distances to each goal."""
         self._next: dict[tuple[int, int], Point | None] = {}
-        """The next point by the cells of start and goal, which may be cliffs; None for the goal."""
+        """The next point for each start and goal (cells, maybe cliffs); None if it is the goal."""
 
     def next_point(self, x: float, y: float, goal_x: float, goal_y: float) -> Point:
         """The point to walk to from (x, y) on the way to a goal."""

@@ -14,8 +14,8 @@ it has no weapon, or if its weapon cannot hit the nearest unit, because the game
 order. An enemy without an order still fires at units that come near.
 
 Places and creep:
-- All random places come from the episode's generator. A group keeps its distance to the units that
-  are already on the map.
+- All random places come from the episode's generator. A new group keeps away from the units
+  that are already on the map.
 - Tumors spread creep by one cell every SPREAD_LOOPS loops, over ground on which units walk, up to a
   distance that the tumor's type sets. Without a tumor, creep withers at the same speed. A game
   applies the rule of creep only after its first tumor was created.
@@ -131,7 +131,7 @@ class CollectRule:
 class WavesRule:
     """Sends the next wave when no enemy is left, and calls `begun` afterwards.
 
-    With `stalls`, the wave does not come if the last two enemies die in the same loop.
+    With `stalls`, the next wave does not come if the last two enemies die in the same loop.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class WavesRule:
     def apply(self) -> int:
         """Start a wave if all enemies are dead and there is room; returns NEVER.
 
-        Only a death can make a wave due, and after a death all rules are applied anyway.
+        NEVER suffices, because only a death makes a wave due, and each death applies all rules.
         """
         world = self._world
         left, before = len(world.owned_by(ENEMY)), self._enemies
@@ -173,7 +173,7 @@ class WavesRule:
         return NEVER
 
     def _rejoin(self, group: Group) -> None:
-        """Create the units of a group, and create the survivors of its type again among them."""
+        """Create a group's units; among them, create the surviving units of its type again."""
         world = self._world
         survivors = [
             unit for unit in world.units if unit.owner == group.owner and unit.type is group.type
@@ -305,7 +305,7 @@ class HuntRule:
         world.reaction_loops = REACTION_LOOPS
 
     def apply(self) -> int:
-        """Give attack orders if an interval ends in this loop; returns the end of the next one."""
+        """Give attack orders if an interval ends in this loop; returns the next interval's end."""
         world = self._world
         since = world.loop % self._every_loops
         if since == 0:
@@ -340,7 +340,7 @@ _TOUCH = 1e-6
 CANDIDATES = 128
 """Points tried for each unit of a scattered group; if none fits, the best one is taken."""
 TRIED_SINGLY = 8
-"""So many candidates are first tried one by one, to save time: nearly always one of them fits."""
+"""The candidates that are first tried one by one, to save time: nearly always one of them fits."""
 
 _Rule: TypeAlias = tuple[list[Point], float]
 """Some points, and the distance that a place must keep to each of them."""

@@ -18,7 +18,7 @@ from sc2standin.map_reader.scenario import Scenario
 GROUND_HEIGHT_BYTE = 223
 """The height of the ground in the terrain grid."""
 _INSIDE = 1e-6
-"""The least distance from the edge of a cell to a point that is put into the cell, in cells."""
+"""A point that is put into a cell keeps this distance to the cell's edges, in cells."""
 HIDDEN, FOGGED, VISIBLE = 0, 1, 2
 
 Cells = NDArray[np.bool_]

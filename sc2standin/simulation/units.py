@@ -53,9 +53,9 @@ class Errand:
     vx: float = 0.0
     vy: float = 0.0
     constructing: bool = False
-    """True for a worker that builds a structure; orders that it gets wait, except a stop."""
+    """True for a worker that builds a structure; its new orders wait, except a stop."""
     bound: bool = False
-    """True for a unit that changes its mode; orders that it gets wait, a stop only clears those."""
+    """True for a unit that changes its mode; its new orders wait, and a stop only clears these."""
 
 
 LAST_LOOP = 1 << 60

@@ -3,8 +3,8 @@
 Rules of this file:
 - units stay in the order of creation;
 - only this file creates and removes units, so that all lists of living units stay correct;
-- code that makes a plan of movement invalid calls `orders_changed`; code that also makes the rules'
-  next loops invalid calls `disturb`.
+- code that makes a plan of movement invalid calls `orders_changed`; code that also changes when
+  rules have effects calls `disturb`.
 
 `Upgrades` has the upgrades of all players, and the types of units that these upgrades change.
 """
@@ -152,7 +152,7 @@ class World:
         self.clients = clients
         self.loop = 0
         self.chance = Random(seed)
-        """Random numbers for events within a loop; it draws a single number faster than numpy."""
+        """Random numbers for events within a loop; to draw one number is faster than with numpy."""
         self.scores = dict.fromkeys(PLAYERS, 0)
         self.minerals = 0
         self.losses = {player: Losses() for player in PLAYERS}

@@ -14,8 +14,8 @@ real game. The raw interface shows the effects on the ground that a player sees.
 In a melee, the score details count by category the units and structures that a player has, had and
 destroyed. Recorded games begin with a score of 1050: 50 minerals, 600 for the workers, 400 for the
 command centre. So the score adds the player's minerals and gas to the costs of all units and
-structures that it ever had. The category of a structure is our reading, and that the score also
-adds the costs of those that the player destroyed.
+structures that it ever had. Two rules are our guess: the category of a structure, and that the
+score also adds the costs of what the player destroyed.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class RawView:
         self._camera: Point | None = None
         """The shown camera."""
         self._powered_by: Army | None = None
-        """The player's `Army` when power sources were last shown; each change makes a new one."""
+        """The player's `Army` when power sources were last shown; a change makes a new `Army`."""
         self._effects = EffectsView(raw, game.viewer)
         terrain, state = game.terrain, raw.map_state
         for grid, bits in ((state.visibility, 8), (state.creep, 1)):

@@ -69,7 +69,7 @@ def observation_reply(
         before, after: the fields before and after `ResponseObservation.observation`.
         seen: the content of `ResponseObservation.observation`.
         tail: the end of the reply, see `reply_tail`.
-        more: the last fields of that content, if `seen` lacks them.
+        more: the last fields of the observation, if `seen` lacks them.
     """
     seen_bytes = len(seen) + len(more)
     size = varint(seen_bytes)

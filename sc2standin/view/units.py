@@ -5,7 +5,7 @@ orders, weapons and harvesters. A message of scenery changes only with `World.po
 A field is set if recorded messages of the real game have it. A cloaked unit that the client has not
 detected shows only its type and place.
 
-For an economy, messages also have progress, harvesters, contents and cargo.
+On a map with an economy, messages also have progress, harvesters, contents and cargo.
 """
 
 from __future__ import annotations
@@ -402,7 +402,7 @@ def _show_factory(message: raw_pb.Unit, unit: Unit, job: Factory, world: World) 
 
 
 def _fields_of(hall: Unit, world: World) -> set[int]:
-    """The tags of the mineral fields near a town hall that are not nearer to another one."""
+    """The tags of the mineral fields near a town hall that are not nearer to another hall."""
     others = [
         one for one in world.structures[hall.owner] if one.type in TOWN_HALLS and one is not hall
     ]

@@ -35,7 +35,7 @@ class WeaponType:
     backswing_s: float = 0.5
     """Time after the damage point in which the unit does not go after another target by itself."""
     range_slop: float = 1.0
-    """How far beyond the weapon's range a target may move and still be hit by an attack begun."""
+    """How far out of the weapon's range a target may move without escaping an attack under way."""
     missile_speed_per_s: float = 0.0
     """The speed of the weapon's missiles; 0 for a weapon that hits immediately."""
     attacks: int = 1
@@ -151,7 +151,7 @@ class UnitType:
     tech_requirement_id: int = 0
     """The id of the structure's type that this type requires, 0 for none."""
     tech_alias_id: int = 0
-    """The id of another type; this type meets requirements of that type, too. 0 for none."""
+    """The id of another type for which this type counts in requirements, too; 0 for none."""
     needs_tech_lab: bool = False
     """True if only a structure with a tech lab can train units of this type."""
     made_from: UnitType | None = None
@@ -229,7 +229,7 @@ class UnitType:
 
     @cached_property
     def aloft(self) -> bool:
-        """True if the unit passes over cliffs and ground units; it collides with others that do."""
+        """True if the unit passes over cliffs and ground units; such units collide."""
         return self.flies or self.strides
 
     @cached_property

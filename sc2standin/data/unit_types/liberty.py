@@ -6,7 +6,7 @@ end in `_RL`. SMAC tells the copies apart by the order of their ids. Life, speed
 copies are in the maps' unit data.
 
 Each real map has copies of its own. Here all of SMAC's maps share one set. SMACv2's map has another
-set of all nine: SMACv2 expects the last nine types of the game, in the order of their names.
+set of all nine, because SMACv2 expects them to be the game's last types, in the order of names.
 
 The copies' ids begin after the last standard id (2056). Copies that occur on one map have
 consecutive ids, in the order of the real maps. Copies fire and heal only when they are ordered to.

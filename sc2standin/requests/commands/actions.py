@@ -39,7 +39,7 @@ from sc2standin.view.prepared import action_reply, reply_tail
 Success = error_pb.Success
 _WITHOUT_TARGET = (abilities.STOP, abilities.HOLD)
 _FOR_ONE = (OrderKind.BUILD, OrderKind.CALL_MULE, OrderKind.SCAN)
-"""The kinds of orders that, of several units, only the nearest carries out."""
+"""If several units get an order of one of these kinds, only the nearest carries it out."""
 
 
 def action(state: State, request: sc_pb.Request) -> bytes:
@@ -198,7 +198,7 @@ def _obey(
 def _has_changed(unit: Unit, order: Order, ability_id: int) -> bool:
     """True if a unit has changed its type since the command, and so can no longer carry it out.
 
-    Since then it has lifted off or landed, or an earlier command has already made it morph.
+    The unit has since lifted off or landed, or an earlier command has already made it morph.
     """
     if order.kind == OrderKind.MORPH:
         return ability_id not in abilities.available_to(unit.type)

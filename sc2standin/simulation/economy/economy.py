@@ -5,18 +5,18 @@ units that structures of Protoss and Zerg train, need not be listed. A client ma
 debug command (`World.cheats`).
 
 `Earnings` is a player's income, in total and per minute. The rates equal those of real replays to
-the digit: the income of the last 240 loops, per minute of 960 loops, times 1.4, a factor that the
-game rounds to 4096ths.
+the digit. A rate is the income of the last 240 loops, converted to a minute of 960 loops, and
+multiplied by 1.4 (rounded to 4096ths, as in the game).
 
 `Morphs`: a zergling that becomes a baneling is first a cocoon, which does nothing. The baneling is
 paid for when the cocoon is made, and needs a baneling nest unless the client has lifted this rule.
 
 `Modes` of siege tanks, vikings and hellions: while a unit changes its mode, it stands, does not
 fire, and obeys no order; it carries out its orders afterwards. A viking that lands over a cliff or
-a structure comes down beside it. After the change a unit has the same share of its full life.
+a structure comes down beside it. A unit keeps its share of full life through the change.
 
 `Stimpacks`: a marine or marauder pays with some life, and walks and fires faster for a while. A
-second stimpack starts this time again.
+second stimpack lets this time start again.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Economy:
             self.employ(unit)
 
     def employ(self, unit: Unit) -> None:
-        """Give a job to a structure or resource without one, which no worker has built."""
+        """Give a job to a structure or resource that no worker has built, if it has none."""
         kind = unit.type
         if unit.job is not None:
             return
@@ -334,7 +334,7 @@ class Economy:
         owner = self._add_ons.owner_of(site)
         if owner is None:
             self.refund(*self.building.cancel(site))
-        elif owner.order.kind == OrderKind.ADD_ON:  # another order: cancelled in this loop already
+        elif owner.order.kind == OrderKind.ADD_ON:  # else it is cancelled already
             self.cancel(owner, 0)
 
     def _give_up(self, factory: Unit) -> None:
@@ -387,7 +387,7 @@ def _trains(kind: UnitType) -> bool:
 
 
 WINDOW_LOOPS = 240
-"""The rates count the income of so many last loops; of fewer at the beginning of a game."""
+"""The number of last loops whose income the rates count; fewer at the beginning of a game."""
 _FASTER = 5734 / 4096
 _LOOPS_PER_MINUTE = LOOPS_PER_DATA_S * 60
 

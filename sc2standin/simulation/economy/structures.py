@@ -162,7 +162,7 @@ class Production:
         for ring in range(RINGS):
             distance = factory.type.radius + kind.radius * (1 + RING_SPACING * ring)
             for i in range(PLACES_A_RING):
-                # From the front to both sides, alternately.
+                # The places go from the front to both sides, alternately.
                 turn = (i + 1) // 2 * (1 - i % 2 * 2) / PLACES_A_RING * math.tau
                 x = factory.x + distance * math.sin(turn)
                 y = factory.y - distance * math.cos(turn)
@@ -328,7 +328,7 @@ class Laboratory:
     def next_level(self, structure: Unit, general_id: int) -> Research | None:
         """The research that a general ability means: the first level that is not begun.
 
-        If all levels are begun, it is the last one. It is None if the structure has no such levels.
+        The last level if all levels are begun; None if the structure has no such levels.
         """
         levels = [
             one for one in RESEARCH_OF.get(structure.type.name, ()) if one.general_id == general_id

@@ -1,8 +1,8 @@
 """Pairs of units that walk: nearest enemies, units in the way, and the time until units meet.
 
 `_pairs` is a compiled copy of the loops here, with the same results to the last bit. `pairs_of`
-chooses the compiled loops if they are available. With SC2POOL_PURE=1 it never does; an installation
-without a compiler does not have them.
+chooses the compiled loops if they are available. SC2POOL_PURE=1 prevents this. An installation
+without a compiler has no compiled loops.
 
 So that the results are equal, a sum is computed in the order of the units, and a distance is the
 square root of a sum of squares (`math.hypot` and `math.dist` round differently). Compiled loops
@@ -30,7 +30,7 @@ NO_TOUCH = -1.0
 STILL = (0.0, 0.0)
 
 ROUNDS = 3
-"""How often all pairs are moved apart per loop: not once, as a moved unit may overlap others."""
+"""How often per loop all pairs are moved apart: a unit that was moved may overlap others."""
 AHEAD = 1.0
 """Distance within which a unit looks for other units in its way, in cells."""
 GRAZE = 0.98
@@ -94,7 +94,7 @@ class Pairs:
     def nearest_enemy(self, i: int) -> tuple[int, float]:
         """The index of a unit's nearest enemy that is not too close, and the gap to it.
 
-        Of two enemies that are equally near, it takes the older one. Without an enemy, the index is
+        Of two enemies that are equally near, the older one is taken. Without an enemy, the index is
         -1 and the gap is infinite.
         """
         xs, ys, radius = self._x, self._y, self._radius
@@ -169,7 +169,7 @@ class Pairs:
     def keep_apart(
         self, vx: list[float], vy: list[float]
     ) -> tuple[list[float], list[float]] | None:
-        """Velocities with which no units overlap; None if with the given ones none overlap.
+        """Velocities with which no units overlap; None if the given ones cause no overlap.
 
         Of two units that overlap, each moves by half of the overlap; if one fights, only the other
         one moves. Two units at the same point separate along the x axis, the older to the left.

@@ -47,14 +47,14 @@ from sc2standin.simulation.units import (
 from sc2standin.simulation.world import World
 
 FIRST_LIFE = 0.1
-"""The share of its life with which a structure begins."""
+"""The share of its full life that a structure has at first."""
 FROM_RESOURCES_CELLS = 2.75
 """The least distance between the edges of a town hall and a resource, as in all recorded towns.
 
 So three free cells suffice beside the town hall, and two free cells along both axes at its corners.
 """
 REFUND = 0.75
-"""The share of its cost that is refunded for an unfinished structure or a salvaged one."""
+"""The share of the cost that is refunded for an unfinished or salvaged structure."""
 SALVAGE_LOOPS = 80
 """Loops from the order to salvage a structure to its removal: 5 s at 16 loops a second."""
 
@@ -142,7 +142,7 @@ class Building:
         kind = unit.type
         if kind.flies or kind.invulnerable or STRUCTURE in kind.attributes:
             return False
-        return unit.owner != self._owner or not kind.step  # an own unit: sieged or burrowed
+        return unit.owner != self._owner or not kind.step  # own, but sieged or burrowed
 
     def _is_ground(self, x0: float, y0: float, x1: float, y1: float) -> bool:
         """True if structures can stand on all cells of a rectangle."""
@@ -282,7 +282,7 @@ class Building:
             site.job = Factory()
         world.news.alert(site.owner, sc_pb.BuildingComplete)
         world.count_units()
-        world.sort_walkers()  # a turret is armed now
+        world.sort_walkers()  # a finished turret can fire
         orders.finish(world, worker)
 
 
@@ -292,7 +292,7 @@ def can_be_resumed(site: Unit) -> bool:
 
 
 def _stay(_worker: Unit) -> None:
-    """Ends a worker's construction errand; never called, as `Building.grow` ends the errand."""
+    """Does nothing; never called, because `Building.grow` ends a worker's construction errand."""
 
 
 def constructs(worker: Unit) -> bool:

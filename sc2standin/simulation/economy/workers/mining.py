@@ -1,7 +1,7 @@
 """Mining: workers walk to a deposit, wait for their turn, gather, and bring the load home.
 
-A trip brings 5 minerals or 4 gas. An SCV occupies a mineral field for 2.786 s of 16 loops each, and
-stands for half a second more; it occupies a refinery for 1.981 s. The time to turn and to
+A trip brings 5 minerals or 4 gas. An SCV occupies a mineral field for 45 loops (2.786 s), and
+stands for 8 loops more; it occupies a refinery for 32 loops (1.981 s). The time to turn and to
 accelerate (`START_LOOPS`) is fitted so that one SCV on a near field brings 39 to 45 minerals in 960
 loops. A MULE brings 25 minerals a trip and gathers 2.05 times as long, so it makes nine trips.
 
@@ -194,7 +194,7 @@ Nine loops follow from an SCV's acceleration, 2.5 cells per second squared. The 
 fitted, see the text at the top.
 """
 TINY_CELLS = 1e-3
-"""If a leg is shorter than this, the worker cannot come nearer to its goal; in cells."""
+"""If a leg is shorter than this, in cells, the worker cannot come nearer to its goal."""
 Then = Callable[[Unit], None]
 
 
@@ -265,7 +265,7 @@ class Walking:
 
 
 def _touch(worker: Unit, target: Unit) -> float:
-    """The distance of the two middles at which a worker that walks straight touches a unit.
+    """The distance between the centres when a worker that walks straight touches a unit.
 
     A unit with a footprint is a rectangle whose corners are cut off at its radius. A town hall
     accepts a load at its radius, because some clients let workers stop there.
