@@ -19,7 +19,7 @@ Rules of the recording:
 
 `Playback` plays the created game again, with each recorded request at its loop:
 - The requests of a loop are carried out when the replay continues from this loop. So an observation
-  of the loop is made before them, as in the game.
+  of the loop is made before the requests, as in the game.
 - A replay that was saved before the game's end is over at that point, with the result Undecided.
 """
 

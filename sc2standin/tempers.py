@@ -89,7 +89,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "recorded": tuple(one.name for one in TEMPERS if one.certainty in ("S", "1")),
     "all": tuple(one.name for one in TEMPERS),
 }
-"""The behaviours of each group. An installation without a choice has those of `default`."""
+"""The behaviours of each group. An installation without a choice has the group `default`."""
 DEFAULT: Final = "default"
 _NEVER: Final = 1 << 62
 _KNOWN: Final = {one.name: one for one in TEMPERS}

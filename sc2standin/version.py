@@ -12,7 +12,7 @@ Clients that know several patches choose ids by this number. It is also the N in
 GAME_VERSION = "standin-3"
 """Shows clients and their users that this is not the real game.
 
-Change it whenever the rules change, because then episodes of a seed, scores and replays change.
+Change it whenever the rules change, because a seed's episodes, scores and replays then change.
 """
 
 DATA_VERSION = "5D414E44494E0002"

@@ -134,7 +134,7 @@ WALKER_ABILITIES = (SMART, STOP, MOVE, PATROL, HOLD)
 SCOUT_ABILITIES = (*WALKER_ABILITIES, SCAN_MOVE)
 FIGHTER_ABILITIES = (*WALKER_ABILITIES, ATTACK)
 HEALER_ABILITIES = (*SCOUT_ABILITIES, HEAL)
-"""Abilities of mobile units: of all, of those without a weapon, of those with one, of healers."""
+"""Abilities of mobile units: of all units, of unarmed ones, of armed ones, of healers."""
 ROOTED_ABILITIES = (SMART, STOP, HOLD, ATTACK)
 
 

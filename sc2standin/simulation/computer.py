@@ -332,7 +332,7 @@ class Holdings:
 
 
 def next_steps(have: Holdings, level: Level) -> list[Step]:
-    """The next steps, the most important first; each is chosen after the costs of those before."""
+    """The next steps, the most important first; each costs at most what those before leave."""
     steps: list[Step] = []
     minerals = have.minerals
 

@@ -127,7 +127,7 @@ class Game:
         self.delay_loops = max(0, len(clients) - 1)
         """Loops that a client's request waits, beyond the next loop, before it takes effect."""
         self.terrain = Terrain(scenario)
-        # The world has a generator of its own: fights must not change the random places of units.
+        # The world has its own generator, so that fights do not change the random places of units.
         self.world = World(int(seed.generate_state(1)[0]), clients)
         self._asked: list[_Asked] = []
         """The requests that take effect in later loops."""

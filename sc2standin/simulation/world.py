@@ -212,7 +212,7 @@ class World:
         )
 
     def heal(self, unit: Unit, life: float) -> None:
-        """Give a unit life, and add it to the healed life of its owner's side."""
+        """Give a unit life, and count this as healed by its owner's side."""
         unit.life += life
         self.losses_of(unit.owner).healed_life += life
 

@@ -1,4 +1,4 @@
-"""The unit types of SMAC's scenarios that differ from those of a melee game.
+"""The unit types of SMAC's scenarios, as far as they differ from a melee game's types.
 
 SMAC's maps depend on the mod Liberty alone, so weapons are those of Wings of Liberty. The
 enemies have standard ids. The client's units are of copied types with ids of their own, whose names

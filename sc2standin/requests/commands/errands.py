@@ -1,7 +1,7 @@
 """Commands of an economy: gather, repair, build, make, land, call down, rally, cancel, salvage.
 
 On a map without an economy each of these commands gets NotSupported. A player may choose a place on
-which there is a unit, if it does not see that unit.
+which there is a unit, if the player does not see that unit.
 """
 
 from __future__ import annotations

@@ -216,7 +216,7 @@ def recover(units: list[Unit], loop: int, loops: int) -> None:
 
 
 def _calm_loops(unit: Unit, loop: int, loops: int, delay_loops: int) -> int:
-    """How many of the `loops` loops until `loop` came `delay_loops` or more after the last hit."""
+    """How many of the last `loops` loops up to `loop` are `delay_loops` or more after a hit."""
     return loop - max(loop - loops, unit.hit_at + delay_loops)
 
 

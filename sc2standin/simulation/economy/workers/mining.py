@@ -3,7 +3,7 @@
 A trip brings 5 minerals or 4 gas. An SCV occupies a mineral field for 45 loops (2.786 s), and
 stands for 8 loops more; it occupies a refinery for 32 loops (1.981 s). The time to turn and to
 accelerate (`START_LOOPS`) is fitted so that one SCV on a near field brings 39 to 45 minerals in 960
-loops. A MULE brings 25 minerals a trip and gathers 2.05 times as long, so it makes nine trips.
+loops. A MULE brings 25 minerals a trip and gathers 2.05 times as long: nine trips in its life.
 
 One SCV and one MULE at a time gather from a deposit. If a worker finds a mineral field occupied, it
 goes to a near field that has fewer workers of the same type, or waits.
@@ -100,7 +100,7 @@ class Mining:
         if free_at > loop:
             other = self._emptier(worker) if minerals else None
             if other is None:
-                # One loop more, as measured in real games: three SCVs bring 145 minerals a minute
+                # One loop is added, because in real games three SCVs bring 145 minerals a minute
                 # from one field, and 162 gas from one geyser.
                 worker.job = Errand(free_at + 1, self._arrive)
                 return
