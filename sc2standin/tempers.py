@@ -217,7 +217,7 @@ class Crowd:
 
     Args:
         file: a file of the installation.
-        wait_s: the time by which each simultaneous launch or join delays this one.
+        wait_s: the time by which each simultaneous launch or join delays the process's own one.
         instant_s: two processes may not start within this time of each other.
     """
 

@@ -1,7 +1,7 @@
 """The websocket of a session, and the game process.
 
-The server listens only at the given address, and has one client at a time. It refuses a client
-whose `Origin` is another server, such as a web page. It answers requests in the order of arrival;
+The server listens only at the given address, and has one client at a time. It refuses a web page
+or other client whose `Origin` is another server. It answers requests in the order of arrival;
 while one request waits for its loop, later ones wait, too. The server reads a text message as a
 binary one, because websocket-client, with which pysc2 and SMAC play the real game, sends text.
 

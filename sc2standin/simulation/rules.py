@@ -14,8 +14,8 @@ it has no weapon, or if its weapon cannot hit the nearest unit, because the game
 order. An enemy without an order still fires at units that come near.
 
 Places and creep:
-- All random places come from the episode's generator. A new group keeps away from the units
-  that are already on the map.
+- All random places come from the episode's generator. A new group keeps its distance to the
+  units that are already on the map.
 - Tumors spread creep by one cell every SPREAD_LOOPS loops, over ground on which units walk, up to a
   distance that the tumor's type sets. Without a tumor, creep withers at the same speed. A game
   applies the rule of creep only after its first tumor was created.

@@ -229,7 +229,7 @@ class UnitType:
 
     @cached_property
     def aloft(self) -> bool:
-        """True if the unit passes over cliffs and ground units; such units collide."""
+        """True if the unit passes over cliffs and ground units; such units do collide."""
         return self.flies or self.strides
 
     @cached_property
