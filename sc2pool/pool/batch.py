@@ -106,7 +106,7 @@ _MOST_INT64: Final = 2**63 - 1
 
 
 def _integer_bounds(space: spaces.Space[Any]) -> tuple[Any, Any]:
-    """The first and the last action: the number after the last one may not fit the dtype."""
+    """The first and the last action; not the number after the last, which may not fit the dtype."""
     if isinstance(space, spaces.Discrete):
         return space.start, space.start + (space.n - 1)
     if isinstance(space, spaces.MultiDiscrete):
@@ -194,7 +194,7 @@ class Batch:
         terminated: bool (k * r,), equal for all rows of an env.
         truncated: bool (k * r,), equal for all rows of an env.
         infos: a dict for each row.
-        final_observations: for each row the episode's last observation, None if it did not end.
+        final_observations: for each row an ended episode's last observation, else None.
         reset_infos: for each row the new episode's reset info, None if no episode began.
     """
 

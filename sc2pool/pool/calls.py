@@ -89,7 +89,7 @@ class Pauses:
 
     @contextmanager
     def suspended(self, envs: Iterable[int]) -> Iterator[None]:
-        """During the block, resume those of these envs that are paused; keep the counts."""
+        """During the block, let the paused ones of these envs continue; keep the pause counts."""
         paused = [self._envs[env] for env in envs if env in self._counts]
         if paused:
             self._let_go_on(paused)

@@ -1,4 +1,4 @@
-"""Deals (assigns) episodes to the envs: from one book for all envs, or by each env's own count.
+"""Deals (assigns) episodes to envs, from one numbered sequence (the book) or by each env's count.
 
     EpisodeBook ─ next episodes ─► Spares: spare, spare, …   an env that is over takes the first
          └──────── next episode ─► an env, if no spare holds one
@@ -16,7 +16,7 @@ Rules of the spares, instances that are reset before an env needs them:
 - Spares hold consecutive episodes, beginning with the next to be played. So a seeded run does not
   depend on the number of spares.
 - An env with attributes of its own plays its next episode itself, because a spare's task object
-  lacks these attributes. An env also plays it itself if the spare is still launching.
+  lacks these attributes. The same holds for every env while the spare is still launching.
 - A spare that is stopped stays stopped until an env takes it or its episode is taken back. In real
   time every spare is held from its first observation on. If games cannot be held, the pool has no
   spares, because their episodes would begin without a player.

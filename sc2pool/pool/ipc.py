@@ -146,7 +146,7 @@ def readable_error(error: BaseException) -> BaseException:
 
 
 def substitute_for(error: BaseException, why: str) -> Exception:
-    """An exception with the name and the traceback of `error`; `why` stands for its message."""
+    """An exception with the name and traceback of `error`; the message says `why` it has none."""
     # Read by the descriptors of the base classes, because the error's own classes may hide them.
     kind = type(error)
     own = {"__module__": type.__dict__["__module__"].__get__(kind)}

@@ -154,7 +154,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Paused:
-    """The processes are stopped. If `problem` is not empty, they continue because of it."""
+    """The processes are stopped; or they continue, if `problem` is not empty and says why."""
 
     problem: str
 

@@ -369,7 +369,7 @@ class Pool:
     def pause(self, envs: Iterable[int] | None = None) -> None:
         """Stop the games of these envs: no game loop passes until they continue.
 
-        For a task this stops its games; for an env of the user, all processes below its worker. The
+        If the env plays a task, its games are stopped; else all processes below its worker. The
         stopped processes continue with the next step or reset of the env, or after as many calls
         of `resume` as of `pause`. So an env that is paused twice needs two calls of `resume`.
 

@@ -173,9 +173,9 @@ class SerialWaiter(Waiter):
 def run(loop: asyncio.AbstractEventLoop, timeout_s: float | None) -> None:
     """Run the loop until it is stopped, for at most `timeout_s` (None: no limit).
 
-    Another loop may already run in this thread, as in a notebook. This call blocks that loop, as
-    any code does that does not await. The players' loop does not run in another thread, because
-    their hooks must run in the user's thread.
+    Another loop may already run in this thread, as in a notebook. This call blocks that loop, like
+    any code that does not await. The players' loop does not run in another thread, because the
+    players' hooks must run in the user's thread.
     """
     timer = None if timeout_s is None else loop.call_later(max(0.0, timeout_s), loop.stop)
     try:
@@ -286,7 +286,7 @@ class SerialWorker(workers.Worker):
             hurries = hurry is not None and hurry.is_set()
             if hurries or deadline.expired() or loop.is_closed() or loop.is_running():
                 return
-            # Briefly while no task ends, because a player that was asked to close may begin to end.
+            # While no task is ending, run only briefly: a player asked to close may begin to end.
             run(loop, deadline.remaining_s() if self._ending else _POLL_INTERVAL_S)
 
 

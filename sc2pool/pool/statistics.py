@@ -126,7 +126,7 @@ class InstanceStats:
         listener: "proven" if the operating system confirms that the game's process holds this
             port, "unproven" if the system cannot tell. None without a game.
         memory_bytes: resident memory of the game, with its script and other processes, and of the
-            worker. If a worker has several instances, it is counted in the first one's memory.
+            worker. A worker with several instances is counted only in the first one's memory.
             None before the first sample.
         cpu_s: CPU time of the worker and all processes below it. None before the first sample.
         loop_cost_growth: the game's CPU time per game loop, relative to its first episodes. None
@@ -303,7 +303,7 @@ class Counters:
             self._reset_s.setdefault(kind, DurationCounter()).add(took_s)
 
     def count_episode(self, seat: str, episode_return: float | None) -> None:
-        """Count an ended episode; after a fault its return is None, because it rates no policy."""
+        """Count an ended episode; `episode_return` is None if a fault, not the policy, ended it."""
         with self._lock:
             self.episodes += 1
             self._episodes_by_seat[seat] += 1

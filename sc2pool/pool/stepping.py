@@ -73,7 +73,7 @@ class Stage(StrEnum):
     OVER = "over"
     """The episode is over, and the trainer may begin the next one."""
     QUEUED = "queued"
-    """Its request waits until fewer envs are busy (`max_concurrency`)."""
+    """The env's request waits until fewer envs are busy (`max_concurrency`)."""
     SENT = "sent"
     """An action was sent."""
     ANSWERED = "answered"
@@ -86,7 +86,7 @@ class Stage(StrEnum):
 
 @dataclass(eq=False, slots=True)
 class EnvStep:
-    """One env's step or reset. Its deadline is in the env's instance, and limits launches, too.
+    """One env's step or reset. The env's instance has the deadline, which also limits launches.
 
     Attributes:
         outcome: the outcome so far. None for a plain reply.
@@ -119,7 +119,7 @@ class _Send:
 
 @dataclass(frozen=True, slots=True)
 class _Begin:
-    """A reset of an env; `request` is None for its next episode."""
+    """A reset of an env; `request` is None for the env's next episode."""
 
     request: Request | None
 
@@ -203,7 +203,7 @@ class Stepping(Listener):
             )
 
     def send(self, envs: Sequence[int], actions: Sequence[Any] | Array) -> None:
-        """Send each of these idle envs its action: if it has several rows, one action per row."""
+        """Send an action to each of these idle envs; with several rows, one per row."""
         now_s = time.monotonic()
         deadline = self._supervisor.step_deadline(now_s)
         delays = self._delays_loops(envs)
@@ -262,7 +262,7 @@ class Stepping(Listener):
         return True
 
     def can_be_called(self, seat: Seat) -> bool:
-        """False while the first observation of an episode of `begin_if_dead` is awaited."""
+        """False while the first observation of an episode begun by `begin_if_dead` is awaited."""
         return not self._episodes.is_ahead(seat) or seat.arrived or seat.paused
 
     def _ask(self, step: EnvStep, asked: _Send | _Begin) -> None:
@@ -328,7 +328,7 @@ class Stepping(Listener):
         return True
 
     def send_plain(self, actions: Array) -> None:
-        """Send each row its action, an array (n * rows, …), after `arrange_plain` returned True.
+        """Send all rows their `actions`, an array (n * rows, …), after `arrange_plain` gave True.
 
         No record shows this step until `note_plain_steps` is called. So another thread sees the
         state "playing" instead of "stepping", until the trainer has waited for the step for one
@@ -341,14 +341,15 @@ class Stepping(Listener):
         self._slots.batch.send(actions)
         for doorbell in self._doorbells:
             doorbell.ring()
-        # Noted last, so that a stop of this process before the rings takes no time from workers.
+        # The time is read last: if this process is stopped before the rings, workers lose no time.
         self._plain_step = _PlainStep(actions, time.monotonic())
         self._bookkeeping.torn = False
 
     def recv_plain(self) -> Batch | None:
-        """The batch of all envs; None if not all replies are plain, and then nothing is received.
+        """Return the batch of all envs, or None if a reply is not plain.
 
-        It is also None if another event happened or a poll is due. The caller then calls `recv`.
+        Also returns None if another event happened or a poll is due. After None, nothing has been
+        received, and the caller calls `recv`.
         """
         sent = self._plain_step
         if sent is None or self._loop.look_for_more():

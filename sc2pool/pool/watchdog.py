@@ -6,8 +6,8 @@ An exit, a closed connection or an expired deadline is noticed without the watch
 finds the other faults: a process that is stopped, too large, or hung. Rules:
 - *Slow is not hung*: a process that uses CPU time has no limit but its deadline.
 - After a gap in the watchdog's own clock (Ctrl-Z, a laptop's lid) a sample is not compared with the
-  previous one, because no game caused the gap. Nor is it after a time in which no process could be
-  inspected (no free descriptor).
+  previous one, because no game caused the gap. The same applies after a time in which no process
+  could be inspected (no free descriptor).
 - All processes below a worker count as its game, because an executable may be a script that starts
   the game.
 - The watchdog must stay cheap: for eight games it takes 0.03 % of a core.
@@ -210,7 +210,7 @@ def _games(sample: Sample) -> int:
 
 
 def memory_bytes(sample: Sample) -> int:
-    """Resident memory of an instance's games, and of its worker if it lives there alone."""
+    """Resident memory of an instance's games, and of a worker without other instances."""
     worker = _rss(sample.worker) if sample.watched.alone or sample.game is None else 0
     return _rss(sample.game) + worker
 

@@ -168,7 +168,7 @@ class EventLoop:
         self._raise_failure()
 
     def _raise_what_came(self) -> None:
-        """If the wait ran the user's code and that raised, raise its error; records stay torn."""
+        """Raise the error of the user's code that ran in the wait, if any; records stay torn."""
         raised = self._waiter.take_raised()
         if raised is None:
             return

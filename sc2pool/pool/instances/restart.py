@@ -70,7 +70,7 @@ def charged(housemates: Sequence[Housemate], *, killed: bool) -> int:
 
     A kill from outside (`killed`) has nothing to do with the instances, so the one with the fewest
     failures is charged. Any other death may happen again. A stuck instance is charged, else an
-    awaited one: of several, the one with the most failures, so that these reach the limit.
+    awaited one: of several, the one with the most failures, so that its env reaches the limit.
     """
     if killed:
         return min(housemates, key=lambda one: one.failures).number
@@ -95,8 +95,8 @@ def unplayable(setups_failed: int, fault: Fault, any_was_ready: bool) -> str | N
     """Why the map or the players cannot be played; None if a fresh process may still play them.
 
     The first failure proves nothing: a process that has already played may have run out of a
-    resource. If a new process fails too, the map or the players are the cause. If the fresh process
-    crashes or hangs, this conclusion holds only if no game of the pool has ever begun an episode.
+    resource. If a new process fails too, the map or the players are the cause. But if the new
+    process crashes or hangs, this is certain only if no game of the pool ever began an episode.
     """
     if setups_failed < 2 or not fault.map_note:
         return None

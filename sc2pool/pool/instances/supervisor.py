@@ -213,7 +213,7 @@ class Supervisor:
             self.stats.count_recovery(recovery_s)
         self.cannot_hold = self.cannot_hold or flags & Flag.NOT_HELD != 0
         if held and not (seat.is_spare or seat.hold or seat.paused):
-            self.resume(seat)  # an env took over this spare before its reset was done
+            self.resume(seat)  # an env took over this spare before the spare's reset was done
         self.listener.arrived(seat)
 
     def receive(self, seat: Seat) -> None:

@@ -58,7 +58,7 @@ class WorkerProcess:
         self._follower.kill()
 
     def wait(self, deadline: Deadline, hurry: threading.Event) -> None:
-        """Wait until the worker exits (it is not reaped), the deadline has passed, or `hurry`."""
+        """Wait until the worker exits (unreaped), the deadline has passed, or `hurry` is set."""
         while not self.has_ended() and not deadline.expired():
             if hurry.wait(_POLL_INTERVAL_S):
                 return
@@ -303,7 +303,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Hosting:
-    """A worker's resources for one instance; its end of the channel closes when it has left."""
+    """A worker's resources for one instance; the channel ends when the instance has left."""
 
     worker: Worker
     directory: Path
@@ -349,7 +349,7 @@ class Workers:
         return worker
 
     def succeed(self, number: int, successor: int, *, gently: bool = False) -> None:
-        """Dismiss an instance; its successor joins its worker if others still live there."""
+        """Dismiss an instance; its successor joins the worker if other instances live there."""
         worker = self._worker_of.get(number)
         if worker is not None and not worker.alone and worker.goes_on:
             worker.expected.add(successor)
@@ -390,7 +390,7 @@ class Workers:
                 worker.kill()
 
     def wait_for_exit(self, deadline: Deadline, hurry: threading.Event) -> None:
-        """Wait until all workers have exited by themselves, the deadline, or `hurry` is set."""
+        """Wait until all workers have exited, the deadline has passed, or `hurry` is set."""
         for worker in self._workers:
             worker.process.wait(deadline, hurry)
 

@@ -90,7 +90,7 @@ class Doorbell:
 
 
 class SocketDoorbell(Doorbell):
-    """A doorbell on a socket pair; uses socket calls, because Windows allows no others on it."""
+    """A doorbell on a socket pair; uses only socket calls, because Windows requires them."""
 
     def __init__(self, *, ringing: int = -1, listening: int = -1) -> None:
         super().__init__(ringing=ringing, listening=listening)

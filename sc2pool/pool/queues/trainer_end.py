@@ -1,10 +1,10 @@
-"""The trainer's end of a queue pair: actions out, observations and rewards in. See `slots`.
+"""The trainer's end of a queue pair sends actions, and reads observations and rewards (`slots`).
 
-A trainer's end rings its worker's doorbell, and owns a slot of the pool's shared memory until it is
+A `TrainerEnd` rings its worker's doorbell, and owns a slot of the pool's shared memory until it is
 closed. Rules:
-- A trainer's end never waits. One word in the slot shows if a reply has arrived.
-- The last observation of an instance that has died is still needed. So closing the end copies the
-  slot, which the next instance then uses.
+- A `TrainerEnd` never waits. One word in the slot shows if a reply has arrived.
+- The last observation of an instance that has died is still needed. So `close` copies the slot
+  before the next instance uses it.
 - If the instance died before it answered, its newest request is void. Reads then return the answer
   to the previous request.
 """
@@ -57,7 +57,7 @@ class TrainerEnd:
         self._unpickled: tuple[Any, Any] | None = None
 
     def open(self, request_doorbell: Doorbell) -> None:
-        """Set the doorbell that wakes the worker; the worker object owns it."""
+        """Set the doorbell that wakes the worker; the `Worker` owns the doorbell."""
         self.request_doorbell = request_doorbell
 
     @property

@@ -1,6 +1,6 @@
 """Pages of a pool for other programs: a window that shows the games, and metrics for Prometheus.
 
-`WatchPage` is `render_mode="human"`: the page of `sc2pool watch` for a pool, served by its own
+`WatchPage` is `render_mode="human"`: the page of `sc2pool watch` for a pool, served by a separate
 process. Rules: the page only shows the pool. If its process cannot be started, the pool works
 without it. The process inherits a socket that is listening already, so no other program can take
 the port, and the address never shows another pool.
@@ -77,7 +77,7 @@ class WatchPage:
         except BaseException:
             self._listener.close()
             raise
-        if not WINDOWS:  # on Windows the child copies it, so it must stay open here
+        if not WINDOWS:  # on Windows the child copies the socket, so it must stay open here
             self._listener.close()
 
     def close(self) -> None:

@@ -44,7 +44,7 @@ from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.waiting import WorkerLoop
 
 _MOST_WARNINGS = 20
-"""How many different warnings an instance sends: a game may put another number into each."""
+"""The most warnings of an instance, because a game may put a different number into each one."""
 
 
 _TORCH = (
@@ -56,8 +56,8 @@ _TORCH = (
 class HostedInstance:
     """Serves the trainer until `Close`, the channel's end, or a fault. Then it calls `is_over`.
 
-    `is_over` gets False after a fault, else True. `raised`, if given, gets an error of the user's
-    code in place of the trainer, which gets no message. The player is None until `Start`. `spec` is
+    `is_over` gets False after a fault, else True. If `raised` is given, it is called with an error
+    of the user's code, and the trainer gets no message. The player is None until `Start`. `spec` is
     called once, and then `owned` releases what `spec` needs.
     """
 

@@ -7,8 +7,8 @@ and the games' exits. Rules:
 - The worker imports no heavy module unless the user's pickle does.
 - The worker ends with the trainer, and so do all processes that it has started (`__main__`).
 - Orders are carried out one after the other.
-- The worker exits after its last instance was asked to close. After a fault the trainer ends it,
-  because another instance may be about to move in.
+- The worker exits after its last instance was asked to close. After a fault only the trainer may
+  end the worker, because another instance may be about to move in.
 
 The worker also writes the newest observation of each game into its live files, on request:
 
@@ -184,7 +184,7 @@ class LiveView:
         self._under_way = threading.Event()
         self._broken = False
         self._maps: WeakKeyDictionary[Player, tuple[object, str]] = WeakKeyDictionary()
-        """The map that was written for each player, and its key."""
+        """The map that was written for each player, and the map's key."""
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start the thread that looks for requests until the process ends."""

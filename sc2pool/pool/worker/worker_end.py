@@ -1,10 +1,10 @@
-"""The worker's end of the queue pairs: its doorbells, and the end of each pair. See `slots`.
+"""The worker's side of the queue pairs: its doorbells, and its end of each pair. See `slots`.
 
 A worker's instances share its doorbells. Rules: a ring may be for any of the instances, so each
 waiting instance checks its slot. If no other task needs a turn, the waiting instance may block the
 worker's thread (`sc2pool.waiting`).
 
-At the end of a pair, players get actions and put transitions. Rules:
+Through the worker's end of a pair, players get actions and put transitions. Rules:
 - An observation is checked before it is published. An error names the wrong part by its path, with
   the given and the expected value. If there are several rows, the error first names the row.
 - Each transition answers one request; without a request `put` raises. All rows answer together.
@@ -355,7 +355,7 @@ class WorkerEnd(QueuePair):
         return actions if self._slot.layout.rows > 1 else [actions]
 
     def _is_plain(self, leaf: Leaf, observation: Any) -> bool:
-        """True if it can be copied unchanged; else `write_observation` casts it or raises."""
+        """True if `observation` can be copied unchanged, without `write_observation`."""
         return (
             type(observation) is np.ndarray
             and observation.dtype == leaf.dtype
@@ -447,7 +447,7 @@ class WorkerEnd(QueuePair):
     def _publish(self, flags: int, reward: float, payload: bytes | None) -> None:
         """Answer the request; `reward` is the first row's, `payload` (or None) goes out of band."""
         slot = self._slot
-        # A `gymnasium.Env` of a live game also has ticks, and always an info.
+        # The `gymnasium.Env` of a live game has ticks too; its info is never empty.
         if self._realtime or payload is not None:
             flags |= self._write_tick(self._player.tick())
         if self.phase is Phase.RESETTING:
