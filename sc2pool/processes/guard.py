@@ -1,10 +1,10 @@
-"""Kills a process tree when the program that named the tree ends.
+"""The guard: a child process that kills a given process tree when its parent program ends.
 
     program ── pipe: the process to be killed, or null ──► python -m sc2pool.processes.guard
 
-There are two uses. A program names a tree that it has paused: the tree is not its child, so no
-parent-death signal reaches it, and a stopped process handles no SIGTERM. Or a program names its own
-game, on a system without a parent-death signal.
+There are two uses. The tree is one that the program has paused: such a tree is not the program's
+child, so no parent-death signal reaches it, and a stopped process handles no SIGTERM. Or the tree
+is the program's own game, on a system without a parent-death signal.
 
 Each line on the guard's standard input is a JSON value: pid and creation time of the tree's root,
 or null for no tree. Rules:
@@ -39,7 +39,7 @@ class Guard:
         self._start()
 
     def _start(self) -> None:
-        # Not in a session of its own: there the system would not resume a stopped guard (`main`).
+        # In a session of its own, a stopped guard would not be resumed by the system (see `main`).
         self._process = start_python("sc2pool.processes.guard", stdin=subprocess.PIPE)
         assert self._process.stdin is not None
         self._pipe = self._process.stdin

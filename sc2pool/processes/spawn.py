@@ -44,7 +44,7 @@ from sc2pool.processes import windows
 
 Child = subprocess.Popen[bytes]
 _IO_ENCODING = "utf-8:surrogateescape"
-"""The encoding of a child's output: a path may have letters that a Windows code page lacks."""
+"""The encoding of a child's output. A Windows code page may lack the letters of a path."""
 
 
 def start_python(
@@ -211,7 +211,7 @@ def notice_children() -> None:
 def notices_children() -> bool:
     """True if only this package takes the exit status of the processes that it starts.
 
-    If the program ignores SIGCHLD, the system discards each status; its handler may take one first.
+    If the program ignores SIGCHLD, the system discards each status. A handler may take one first.
     """
     return WINDOWS or signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL
 
@@ -284,7 +284,7 @@ _thread: _Thread | None = None
 
 
 def submit(work: Callable[[], _T]) -> Future[_T]:
-    """Let the thread do `work`, at once if it is the caller; OSError if no thread starts."""
+    """Let the thread do `work`, at once if called in that thread; OSError if no thread starts."""
     if sys.is_finalizing():
         done: Future[_T] = Future()
         _do(work, done)

@@ -5,8 +5,8 @@ its owner ends. A process that a member starts is a member too. So a child gets 
 (`Job`), and this process is in a job while it starts a child (`ending_with_us`).
 
 A socket is sent as its description (`socket.share`), a file as a handle that was duplicated into
-the other process. Rule: the receiver owns the copy and closes it. The sender keeps and closes its
-own.
+the other process. Rule: the receiver owns the copy and closes it. The sender keeps and closes the
+original.
 """
 
 from __future__ import annotations
@@ -130,11 +130,11 @@ if WINDOWS:
 
     @contextmanager
     def ending_with_us() -> Iterator[None]:
-        """Make children that are started in the block end with this process from their start on.
+        """In the block, make new children end with this process from the moment of their start.
 
-        A child has no job before `CreateProcess` returns: without this block it would stay,
-        suspended, if this process were killed before that. If this process ends in the block, all
-        that the user's program has started since the first block ends too. Blocks must not overlap.
+        A child gets its `Job` only after `CreateProcess` has returned. Without this block, a child
+        would stay suspended if this process were killed earlier. If this process ends in the block,
+        all processes that it has started since the first block end too. Blocks must not overlap.
         """
         job = _own_job()
         if job is None:
@@ -157,7 +157,7 @@ if WINDOWS:
         """In the block, treat a closing console and a logoff of the user as Ctrl-Break.
 
         After such an event the system ends the program when its handlers have returned. Python's
-        own handler returns immediately. This one returns after the block.
+        own handler returns immediately. The handler set here returns after the block.
         """
         left = threading.Event()
 

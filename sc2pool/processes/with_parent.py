@@ -11,7 +11,7 @@
                                        writing end any more
 
 Linux can send a signal to a process when its parent ends (`PR_SET_PDEATHSIG`). Other systems
-cannot. There a worker's thread that watches the lifeline ends the worker, and a guard ends games.
+cannot: their workers watch the lifeline in a thread and end themselves, and a guard ends games.
 On Windows, Job Objects (`windows`) replace all of this.
 
 A follower also gets descriptors:
@@ -109,15 +109,15 @@ def kill_group_at_end_of(lifeline: int, leader_pid: int) -> None:
 
 
 def end_group_with(parent_pid: int, lifeline: int) -> None:
-    """Ensure that this process's group is killed when the parent ends.
+    """Make the end of the parent kill this process and its group; called in the child.
 
     The whole group is killed, because an env of the user may have started processes that only this
     process knows. `lifeline` is the reading end of a pipe whose writing end the parent holds.
 
-    On Linux the kernel sends the signal (`kill_group_at_end_of`), but not if this process, the
-    pipe's reader, has ended before. So the parent-death signal of this process is SIGCONT, not
-    SIGKILL: it only resumes this process if it is stopped, so that the thread below runs. The
-    thread kills the group on other systems, and if a forked child still holds the pipe.
+    On Linux the kernel kills the group (`kill_group_at_end_of`), but only while this process, the
+    pipe's reader, is alive. So the parent-death signal of this process is SIGCONT, not SIGKILL. If
+    this process is stopped, SIGCONT resumes it, so that the thread below runs. On other systems, or
+    if a forked child still holds the pipe, this thread kills the group.
     """
     if WINDOWS:
         raise NotImplementedError("on Windows a job ends the group")
@@ -140,9 +140,9 @@ def end_group_with(parent_pid: int, lifeline: int) -> None:
 class Follower:
     """The parent's handle of a child, which leads a process group.
 
-    On Linux the kernel kills the child and all that it has started when `lifeline` closes. It
-    closes with this object, or at the end of its `with` block, in a single step of the interpreter
-    that no interrupt can cut short. On Windows `lifeline` does nothing.
+    On Linux the kernel kills the child and all that it has started when `lifeline` closes, either
+    with this object or at the end of the lifeline's `with` block. The interpreter closes it in a
+    single step, which no interrupt can cut short. On Windows `lifeline` does nothing.
     """
 
     lifeline: AbstractContextManager[object]
