@@ -146,7 +146,7 @@ class LoopTimer:
         self._noted_s = answered_s
         earliest_s = asked_s - (loop + 1) / self._loops_per_s
         latest_s = answered_s - loop / self._loops_per_s
-        if earliest_s > self._latest_s - _LEAST_S:  # it is behind the prediction, and may stay so
+        if earliest_s > self._latest_s - _LEAST_S:  # the game is behind the prediction
             self._behind_s = min(max(2 * self._behind_s, _EXACT_S), 1 / self._loops_per_s)
             self._earliest_s = earliest_s
             self._latest_s = min(latest_s, earliest_s + self._behind_s)

@@ -298,7 +298,7 @@ class Connection(picows.WSListener):
             raise
 
     def _answered_directly(self) -> bool:
-        """Block until all replies have come; False if the event loop has to run before."""
+        """Block until all replies have come; False if the event loop has to run first."""
         assert self._reader is not None
         while self._expected and self._fault is None:
             timeout_s = self._deadline_s - time.monotonic()
@@ -407,7 +407,7 @@ class Connection(picows.WSListener):
 
 
 _EXIT_GRACE_S: Final = 1.0
-"""How long after the end of its socket the end of a dying process may go unnoticed."""
+"""How much later than the end of its socket the end of a dying process may be noticed."""
 _POLL_S: Final = 0.005
 
 

@@ -262,7 +262,7 @@ class LoopCost:
 
     def __init__(self) -> None:
         self.growth: float | None = None
-        """Newest cost / first cost: the smaller of the two newest ratios; None before two."""
+        """Newest cost / first cost: the smaller of the two newest ratios; None before two exist."""
         self._ratio: float | None = None
         self._first: _Use | None = None
         self._recent = _NOTHING

@@ -9,8 +9,8 @@ Rules:
 - In real time the game steps by itself. Actions are sent immediately, and the state is requested
   when the game has reached the due loop (see `clock`). No request waits in the game for a later
   loop, and none is unanswered when the step is over.
-- The game reports an event once. It is delivered once, with the next observation that the task gets
-  (see `PendingEvents`).
+- The game reports an event once. The event is kept until the task gets an observation, and is
+  delivered once, with that observation (see `PendingEvents`).
 - Any `GameFault` is final: the game is not repaired; the caller closes it and starts a new one.
 - However a game ends, its end is data and not an error (see `episode`).
 """
@@ -613,7 +613,7 @@ class Game:
     async def _accept_or_look_again(
         self, reply: SparseReply | Plain, loops: int
     ) -> tuple[Observed, bool]:
-        """Like `_accept`, but asks a finished game again: it may show its last state then."""
+        """Like `_accept`, but asks a finished game again, which may then show its last state."""
         if not _is_over(reply):
             return self._accept(reply, loops)
         (reply,) = await self._burst([requests.observation()], *self._time_limit(), sparse=True)

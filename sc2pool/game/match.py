@@ -5,7 +5,7 @@
     leave both ─► create ─► join both
 
 Rules:
-- A game of one player is a match of one: there is nobody to wait for, and no fault names a side.
+- A game of one player is a match of one side, which waits for nobody, and no fault names a side.
 - The two sides carry out their requests concurrently, and the match waits for both.
 - A fault of either side is the fault of the match, and its detail names the side. If a reply is
   missing, `judge` finds the side that should have sent it.

@@ -2,7 +2,7 @@
 
 All bots are driven as `run_game` drives them. An `RLBotAI` without a second side uses the learner's
 queue pair itself. In a match the bot requests its action in the middle of its turn, when the other
-side's transition may not be known yet. So its turn is an asyncio task, which waits for the action:
+side's transition may not be known yet. So the turn is an asyncio task that waits for the action:
 
     on_step ─ put ─ get_action ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄ act ─► orders
                       └► transition ─► both rows ─► action ┘
@@ -37,7 +37,7 @@ class TurnPair(QueuePair):
 
     def __init__(self) -> None:
         self.asked = _future()
-        """Done while the bot waits for an action."""
+        """A future that is done while the bot waits for an action."""
         self._action = _future()
         self._transition: Transition | None = None
 

@@ -9,7 +9,7 @@ It does what `sc2.main._play_game_ai` does, in the same order; but the player st
 differs from python-sc2's own loop in four ways:
 - Actions, step and observation are sent as one burst, in place of four round trips.
 - For an `RLBotAI` the map's description, whose pathing grid shows the places of structures, is
-  fetched again only if the bot sees other structures than before, because it takes a round trip.
+  fetched again only if the bot sees other structures than before: each fetch takes a round trip.
 - `UnitSorter` sorts the units of an observation into the bot's groups, because that is faster.
 - The bot sees the episode's final state.
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from sc2pool.players.bots import SharedData
 
 _MOST_READS: Final = 20
-"""If a match's game is behind the other game, how often at most to read its loop again. Each read
+"""How often at most to read the loop of a match's game that is behind the other game. Each read
 takes less than a millisecond."""
 
 
@@ -287,7 +287,7 @@ class SC2Player(Player):
         for game in self.match.games:
             game.pause(time.monotonic())
         self._loop_before_pause = self.game.loop_seen
-        # Since the request, because a worker may wait long for a CPU before it reads the reply.
+        # Count from the request: a worker may wait long for a CPU before it reads the reply.
         asked_s = min(game.asked_s for game in self.match.games)
         self._ran_around_pause_s = time.monotonic() - asked_s
 

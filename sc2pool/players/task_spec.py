@@ -41,7 +41,7 @@ class TaskSpec:
     max_episode_steps: int | None = None
     """The limit of an episode in env steps; None for no limit."""
     opponent: Opponent | Computer | None = None
-    """The player of the other side of a task of two players; None for a learner."""
+    """Who plays the other side of a task of two players; None if a learner does."""
     settled: Settled = NOTHING_SETTLED
     """The findings of `sc2pool doctor` about the installation."""
 

@@ -40,8 +40,8 @@ from sc2pool.processes.filelock import try_lock, unlock_and_remove
 from sc2pool.processes.spawn import is_shortage
 
 _POLL_S: Final = 0.004
-"""Poll interval until the game listens. Another program can connect before us for half of this
-interval, on average. Polling this often takes 3 % of a core."""
+"""Poll interval until the game listens. We connect half an interval later, on average; until then
+another program may connect first. Polling this often takes 3 % of a core."""
 _SEAT_POLL_S: Final = 0.25
 """Interval of looks at who has the seat, while the game does not answer the handshake."""
 _STOP_POLL_S: Final = 0.5
@@ -256,7 +256,7 @@ def _speaks_otherwise(process: GameProcess, listener_pid: int | None, answer: st
 
 
 def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> int | None:
-    """The listener's pid, if known; PORT_TAKEN if it is not our game, NotReadyError without one."""
+    """The listener's pid or None; PORT_TAKEN if it is another program's, NotReadyError if none."""
     try:
         pid = find_listener(process.family(), port)
     except (psutil.Error, OSError):

@@ -2,7 +2,7 @@
 
 Rules:
 - The game gets only allowed environment variables and listens only on 127.0.0.1. It writes into its
-  own temporary directory, which is removed after its end.
+  own temporary directory, which is removed after the game's end.
 - The game dies with the program that started it (`die_with_parent`, or `end_with_this_process`). A
   worker starts the game in the worker's process group. Any other program starts it in a new group,
   from a thread that keeps running.
