@@ -101,7 +101,7 @@ def _read_as(kind: str, what: object) -> Iterator[None]:
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES, *, only_ours: bool = False) -> bytes:
-    """A file's bytes; ConfigError if unreadable, above `most`, or `only_ours` and not private."""
+    """A file's bytes. ConfigError if unreadable, too long, or (with `only_ours`) not private."""
     with _read_as("a file", path), open(path, "rb", buffering=0, opener=_at_once) as file:
         found = os.fstat(file.fileno())
         if only_ours and (why := why_not_ours(found)):

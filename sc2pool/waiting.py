@@ -6,8 +6,8 @@ times as much as the system call. In a `WorkerLoop` the waiting task may block t
 (`BlockingWait`). With several envs, the tasks take turns (`Turns`): one wait for all of them blocks
 the thread, and the ready tasks continue one after the other.
 
-Rules: a wait also ends when anything else that the loop watches is ready, because an epoll
-descriptor can itself be watched; the caller then waits through asyncio. A loop with tasks besides
+Rules: a wait also watches the loop's own epoll descriptor. So it ends when anything else that the
+loop watches is ready, and the caller then waits through asyncio. A loop with tasks besides
 the worker's own, such as a task that the user's code started, is never blocked. A loop without
 epoll (not Linux) is never blocked either.
 """
@@ -93,7 +93,7 @@ class WorkerLoop(asyncio.SelectorEventLoop):
 
 
 class BlockingWait:
-    """Waits for one descriptor's new data; read first, because older data do not end a wait."""
+    """Waits for new data of one descriptor. Read before a wait: older data do not end the wait."""
 
     def __init__(self, descriptor: int) -> None:
         loop = asyncio.get_running_loop()
@@ -157,7 +157,7 @@ class Turn:
         return self._task is not None
 
     def go_on(self, *, in_time: bool = True) -> None:
-        """Run the waiting task to its next wait; its `await` gives `in_time`. No task calls it."""
+        """Run the waiting task to its next wait; its `await` gives `in_time`. Not for tasks."""
         if self._task is not None:
             (call, context), self._task = self._task, None
             self._leave_line()
