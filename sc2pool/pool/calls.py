@@ -260,7 +260,7 @@ class Calls:
         return [answers[place] for place in range(len(targets))]
 
     def _limit(self, deadline: Deadline) -> Deadline:
-        """The time when an instance asked now counts as hung: after the caller's own deadline."""
+        """When an instance that is asked now counts as hung: after the caller's own deadline."""
         if deadline == NEVER:
             return Deadline.after(self._limit_s)
         return Deadline(deadline.instant_s + self._limit_s)

@@ -115,7 +115,7 @@ class ChildProcess:
                 )
 
     def _how_it_ended(self) -> str:
-        """Describe how the process ended, after its socket is closed or it does not read."""
+        """Describe how the process ended, after it has closed its socket or reads no more."""
         try:
             return f"has ended: {describe_exit(self._process.wait(_EXITS_WITHIN_S))}"
         except subprocess.TimeoutExpired:

@@ -177,7 +177,7 @@ def trace_of(error: BaseException) -> str:
 
 
 def describe(error: BaseException, phase: str, evidence: Evidence | None = None) -> Raised:
-    """An exception as data, with its pickle if unpickling works here."""
+    """An exception as data, with its pickle if the pickle can be loaded in this process."""
     error = readable_error(error)
     at_terminal = sys.stdin is not None and sys.stdin.isatty()  # possible in a serial pool
     if type(error).__name__ == "BdbQuit" and not error.args and not at_terminal:

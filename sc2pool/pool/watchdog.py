@@ -68,7 +68,7 @@ class Watched:
 
 @dataclass(frozen=True)
 class ProcessSample:
-    """One process or the sum of several: stopped if any is, with the memory and CPU time of all."""
+    """One process, or several as one: stopped if any is stopped; memory and CPU time are sums."""
 
     stopped: bool
     rss_bytes: int
@@ -84,7 +84,7 @@ class Sample:
     worker: ProcessSample | None
     game: ProcessSample | None
     stopped_games: Sequence[int] = ()
-    """The stopped ones of several games, as indices into `watched.game_pids`."""
+    """The indices of stopped games in `watched.game_pids`, if there are several games."""
     waited_s: float | None = None
     """How long its processes were ready to run and waited for a CPU; None unless half of `limit_s`
     has passed without the reply."""

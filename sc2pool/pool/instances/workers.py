@@ -120,7 +120,7 @@ class Resident(Protocol):
 
 @dataclass(frozen=True)
 class Death:
-    """A worker's death, a fault of all its instances that counts once, for the instance `charged`.
+    """A worker's death: all its instances fail, but only the failure of `charged` is counted.
 
     `cause` includes the env's name. `stack` is that of the main thread; empty if no hook was stuck.
     """

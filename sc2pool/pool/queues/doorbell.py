@@ -113,7 +113,7 @@ class SocketDoorbell(Doorbell):
 
 _ONE = (1).to_bytes(8, sys.byteorder)
 _MOST_RINGS = 4096
-"""Rings consumed per read. The wait is level-triggered, so further rings only wake once more."""
+"""The most rings that a read consumes. Further rings only end the next wait (level-triggered)."""
 
 
 if LINUX:
