@@ -64,7 +64,7 @@ _CONTINUATION = picows.WSMsgType.CONTINUATION
 _CONTROL = frozenset({picows.WSMsgType.PING, picows.WSMsgType.PONG})
 
 Extend = Callable[[], Deadline | None]
-"""A function called at a burst's deadline; returns a later one, or None if the game is hung."""
+"""A function called at a burst's deadline; returns a later deadline, or None for a hung game."""
 
 
 class Connection(picows.WSListener):

@@ -6,7 +6,7 @@
                                                             └─► episode
 
 A restart takes a fraction of create_game's time. But in the real game it does not restore
-everything: exhausted mineral fields stay away. And no known client restarts games with a computer
+everything: exhausted mineral fields stay lost. And no known client restarts games with a computer
 or a Random race. So the first observation after a restart is compared with that after create_game.
 
 At the end of an episode, the status usually is `ended`, or an observation holds the player's

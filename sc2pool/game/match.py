@@ -251,7 +251,7 @@ class Match:
         return self.host.untold_end or self.guest.untold_end
 
     def _settle(self) -> None:
-        """Complete the results after the game's end, as one side may lack its own result."""
+        """Complete the results after the game's end; one side may lack its own result."""
         self._over = True
         host, guest = self.host.result, self.guest.result
         if host is None and guest is not None:

@@ -202,7 +202,7 @@ def blamed_on_opponent(name: str | None = None, *, has_game: bool = False) -> It
 
 
 class RunningSide:
-    """Runs side `index` (0: host) in real time; `loops` is the pace of a side that sets none."""
+    """Runs side `index` (0: host) in real time, with `loops` per turn unless the side sets them."""
 
     def __init__(
         self,

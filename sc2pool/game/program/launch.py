@@ -43,7 +43,7 @@ _POLL_S: Final = 0.004
 """Poll interval until the game listens. We connect half an interval later, on average; until then
 another program may connect first. Polling this often takes 3 % of a core."""
 _SEAT_POLL_S: Final = 0.25
-"""Interval of looks at who has the seat, while the game does not answer the handshake."""
+"""How often to look which program has the seat, while the game answers no handshake."""
 _STOP_POLL_S: Final = 0.5
 """Time between two looks at whether a signal has stopped the game."""
 _STOPPED_LOOKS: Final = 3
