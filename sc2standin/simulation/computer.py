@@ -39,7 +39,7 @@ HOME_CELLS = 15.0
 AWAY_CELLS = 40.0
 """A marine that is farther than this, in cells, from all town halls counts as sent to attack."""
 LATTICE_CELLS = 4
-"""Distance between two places for structures, in cells: the largest takes 3, and 1 stays free."""
+"""Distance between two places, in cells: the largest structure takes 3, and 1 stays free."""
 FARTHEST_CELLS = 24
 """The greatest offset of a new structure from its town hall along each axis, in cells."""
 FROM_FIELDS_CELLS = 5.0
@@ -83,7 +83,7 @@ class Computer:
             self._carry_out(step, halls)
 
     def _is_lost(self, halls: list[Unit]) -> bool:
-        """True if the player has no soldiers, lacks workers or a town hall, and cannot train."""
+        """True if the player has no soldiers, lacks workers or a hall, and can train neither."""
         army = self._world.armies[self._owner]
         if army.soldiers or (halls and army.workers):
             return False
@@ -246,7 +246,7 @@ class Computer:
         self._attack(away)
 
     def _attack(self, marines: list[Unit]) -> None:
-        """Send marines to the client's structure that is nearest to the first of them."""
+        """Send marines to the client's structure that is nearest to the first marine."""
         targets = self._world.structures[self._enemy] or self._world.owned_by(self._enemy)
         if not targets or not marines:
             return
@@ -332,7 +332,7 @@ class Holdings:
 
 
 def next_steps(have: Holdings, level: Level) -> list[Step]:
-    """The next steps, the most important first; each costs at most what those before leave."""
+    """The next steps, the most important first; each is affordable after those before it."""
     steps: list[Step] = []
     minerals = have.minerals
 

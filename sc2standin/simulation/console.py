@@ -45,7 +45,7 @@ class Controls:
         self.now = console
 
     def select(self, units: Iterable[Unit]) -> None:
-        """Select these units immediately; for rules of the map."""
+        """Select these units immediately; only the map's rules do this."""
         selected = tuple(units)
         self.now = replace(self.now, selected=selected)
         self.asked = replace(self.asked, selected=selected)

@@ -68,7 +68,7 @@ _NO_COMPUTERS: Mapping[int, sc_pb.Difficulty.ValueType] = {}
 
 @dataclass(frozen=True)
 class Quirks:
-    """Rules of an episode that are odd because of tempers."""
+    """Changes to an episode's rules by tempers, which imitate faults of the real game."""
 
     spent: tuple[tuple[float, float, int], ...] = ()
     """Place and content of the deposits that hold less than the map says."""
@@ -263,7 +263,7 @@ class Game:
         return self.loops_before + self.world.loop
 
     def ask(self, deed: Callable[[], None], player: int) -> None:
-        """Carry out a player's deed at the beginning of the loop in which its delay is over."""
+        """Call `deed`, a player's request, at the beginning of the loop after its delay."""
         self._asked.append(_Asked(self.world.loop + self.delay_loops, player, deed))
 
     def advance(self, loops: int, stop: Callable[[], bool]) -> None:
@@ -278,7 +278,7 @@ class Game:
         while world.loop < end and self.result is None and not stop():
             began = world.loop
             until = end
-            # Recovery comes first: a unit that a request creates recovers only from the next loop.
+            # Recovery precedes requests: a unit that they create recovers only from the next loop.
             recover(world.recovering, began + 1, 1)
             if self._asked:
                 until = min(end, self.do_asked())
@@ -295,7 +295,7 @@ class Game:
                 recover(world.recovering, world.loop, world.loop - began - 1)
 
     def employ(self, units: list[Unit]) -> None:
-        """Let new structures work that no worker built, and let new tumors spread creep."""
+        """Start the work of new structures that no worker built, and the creep of new tumors."""
         if not self._has_creep and any(unit.type.creep for unit in units):
             self._has_creep = True
             self._rules.append(Creep(self.world, self.terrain).apply)
@@ -306,10 +306,10 @@ class Game:
             self.world.count_units()
 
     def do_asked(self) -> int:
-        """Carry out the deeds that are due; returns the loop at which the next deeds are due."""
+        """Carry out the requests that are due; returns the loop at which the next ones are due."""
         loop, due = self.world.loop, self._asked
         self._asked = []
-        if self.delay_loops:  # without a delay, all deeds are due and belong to one player
+        if self.delay_loops:  # without a delay, all requests are due, and one player made them
             self._asked = [one for one in due if one.due > loop]
             due = sorted((one for one in due if one.due <= loop), key=attrgetter("player"))
         for one in due:

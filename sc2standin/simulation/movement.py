@@ -3,12 +3,13 @@
 A *plan* gives every unit a velocity that is valid until an expected event (an arrival, a unit that
 comes into reach) or an unexpected one (`World.orders_changed`). Between plans a loop costs one
 addition for each unit that moves, so a map on which little happens takes little time. The result is
-the same as with a plan for every loop. During combat, and with cloaked units, each loop has a plan.
+the same as with a plan for every loop. In combat, and with cloaked units, each loop has a new plan.
 
-Units walk straight. A few types turn slowly, and stand until the direction of their way is within a
-right angle of their facing. Most types are at full speed from the first loop; the others accelerate
-from rest. On a map with `Routes`, units walk around obstacles, one straight leg after the other. On
-a map with `Detours`, these give the next point of the way. On other maps all ways are straight.
+Units walk straight. A few types turn slowly: they stand until their facing is within a right angle
+of the direction of their way. Most types are at full speed from the first loop; the others
+accelerate from rest. On a map with `Routes`, units walk around obstacles, one straight leg after
+the other. On a map with `Detours`, these give the next point of the way. On other maps all ways are
+straight.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from sc2standin.simulation.world import World
 ARRIVED = 1e-6
 """A unit that is closer than this to its goal, in cells, has arrived."""
 CROWD_SPACING = 0.5
-"""In a crowd of n units, one held up within this times sqrt(n) cells of its goal has arrived."""
+"""Of n units, one that is held up within this times sqrt(n) cells of its goal has arrived."""
 HELD_UP_SHARE = 0.3
 """A unit is held up if it moves less than this share of the distance that it would move alone."""
 SEARCH_INTERVAL_LOOPS = 4
@@ -103,7 +104,7 @@ class Mover:
         world.plan_until = world.loop + max(1, int(min(loops, NEVER)))
 
     def _ways(self, units: list[Unit]) -> list[Way | None]:
-        """The way that each unit's order gives it; ends the orders of units that have arrived."""
+        """The way that each unit's order tells it to go; ends the orders of arrived units."""
         # In a crowd only one unit can stand on the point itself; the others stop around it.
         crowded = CROWD_SPACING * sqrt(len(units))
         return [
@@ -124,10 +125,10 @@ class Mover:
         return None
 
     def _way(self, unit: Unit, tolerance: float) -> Way | None:
-        """The way that a unit's next order gives it; ends the orders that are carried out.
+        """The way that a unit's next order tells it to go; ends the orders that are carried out.
 
-        A patrol turns at most once per game loop, because both its ends may be at one place. The
-        `while` loop ends, because all other orders come from the unit's queue, which is finite.
+        The `while` loop ends: a patrol turns at most once per game loop, even if both its ends are
+        at one place, and all other orders come from the unit's queue, which is finite.
         """
         world = self._world
         turned = False

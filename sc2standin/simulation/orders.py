@@ -51,7 +51,7 @@ def finish(world: World, unit: Unit) -> None:
 
 
 def reach_point(world: World, unit: Unit) -> bool:
-    """End the order of a unit at the order's point; or turn its patrol back, and return True."""
+    """For a unit at its order's point: turn a patrol back (True), or end another order (False)."""
     if unit.order.kind != OrderKind.PATROL or unit.queue:
         finish(world, unit)
         return False
@@ -69,8 +69,8 @@ def _begin(world: World, unit: Unit, order: Order) -> None:
         unit.job = None
         world.sort_walkers()
     unit.patrol_from = unit.x, unit.y
-    # With an order to attack, an attack under way continues. Otherwise the units of a client that
-    # orders an attack in every loop would never hit.
+    # With an order to attack, an attack under way continues. If it ended, the units of a client
+    # that orders an attack in every loop would never hit.
     if order.kind != OrderKind.ATTACK or unit.hits_at == NEVER:
         unit.lower_weapon()
     if order.kind == OrderKind.CAST:

@@ -8,7 +8,7 @@
 Units are points here: they may touch obstacles. Other units do not block the way.
 
 Routes: a unit walks straight if nothing is in its way. Otherwise it takes the shortest way to its
-goal, and walks in legs: each leads to the farthest point of the way that is straight ahead.
+goal, and walks in legs: each leads to the farthest point of the way that it can reach straight.
 
 The work for a leg is bounded: a field of distances has as many cells as the map, few fields are
 kept, and a unit that chases another one takes no detour of more than CHASE_CELLS. A leg is computed
@@ -27,7 +27,7 @@ change, so `Detours` find a way once for each pair of cells, and keep it, even f
 unit's way then costs one look-up in a table. If there is no way, a unit walks to the cliff, and
 slides along it.
 
-A kept field or way is the one that would be found again: keeping it only saves time.
+A new search would find the same field or way as the kept one, so keeping it only saves time.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Routes:
             return goal
         blocks = self.blocks
         cell = blocks.free_cell(*start)
-        if cell != blocks.at(*start):  # something was built on the unit: first leave its cells
+        if cell != blocks.at(*start):  # something was built on the unit: it leaves this place first
             return blocks.middle(cell)
         field = self._field(goal, target)
         chase = target is not None and target.type.mobile
@@ -182,7 +182,7 @@ NEAR_CELLS = 12
 
 
 class Cells:
-    """The cells of a map without structures and resources.
+    """The cells of a map, as its ground alone makes them free or blocked.
 
     Attributes:
         row: the number of cells in a row, with the border.
@@ -284,7 +284,7 @@ class Blocks(Cells):
     """The blocked cells of one episode.
 
     Attributes:
-        version: changes when `cells` does.
+        version: a number that changes when `cells` changes.
     """
 
     def __init__(self, world: World, terrain: Terrain) -> None:
@@ -318,7 +318,7 @@ class Blocks(Cells):
 
 
 def cells_under(kind: UnitType, x: float, y: float) -> Iterator[tuple[int, int]]:
-    """The cells (column, row) that a structure or resource blocks; of a large one, no corners."""
+    """The cells (column, row) that a unit blocks; of a large footprint, the corners stay free."""
     half_x, half_y = kind.footprint
     columns = range(round(x - half_x), round(x + half_x))
     rows = range(round(y - half_y), round(y + half_y))
@@ -367,7 +367,7 @@ class Field:
             self._distance[cell] = 0
 
     def distance(self, cell: int, most: int = FAR) -> int:
-        """The distance of a cell; FAR if there is no way, or none of at most `most`."""
+        """The distance of a cell; FAR if there is no way, or only ways longer than `most`."""
         while self._waiting and self._distance[cell] >= self._level <= most:
             self._grow()
         found = self._distance[cell]
@@ -438,7 +438,7 @@ class Detours:
         self._fields: dict[int, Field] = {}
         """The distances to each goal."""
         self._next: dict[tuple[int, int], Point | None] = {}
-        """The next point for each start and goal (cells, maybe cliffs); None if it is the goal."""
+        """The next point for each start and goal (cells, even cliffs); None if it is the goal."""
 
     def next_point(self, x: float, y: float, goal_x: float, goal_y: float) -> Point:
         """The point to walk to from (x, y) on the way to a goal."""

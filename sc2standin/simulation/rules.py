@@ -2,8 +2,9 @@
 
 A map has some of these: targets to collect, waves of enemies, towns of a melee, a battle, a hunt.
 
-A rule returns the earliest loop at which it can have another effect. The game applies it again in
-that loop, or earlier if a unit is created or dies. Skipping the loops in between changes nothing.
+The method `apply` of a rule returns the earliest loop at which the rule can have another effect.
+The game applies the rule again in that loop, or earlier if a unit is created or dies. Skipping the
+loops in between changes nothing.
 
 The rule of a melee puts a command centre and twelve workers for each player on the map.
 
@@ -260,7 +261,7 @@ class BattleRule:
             self._attack_point(attack)
 
     def apply(self) -> int:
-        """Begin again if both sides are dead; returns NEVER, because only a death matters."""
+        """Begin again if both sides are dead; NEVER suffices, because a death applies all rules."""
         world = self._world
         if world.loop < self._begins_at:
             return self._begins_at
@@ -340,7 +341,7 @@ _TOUCH = 1e-6
 CANDIDATES = 128
 """Points tried for each unit of a scattered group; if none fits, the best one is taken."""
 TRIED_SINGLY = 8
-"""The candidates that are first tried one by one, to save time: nearly always one of them fits."""
+"""So many candidates are first tried one by one, to save time: nearly always one of them fits."""
 
 _Rule: TypeAlias = tuple[list[Point], float]
 """Some points, and the distance that a place must keep to each of them."""
@@ -357,7 +358,7 @@ class Placement:
         self._rng = rng
         self._side = 0
         self._middles: dict[Region, NDArray[np.float64]] = {}
-        """The middle of the columns in each region; forgotten when a side is drawn again."""
+        """The centre of the columns in each region; forgotten when a side is drawn again."""
 
     def draw_side(self) -> None:
         """Draw the side of the map that the place `side` means from now on."""
@@ -447,7 +448,7 @@ class Placement:
                 taken.append((x, y, kind.radius))
                 if len(points) == group.count:
                     return np.array(points)
-        # The other units find no room: they begin at the centre and push each other apart.
+        # Units for which no place is free begin at the centre, and push each other apart.
         return np.array(points + [centre] * (group.count - len(points)))
 
 

@@ -1,8 +1,8 @@
 """The fog of war: the cells and units that a player sees, has seen, and remembers.
 
-Buildings, scenery and creep stay where they are, so the player remembers them where it saw them
-last. The player knows neutral buildings and scenery from the start, as in the real game. Only an
-episode with fog has a `Sight`.
+Buildings, scenery and creep stay where they are, so the player remembers each of them at the place
+where it was last seen. The player knows neutral buildings and scenery from the start, as in the
+real game. Only an episode with fog has a `Sight`.
 
 A `Sight` scans every SCAN_INTERVAL_LOOPS loops, whatever the sizes of steps, and once more for an
 observation between two such scans.
@@ -23,7 +23,7 @@ SCAN_INTERVAL_LOOPS = 8
 """Loops between two scans; in this time a unit walks about one cell."""
 
 SNAPSHOT_TAG = (1 << 32) + 2
-"""Added to a unit's tag in a snapshot; in the real game a snapshot's tag is different, too."""
+"""Added to a unit's tag in a snapshot; the real game also gives a snapshot another tag."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,6 @@ class Sight:
 
 
 def _stays(unit: Unit) -> bool:
-    """True for buildings that have not lifted off, and scenery."""
+    """True for scenery, and for buildings that have not lifted off."""
     kind = unit.type
     return kind.invulnerable or (STRUCTURE in kind.attributes and not kind.flies)

@@ -2,7 +2,7 @@
 
 Energy is spent when a spell is cast. A spell whose target is gone is not cast. A caster may die
 before its spell takes effect. Buffs are shown, but have no effect themselves: only the numbers in
-`data.spells` do.
+`data.spells` have effects.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Spells:
         return world.loop + 1
 
     def _grow_or_end(self, cast: _Cast, left: Unit) -> None:
-        """Let a merged unit grow, or remove a unit of a spell whose time is over."""
+        """Let a merged unit grow, or remove another created unit when the spell's time is over."""
         over = cast.until <= self._world.loop
         if isinstance(left.job, Site):
             left.job.left = max(0, cast.until - self._world.loop)

@@ -1,4 +1,4 @@
-"""The ground of a map: from the map file, or else flat and open everywhere in the playable area.
+"""The ground of a map. Without a ground in the map file, the playable area is flat and open.
 
 Grids have the real game's layout: row by row from the bottom, with one byte per cell, or with one
 bit per cell, the first cell in a byte's highest bit.
@@ -79,7 +79,7 @@ class Terrain:
 
     @cached_property
     def open_bits(self) -> bytes:
-        """The pathing grid of a map without obstacles on the ground; one bit per cell."""
+        """The pathing grid without structures and resources; one bit per cell."""
         return np.packbits(self.open_cells).tobytes()
 
     @cached_property
@@ -124,7 +124,7 @@ class Terrain:
         return bool(self.open_cells[min(int(y), y1 - 1), min(int(x), x1 - 1)])
 
     def clamp(self, x: float, y: float, aloft: bool = False) -> Point:
-        """The nearest point of the playable area, or of its walkable bounds unless `aloft`."""
+        """The nearest point of the playable area if `aloft`, else of the walkable bounds."""
         x0, y0, x1, y1 = self.area if aloft else self.bounds
         return min(max(x, x0), x1), min(max(y, y0), y1)
 

@@ -25,7 +25,7 @@ Point = tuple[float, float]
 NEVER = 1 << 60
 """A loop that never comes."""
 NO_HIT = -1 << 60
-"""Stands for the loop of the last hit, on a unit that was never hit."""
+"""The value of `Unit.hit_at` for a unit that was never hit."""
 
 
 class Order(NamedTuple):
@@ -59,7 +59,7 @@ class Errand:
 
 
 LAST_LOOP = 1 << 60
-"""The loop `until` of an errand that does not end by itself."""
+"""The value of `Errand.until` for an errand that does not end by itself."""
 
 
 @dataclass(slots=True)
@@ -137,9 +137,9 @@ class Unit:
     chases: int = 0
     """Tag of the unit to which this one walks in order to fire; 0 for none."""
     held_up: bool = False
-    """True if other units kept it from walking in the last loop."""
+    """True if other units kept this one from walking in the last loop."""
     turn: int = 0
-    """The side to which the unit turns around others: 1 for left, -1 for right, 0 for none."""
+    """The side to which the unit turns to pass others: 1 for left, -1 for right, 0 for none."""
     noticed: int = 0
     """Tag of the last target that the unit chose by itself, 0 for none."""
     order: Order = STOPPED
@@ -184,7 +184,7 @@ class Unit:
 
 
 Way = tuple[float, float, float]
-"""The way of a unit to a point: along x, along y, and its length."""
+"""The way of a unit to a point: the offsets along x and y, and the length."""
 
 
 def way_to(unit: Unit, x: float, y: float) -> Way:

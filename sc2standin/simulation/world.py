@@ -3,10 +3,10 @@
 Rules of this file:
 - units stay in the order of creation;
 - only this file creates and removes units, so that all lists of living units stay correct;
-- code that makes a plan of movement invalid calls `orders_changed`; code that also changes when
-  rules have effects calls `disturb`.
+- code that makes a plan of movement invalid calls `orders_changed`; code that also changes
+  the loops in which rules have effects calls `disturb`.
 
-`Upgrades` has the upgrades of all players, and the types of units that these upgrades change.
+`Upgrades` keeps the upgrades of all players, and gives the unit types as changed by upgrades.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ class World:
         self.plan_until = self.loop
 
     def disturb(self) -> None:
-        """Make the plan and the rules' next loops invalid: a unit was created, removed or moved."""
+        """Make plan and rules' next loops invalid, after a unit was created, removed or moved."""
         self.orders_changed()
         self.rules_at = self.loop
 
@@ -313,7 +313,7 @@ class World:
         ]
 
     def count_units(self) -> None:
-        """Count the players' units again: one was created or died, or a structure was finished."""
+        """Count the players' units again, after a creation, a death, or the end of construction."""
         self.armies = {owner: self._count(owner) for owner in PLAYERS}
 
     def _count(self, owner: int) -> Army:
@@ -361,7 +361,7 @@ class Upgrades:
         self._levels.clear()
 
     def kind_for(self, owner: int, kind: UnitType, *, stimmed: bool = False) -> UnitType:
-        """The type of a player's units with its upgrades, with a stimpack or without one."""
+        """The variant of a type with the player's upgrades, and with a stimpack if `stimmed`."""
         if not self.count and not stimmed:
             return kind.variant_of or kind
         return variant(kind, frozenset(self.of(owner)), stimmed=stimmed)

@@ -12,11 +12,11 @@ multiplied by 1.4 (rounded to 4096ths, as in the game).
 paid for when the cocoon is made, and needs a baneling nest unless the client has lifted this rule.
 
 `Modes` of siege tanks, vikings and hellions: while a unit changes its mode, it stands, does not
-fire, and obeys no order; it carries out its orders afterwards. A viking that lands over a cliff or
-a structure comes down beside it. A unit keeps its share of full life through the change.
+fire, and obeys no order; it carries out queued orders afterwards. A viking that lands over a cliff
+or a structure comes down beside it. A unit keeps its share of full life through the change.
 
-`Stimpacks`: a marine or marauder pays with some life, and walks and fires faster for a while. A
-second stimpack lets this time start again.
+`Stimpacks`: a marine or marauder pays with some life, and walks and fires faster for a while. With
+a second stimpack this time starts again.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Economy:
             self.employ(unit)
 
     def employ(self, unit: Unit) -> None:
-        """Give a job to a structure or resource that no worker has built, if it has none."""
+        """Give a job to a structure or resource that no worker has built, if it has no job."""
         kind = unit.type
         if unit.job is not None:
             return
@@ -174,7 +174,7 @@ class Economy:
             self._send_to(field.tag)
 
     def _send_to(self, field_tag: int) -> None:
-        """Let all workers gather at a field, and later those that structures train."""
+        """Let all workers gather at a field, even those that structures train later."""
         gather = Order(OrderKind.GATHER, 0.0, 0.0, field_tag)
         for unit in self._world.owned_by(self.owner):
             if isinstance(unit.job, Factory):
@@ -272,7 +272,7 @@ class Economy:
         return min(loops, FAST_LOOPS) if self.lifts(debug_pb.fast_build) else loops
 
     def pay(self, kind: UnitType | Research) -> error_pb.ActionResult.ValueType:
-        """Take the cost of a unit or research if it can be begun now; else return why not."""
+        """Take the cost of a unit or research; returns Success, or why it cannot be begun now."""
         result = self.allows(kind)
         if result == error_pb.Success:
             self._spend(*kind.cost)
@@ -387,7 +387,7 @@ def _trains(kind: UnitType) -> bool:
 
 
 WINDOW_LOOPS = 240
-"""The number of last loops whose income the rates count; fewer at the beginning of a game."""
+"""The rates count the income of so many last loops; of fewer at the beginning of a game."""
 _FASTER = 5734 / 4096
 _LOOPS_PER_MINUTE = LOOPS_PER_DATA_S * 60
 

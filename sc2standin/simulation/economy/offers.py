@@ -41,7 +41,7 @@ from sc2standin.simulation.units import Errand, Site, Unit
 Result: TypeAlias = error_pb.ActionResult.ValueType
 
 _BY_ITSELF = (OrderKind.UPGRADE, OrderKind.ADD_ON, OrderKind.LIFT)
-"""The kinds of orders for which a structure must have no other order."""
+"""The kinds of orders that a structure accepts only if it has no other order."""
 _MAKES = (OrderKind.BUILD, *QUEUED, *_BY_ITSELF)
 _TOO_EXPENSIVE = (
     error_pb.NotEnoughMinerals,
@@ -66,7 +66,7 @@ def made_by(ability_id: int) -> UnitType | Research:
 
 
 def meant(ability_id: int, unit: Unit, economy: Economy | None) -> int:
-    """The specific ability that a client means by a general or specific one.
+    """The specific ability that a client means by the id of a general or specific ability.
 
     What a general ability to cancel means depends on what the unit does. A general ability to
     research means the next level of an upgrade.

@@ -7,15 +7,15 @@ queue.
 
 An add-on is a tech lab or a reactor beside a barracks, factory or starport, which builds it. An
 add-on belongs to the structure that last landed or was built beside it, and has the unit type for
-that structure (such as BarracksTechLab). Without a structure it has the bare type (TechLab). If the
-structure is lost before the add-on is finished, the add-on is lost, too. If an add-on's type
+that structure (such as BarracksTechLab). An add-on without a structure has the bare type (TechLab).
+If the structure is lost before the add-on is finished, the add-on is lost, too. If an add-on's type
 changes, its research is cancelled and refunded.
 
 Research: an upgrade is researched once, by one structure; a level needs the level before it.
 
 Orbital commands use energy for MULEs and scans. A MULE gathers from the field at which it was
-called down, and disappears after a while. A scan shows a part of the map for a while, with the
-cloaked units in it.
+called down, and disappears after a while. A scan shows a part of the map, and the cloaked units in
+it, for a while.
 
 Flight is for barracks, factories, starports and town halls that have lifted off. They fly straight,
 over everything and through each other. Landing takes a while. If the place is not free when the
@@ -148,7 +148,7 @@ class Production:
             kind = order.makes
             if kind is None or (kind.food and free_food() < kind.food):
                 return
-            # One less, because real SCVs take 272 loops but appear 271 loops apart.
+            # One loop less, because real SCVs take 272 loops but appear 271 loops apart.
             job.done_at.append(self._world.loop + self._loops_for(kind) - 1)
 
     def _finish(self, factory: Unit, order: Order, job: Factory) -> None:
@@ -296,7 +296,7 @@ class AddOns:
 
 
 def add_on_place(x: float, y: float) -> Point:
-    """The middle of the add-on of a structure at this point."""
+    """The centre of the add-on that belongs to a structure at this point."""
     return x + ADD_ON_OFFSET[0], y + ADD_ON_OFFSET[1]
 
 
@@ -328,7 +328,7 @@ class Laboratory:
     def next_level(self, structure: Unit, general_id: int) -> Research | None:
         """The research that a general ability means: the first level that is not begun.
 
-        The last level if all levels are begun; None if the structure has no such levels.
+        If all levels are begun, it is the last level. None if the structure has no such levels.
         """
         levels = [
             one for one in RESEARCH_OF.get(structure.type.name, ()) if one.general_id == general_id

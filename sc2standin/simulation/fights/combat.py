@@ -13,7 +13,7 @@ Rules of combat:
 - A unit with an order to move or to cast does not fire. A unit that holds its position does not
   walk. A passive unit fires only with an attack order.
 - A unit that is not ordered to attack a certain unit keeps its target while the target is in range.
-  It follows a target out of range until another enemy is in range. Otherwise it takes the nearest
+  It follows a target out of range until another enemy is in range. Else it takes the nearest
   enemy within its scan range, or else a bystander. A computer's units scan as far as they see.
 - A unit with two weapons fires the one that can hit the target; if both can, the stronger one.
 - A worker attacks only if it is ordered to.
@@ -240,7 +240,7 @@ class Bystanders:
         spared = np.array([[not is_target(one, unit) for unit in units] for one in attackers])
         structures = np.array([not unit.type.mobile for unit in units])
         self._ranks = [np.where(spared | later, np.inf, 0.0) for later in (structures, ~structures)]
-        """Two matrices to add to gaps: infinite except for workers, and except for structures."""
+        """Two matrices to add to gaps: one is 0 only for workers, one only for structures."""
         radius = np.array([unit.type.radius for unit in units])
         self._touch = np.array([one.type.radius for one in attackers])[:, None] + radius
         self._nearest: list[list[tuple[int, float]]] = []

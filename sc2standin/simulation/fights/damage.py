@@ -11,11 +11,11 @@ Rules of damage:
   The explosion hits all its enemies within the splash, which may then explode, too.
 
 Medivacs use energy to heal wounded biological units of their side. A medivac that is ordered to
-heal a unit follows the unit until it is healed. Without such an order, a healer that stands or
+heal a unit follows this unit until it is healed. Without such an order, a healer that stands or
 attacks heals the nearest wounded unit within its scan range. A passive healer heals only by order.
 
 Shields regenerate after a while without a hit, and so does the life of some types. Energy, and the
-life of other types, always regenerate. All these are added up loop by loop, so that the numbers do
+life of other types, always regenerate. These amounts are added loop by loop, so that the sums do
 not depend on the sizes of steps.
 """
 
@@ -87,7 +87,7 @@ def harm(world: World, target: Unit, damage: float) -> bool:
 
 
 def beside(units: list[Unit], shooter: Unit, target: Unit, reach: float) -> list[Unit]:
-    """The other enemies that a beam hits, on a line across the shot, `reach` to both sides."""
+    """The other enemies that a beam hits, on a line across the shot, `reach` long to each side."""
     x, y, length = way_to(shooter, target.x, target.y)
     x, y = x / max(length, TINY), y / max(length, TINY)
     found = []

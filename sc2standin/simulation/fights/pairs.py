@@ -30,7 +30,7 @@ NO_TOUCH = -1.0
 STILL = (0.0, 0.0)
 
 ROUNDS = 3
-"""How often per loop all pairs are moved apart: a unit that was moved may overlap others."""
+"""How often per loop all pairs are moved apart, because a moved unit may overlap others."""
 AHEAD = 1.0
 """Distance within which a unit looks for other units in its way, in cells."""
 GRAZE = 0.98
@@ -38,7 +38,7 @@ GRAZE = 0.98
 TURNS = tuple(
     (math.cos(angle), math.sin(angle)) for angle in (math.pi / 12 * k for k in range(1, 9))
 )
-"""The directions in which a unit may walk around others: cosine and sine of the turn, to 120°."""
+"""The directions in which a unit may walk around others: cosine and sine of turns up to 120°."""
 
 
 class Ground(IntEnum):
@@ -75,7 +75,7 @@ class Pairs:
         self.scan = [_scan(unit, world.clients) for unit in units]
         """Distance at which each unit notices an enemy, edge to edge; 0 without a weapon."""
         self.closest = [_closest(unit) for unit in units]
-        """For each unit, the gap to an enemy below which it cannot fire."""
+        """For each unit, the least gap to an enemy at which the unit can fire."""
         self._radius = [unit.type.radius for unit in units]
         self._ground = [Ground.YIELDS] * len(units)
         self._x: list[float] = []
@@ -183,7 +183,7 @@ class Pairs:
             for i in range(count):
                 for j in range(i + 1, count):
                     touch = self._touch(i, j)
-                    # Most pairs are farther apart along one axis, and need no square root.
+                    # Most pairs are farther apart than `touch` along one axis: no square root.
                     dx = xs[j] - xs[i]
                     if dx >= touch or -dx >= touch:
                         continue

@@ -95,10 +95,10 @@ class Building:
         """The loop in which each salvaged structure will be removed, in ascending order."""
 
     def snap(self, kind: UnitType, x: float, y: float) -> Point | None:
-        """The middle of the cells on which a structure would stand; None off the map."""
+        """The centre of the cells on which a structure would stand; None if it is off the map."""
         if not self._terrain.on_map(x, y):
             return None
-        odd = kind.footprint[0] % 1.0  # 0.5 for an odd number of cells: their middle is in a cell
+        odd = kind.footprint[0] % 1.0  # 0.5 for an odd number of cells: their centre is in a cell
         return round(x - odd) + odd, round(y - odd) + odd
 
     def can_place(
@@ -153,7 +153,7 @@ class Building:
         return bool(cells.all())
 
     def order(self, worker: Unit, order: Order, *, queued: bool) -> error_pb.ActionResult.ValueType:
-        """Pay for a structure and let a worker build it; with a target, let it continue a site."""
+        """Pay for a structure and let a worker build it; with a target, continue that site."""
         if isinstance(order.makes, UnitType) and not order.target_tag:
             result = self._pay(order.makes)
             if result != error_pb.Success:
@@ -212,7 +212,7 @@ class Building:
         worker.job = Errand(LAST_LOOP, _stay, constructing=True)
 
     def resume(self, site: Unit) -> Order | error_pb.ActionResult.ValueType:
-        """The order to continue a site, or the reason why it cannot be given."""
+        """The order to continue a site, or the reason why this order cannot be given."""
         if not can_be_resumed(site):
             return error_pb.CantTargetThatUnit
         return Order(OrderKind.BUILD, 0.0, 0.0, site.tag, site.type)
@@ -246,7 +246,7 @@ class Building:
                 self._refund(*self.cancel(structure))
 
     def grow(self) -> None:
-        """Build for one loop at all sites with a worker; free workers of finished or lost sites."""
+        """Build at sites with a worker for one loop; free workers of finished or lost sites."""
         world = self._world
         self._take_down_salvaged()
         if self._paid:

@@ -3,7 +3,7 @@
 A trip brings 5 minerals or 4 gas. An SCV occupies a mineral field for 45 loops (2.786 s), and
 stands for 8 loops more; it occupies a refinery for 32 loops (1.981 s). The time to turn and to
 accelerate (`START_LOOPS`) is fitted so that one SCV on a near field brings 39 to 45 minerals in 960
-loops. A MULE brings 25 minerals a trip and gathers 2.05 times as long: nine trips in its life.
+loops. A MULE brings 25 minerals a trip, and gathers 2.05 times as long: it makes nine trips.
 
 One SCV and one MULE at a time gather from a deposit. If a worker finds a mineral field occupied, it
 goes to a near field that has fewer workers of the same type, or waits.
@@ -69,7 +69,7 @@ class Mining:
         self._walking.walk_to(worker, deposit, self._arrive)
 
     def bring_home(self, worker: Unit) -> None:
-        """Begin the way to the nearest town hall."""
+        """Begin the walk to the nearest town hall."""
         homes = [
             unit
             for unit in self._world.units
@@ -154,7 +154,7 @@ class Mining:
         return self._nearest(worker, [unit for unit in self._world.units if unit.type.has_minerals])
 
     def _emptier(self, worker: Unit) -> Unit | None:
-        """The nearest field that will still have fewer workers if this worker changes to it."""
+        """The nearest field that, with this worker, has fewer workers than its own field now."""
         world = self._world
         crowd = Counter(one.workplace for one in world.workers if one.type is worker.type)
         least = crowd[worker.workplace] - 1
@@ -226,7 +226,7 @@ class Walking:
     def walk(
         self, worker: Unit, goal: Point, touch: float, then: Then, target: Unit | None = None
     ) -> None:
-        """Let a worker walk until it is within `touch` of a point, or of a target's middle."""
+        """Let a worker walk until it is within `touch` of a point, or of a target's centre."""
         self._routes.update()
         self._go_on(_Walk(goal, touch, then, target), START_LOOPS, worker)
 
@@ -244,7 +244,7 @@ class Walking:
         if leg != end:
             way_x, way_y, distance = way_to(worker, *leg)
             left = distance
-            if left < TINY_CELLS:  # so the walk ends here
+            if left < TINY_CELLS:  # the walk ends here
                 worker.job = Errand(world.loop + 1, then)
                 return
             then = partial(self._go_on, walk, 0)
