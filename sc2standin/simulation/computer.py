@@ -4,7 +4,7 @@
     next_steps the next steps, as a pure function of the player's holdings
     Computer   observes its town, asks for the next steps, and gives the orders
 
-A computer has an economy of its own, by the same rules as the client's, and sees the whole map.
+A computer has its own economy, which follows the client's rules, and sees the whole map.
 
 A computer thinks only at fixed loops, so that the game does not depend on the sizes of steps.
 
@@ -35,7 +35,7 @@ from sc2standin.simulation.world import World
 
 DEPOT, MARINE = TYPE_BY_NAME["SupplyDepot"], TYPE_BY_NAME["Marine"]
 HOME_CELLS = 15.0
-"""The client's soldiers are a threat within this distance of a town hall, in cells."""
+"""The opponent's soldiers within this distance of a town hall, in cells, are a threat."""
 AWAY_CELLS = 40.0
 """A marine that is farther than this, in cells, from all town halls counts as sent to attack."""
 LATTICE_CELLS = 4
@@ -83,7 +83,7 @@ class Computer:
             self._carry_out(step, halls)
 
     def _is_lost(self, halls: list[Unit]) -> bool:
-        """True if the player has no soldiers, lacks workers or a hall, and can train neither."""
+        """True if the player has no soldiers, lacks workers or a hall, and can train nothing."""
         army = self._world.armies[self._owner]
         if army.soldiers or (halls and army.workers):
             return False
@@ -276,7 +276,7 @@ class Level:
     barracks_from_loop: int
     """The loop before which the player builds no barracks."""
     attacks_with: int
-    """The marines of the first attack; each later attack adds the same number."""
+    """The marines of the first attack; each later attack needs this many more."""
     attacks_from_loop: int
     workers_fight: bool
     """True if workers defend their town."""
@@ -296,7 +296,7 @@ LEVELS = {
 
 
 MOST_QUEUED = 1
-"""The most units that a structure trains or has queued."""
+"""The most units that a structure has in training and in its queue together."""
 MOST_COMING = 2
 """The most barracks that are built at the same time."""
 

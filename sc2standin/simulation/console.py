@@ -51,6 +51,6 @@ class Controls:
         self.asked = replace(self.asked, selected=selected)
 
     def alive(self, units: Iterable[Unit]) -> tuple[Unit, ...]:
-        """Those of these units that still live."""
+        """The units among these that are still alive."""
         by_tag = self._world.by_tag
         return tuple(unit for unit in units if by_tag.get(unit.tag) is unit)

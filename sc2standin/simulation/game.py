@@ -53,7 +53,7 @@ HARD_RESET_LOOPS = 1 << 18
 END_OF_TIME_LOOPS = 1 << 19
 """Loops since create_game after which the game ends, and cannot be restarted."""
 CAMERA_BELOW = 3.0
-"""Distance of the first camera below the middle of the playable area, in cells."""
+"""Distance of the first camera below the centre of the playable area, in cells."""
 
 
 OPPOSITE = {
@@ -104,7 +104,7 @@ class Game:
         clients: the players that clients play.
         computers: the players that computers play, with their difficulties.
         viewer: the player whose view this process shows; its fog and its console are kept.
-        quirks: the odd rules of the episode.
+        quirks: the changes that tempers make to the episode's rules.
     """
 
     def __init__(

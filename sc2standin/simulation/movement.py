@@ -31,7 +31,7 @@ from sc2standin.simulation.world import World
 ARRIVED = 1e-6
 """A unit that is closer than this to its goal, in cells, has arrived."""
 CROWD_SPACING = 0.5
-"""Of n units, one that is held up within this times sqrt(n) cells of its goal has arrived."""
+"""Of n units, a held-up one has arrived if it is within this times sqrt(n) cells of its goal."""
 HELD_UP_SHARE = 0.3
 """A unit is held up if it moves less than this share of the distance that it would move alone."""
 SEARCH_INTERVAL_LOOPS = 4
@@ -105,7 +105,7 @@ class Mover:
 
     def _ways(self, units: list[Unit]) -> list[Way | None]:
         """The way that each unit's order tells it to go; ends the orders of arrived units."""
-        # In a crowd only one unit can stand on the point itself; the others stop around it.
+        # In a crowd only one unit can stand on the goal itself; the others stop around it.
         crowded = CROWD_SPACING * sqrt(len(units))
         return [
             None
@@ -117,7 +117,7 @@ class Mover:
         ]
 
     def _stand(self, unit: Unit) -> Way | None:
-        """End the orders of a unit that cannot walk, up to the first attack on a living unit."""
+        """End the orders of an immobile unit, up to the first order to attack a living unit."""
         while _MOVE <= unit.order.kind < OrderKind.LAND:
             if unit.order.kind == _ATTACK and unit.order.target_tag in self._world.by_tag:
                 break

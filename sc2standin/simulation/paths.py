@@ -161,7 +161,7 @@ class Routes:
         return sorted({cell + step for cell in under for step in steps} - under)
 
     def _farthest_straight(self, start: Point, ahead: list[int]) -> Point:
-        """The middle of the last of these cells to which a unit can walk straight."""
+        """Of these cells, the middle of the last one to which a unit can walk straight."""
         blocks = self.blocks
         good, bad = 0, len(ahead)  # a unit can always walk straight to the next cell
         step = 1
@@ -252,7 +252,7 @@ class Cells:
         left = abs(math.floor(x1) - math.floor(x0)) + abs(math.floor(y1) - math.floor(y0))
         share = 0.0
         while left > 0:
-            if abs(share_x - share_y) < 1e-9 and left > 1:  # a corner: both sides must be free
+            if abs(share_x - share_y) < 1e-9 and left > 1:  # at a corner, both cells must be free
                 sides = cells[cell + step_x], cells[cell + step_y * row]
                 if any(side not in (FREE, ignored) for side in sides):
                     break
@@ -340,7 +340,7 @@ def _ring(size: int) -> Iterator[tuple[int, int]]:
 
 
 STRAIGHT, DIAGONAL = 5, 7
-"""Lengths of a step in fifths of a cell; 7/5 is close to the square root of 2."""
+"""Lengths of a straight and a diagonal step, in fifths of a cell; 7/5 is about the root of 2."""
 FAR = 1 << 30
 """The distance of a cell that is not reached."""
 
@@ -421,7 +421,7 @@ class Field:
 
 
 MOST_WAYS = 50_000
-"""The largest table of ways, about 10 MB; a full table is cleared."""
+"""The most ways that are kept, about 10 MB; a full table of ways is cleared."""
 
 
 @lru_cache(maxsize=2)
@@ -453,7 +453,7 @@ class Detours:
         return self._next[pair] or (goal_x, goal_y)
 
     def _find(self, cell: int, goal: int) -> Point | None:
-        """The farthest point of the way that is straight ahead; None for the goal itself."""
+        """The farthest point of the way that can be reached straight; None if it is the goal."""
         start = self._cells.middle(cell)
         if self._is_clear(start, self._cells.middle(goal)):
             return None

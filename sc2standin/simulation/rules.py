@@ -10,9 +10,9 @@ The rule of a melee puts a command centre and twelve workers for each player on 
 
 In a battle the enemies attack, and when both sides are dead the battle begins again. In a hunt each
 enemy without an order attacks the nearest of the client's units, at regular intervals. The
-intervals count from the game's first loop, not from an enemy's creation. An enemy gets no order if
-it has no weapon, or if its weapon cannot hit the nearest unit, because the game refuses such an
-order. An enemy without an order still fires at units that come near.
+intervals are counted from the game's first loop, not from an enemy's creation. An enemy gets no
+order if it has no weapon, or if its weapon cannot hit the nearest unit, because the game refuses
+such an order. An enemy without an order still fires at units that come near.
 
 Places and creep:
 - All random places come from the episode's generator. A new group keeps its distance to the
@@ -341,7 +341,7 @@ _TOUCH = 1e-6
 CANDIDATES = 128
 """Points tried for each unit of a scattered group; if none fits, the best one is taken."""
 TRIED_SINGLY = 8
-"""So many candidates are first tried one by one, to save time: nearly always one of them fits."""
+"""So many candidates are first tried singly, because nearly always one of them fits."""
 
 _Rule: TypeAlias = tuple[list[Point], float]
 """Some points, and the distance that a place must keep to each of them."""

@@ -55,7 +55,7 @@ class Errand:
     constructing: bool = False
     """True for a worker that builds a structure; its new orders wait, except a stop."""
     bound: bool = False
-    """True for a unit that changes its mode; its new orders wait, and a stop only clears these."""
+    """True for a unit that changes its mode; its new orders wait, and a stop only deletes them."""
 
 
 LAST_LOOP = 1 << 60
@@ -92,7 +92,7 @@ class Factory:
     """The job of a structure that makes things by itself; the structure's orders are the queue."""
 
     done_at: list[int] = field(default_factory=list)
-    """Loops at which the orders in progress are done; these are the first orders of the queue."""
+    """Loops at which the orders in progress (the first ones of the queue) are done."""
     add_on: int = 0
     """Tag of the add-on beside the structure, 0 for none."""
     rally: list[Order] = field(default_factory=list)

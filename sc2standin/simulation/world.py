@@ -45,7 +45,7 @@ ATTACK_ALERT_LOOPS, ATTACK_ALERT_CELLS, MOST_ATTACK_ALERTS = 240, 15.0, 2
 """Limits of attack alerts, from `Attack` of the alerts in the game's data.
 
 For 240 loops (15 s) after an alert, no other alert is given for a target within 15 cells of the
-first. In any 240 loops at most two alerts are given on the whole map.
+first target. In any 240 loops at most two alerts are given on the whole map.
 """
 
 MOST_FOOD = 200
@@ -152,7 +152,7 @@ class World:
         self.clients = clients
         self.loop = 0
         self.chance = Random(seed)
-        """Random numbers for events within a loop; to draw one number is faster than with numpy."""
+        """Random numbers for events within a loop; drawing one number is faster than with numpy."""
         self.scores = dict.fromkeys(PLAYERS, 0)
         self.minerals = 0
         self.losses = {player: Losses() for player in PLAYERS}

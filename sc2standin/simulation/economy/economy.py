@@ -387,7 +387,7 @@ def _trains(kind: UnitType) -> bool:
 
 
 WINDOW_LOOPS = 240
-"""The rates count the income of so many last loops; of fewer at the beginning of a game."""
+"""The rates count the income of this many last loops, or of fewer as a game begins."""
 _FASTER = 5734 / 4096
 _LOOPS_PER_MINUTE = LOOPS_PER_DATA_S * 60
 

@@ -17,9 +17,9 @@ Orbital commands use energy for MULEs and scans. A MULE gathers from the field a
 called down, and disappears after a while. A scan shows a part of the map, and the cloaked units in
 it, for a while.
 
-Flight is for barracks, factories, starports and town halls that have lifted off. They fly straight,
-over everything and through each other. Landing takes a while. If the place is not free when the
-landing ends, the structure stays in the air.
+`Flight` moves barracks, factories, starports and town halls that have lifted off. They fly
+straight, over everything and through each other. Landing takes a while. If the place is not free
+when the landing ends, the structure stays in the air.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from sc2standin.simulation.units import STOPPED, Factory, Order, Point, Site, Te
 from sc2standin.simulation.world import Scan, World
 
 RINGS, PLACES_A_RING = 12, 16
-"""The rings of places around a structure that a new unit may take, and the places of a ring."""
+"""The rings around a structure, and the places in each ring, one of which a new unit takes."""
 RING_SPACING = 2.2
 """Distance between two of these rings, in radii of the unit."""
 PLACES, PLACES_WITH_REACTOR = 5, 8
@@ -63,7 +63,7 @@ class Production:
     """The structures that make something, in one episode.
 
     Args:
-        done: called with a structure and its finished order, after a new unit was created.
+        done: called with a structure and its finished order, after the order's unit was created.
         loops_for: returns the loops to make a unit or to finish research.
     """
 
@@ -328,7 +328,7 @@ class Laboratory:
     def next_level(self, structure: Unit, general_id: int) -> Research | None:
         """The research that a general ability means: the first level that is not begun.
 
-        If all levels are begun, it is the last level. None if the structure has no such levels.
+        If all levels are begun, it means the last level. None if the structure has no such levels.
         """
         levels = [
             one for one in RESEARCH_OF.get(structure.type.name, ()) if one.general_id == general_id

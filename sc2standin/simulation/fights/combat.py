@@ -13,8 +13,8 @@ Rules of combat:
 - A unit with an order to move or to cast does not fire. A unit that holds its position does not
   walk. A passive unit fires only with an attack order.
 - A unit that is not ordered to attack a certain unit keeps its target while the target is in range.
-  It follows a target out of range until another enemy is in range. Else it takes the nearest
-  enemy within its scan range, or else a bystander. A computer's units scan as far as they see.
+  It follows a target out of range until another enemy is in range. In other cases it takes the
+  nearest enemy within its scan range, or else a bystander. A computer's units scan all in sight.
 - A unit with two weapons fires the one that can hit the target; if both can, the stronger one.
 - A worker attacks only if it is ordered to.
 
@@ -113,7 +113,7 @@ class Combat:
             unit.aim(target)
             if unit.ready_at <= loop:
                 # If the weapon became ready within the last loop, the attack begins at that time,
-                # not at the whole loop. So continuous fire has exactly the weapon's period.
+                # not at this loop. So continuous fire has exactly the weapon's period.
                 start = unit.ready_at if loop - unit.ready_at < 1.0 else float(loop)
                 unit.hits_at = start + fired.damage_point_loops
         return unit.hits_at <= loop
@@ -255,7 +255,7 @@ class Bystanders:
         return float((dx * dx + dy * dy) ** 0.5 - attacker.type.radius - target.type.radius)
 
     def choose(self, i: int, weapon_range: float, reach: float) -> tuple[Unit | None, float]:
-        """The bystander that attacker i takes within its reach, or None, and the gap to it."""
+        """The bystander within reach that attacker i takes, or None, and the gap to it."""
         attacker = self._attackers[i]
         kept = self.by_tag.get(attacker.engaged)
         if kept is not None:

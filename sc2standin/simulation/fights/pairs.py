@@ -149,7 +149,7 @@ class Pairs:
         return way
 
     def _near(self, i: int, target: int, ahead: float) -> list[tuple[float, float, float]]:
-        """The offset and touching distance of each unit that may be in a unit's way."""
+        """The offset and touching distance of each other unit that may be in this one's way."""
         found = []
         for j, ground in enumerate(self._ground):
             if not ground or j in (i, target) or self.units[j].type.aloft:
@@ -169,7 +169,7 @@ class Pairs:
     def keep_apart(
         self, vx: list[float], vy: list[float]
     ) -> tuple[list[float], list[float]] | None:
-        """Velocities with which no units overlap; None if the given ones cause no overlap.
+        """Velocities with which no units overlap; None if the given velocities cause no overlap.
 
         Of two units that overlap, each moves by half of the overlap; if one fights, only the other
         one moves. Two units at the same point separate along the x axis, the older to the left.
@@ -183,7 +183,7 @@ class Pairs:
             for i in range(count):
                 for j in range(i + 1, count):
                     touch = self._touch(i, j)
-                    # Most pairs are farther apart than `touch` along one axis: no square root.
+                    # Along one axis, most pairs are farther apart than `touch`; this saves a root.
                     dx = xs[j] - xs[i]
                     if dx >= touch or -dx >= touch:
                         continue

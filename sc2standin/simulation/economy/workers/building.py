@@ -1,11 +1,11 @@
 """Building: a worker walks to the place, and stays until the structure is finished.
 
 Rules of building:
-- a structure is paid for when it is ordered, and refunded if the work is not begun (so in
-  python-sc2's own test of `expand_now` only one worker is sent);
+- a structure is paid for when it is ordered, and refunded if the work is not begun
+  (because of this, python-sc2's own test of `expand_now` sends only one worker);
 - a structure needs open ground without other structures or resources on the cells of its footprint;
   a town hall also keeps its distance to resources; a refinery stands on a geyser;
-- own units that can walk step aside; all other units on the ground block a place, and so does
+- own units step aside if they can walk; all other units on the ground block a place, and so does
   creep;
 - work stops when the worker dies or is stopped, and another worker may continue it.
 
@@ -65,7 +65,7 @@ class Known(NamedTuple):
     hidden: Container[Unit] = ()
     """The units that the player does not see; they do not block a place."""
     lit: Cells | None = None
-    """The cells that the player sees; creep on other cells does not count. None for all cells."""
+    """The cells that the player sees; creep on other cells does not count. None if it sees all."""
 
 
 ALL_KNOWN = Known()
@@ -92,10 +92,10 @@ class Building:
         """The orders that are paid for and not begun, each with its worker."""
         self._sites: list[Unit] = []
         self._salvaged: list[tuple[int, Unit]] = []
-        """The loop in which each salvaged structure will be removed, in ascending order."""
+        """The salvaged structures, each with the loop of its removal, in ascending order."""
 
     def snap(self, kind: UnitType, x: float, y: float) -> Point | None:
-        """The centre of the cells on which a structure would stand; None if it is off the map."""
+        """The centre of the cells on which a structure would stand; None for points off the map."""
         if not self._terrain.on_map(x, y):
             return None
         odd = kind.footprint[0] % 1.0  # 0.5 for an odd number of cells: their centre is in a cell
@@ -142,7 +142,7 @@ class Building:
         kind = unit.type
         if kind.flies or kind.invulnerable or STRUCTURE in kind.attributes:
             return False
-        return unit.owner != self._owner or not kind.step  # own, but sieged or burrowed
+        return unit.owner != self._owner or not kind.step  # own units if sieged or burrowed
 
     def _is_ground(self, x0: float, y0: float, x1: float, y1: float) -> bool:
         """True if structures can stand on all cells of a rectangle."""
@@ -246,7 +246,7 @@ class Building:
                 self._refund(*self.cancel(structure))
 
     def grow(self) -> None:
-        """Build at sites with a worker for one loop; free workers of finished or lost sites."""
+        """For one loop, build at sites with a worker; free workers of finished or lost sites."""
         world = self._world
         self._take_down_salvaged()
         if self._paid:

@@ -154,7 +154,7 @@ class Mining:
         return self._nearest(worker, [unit for unit in self._world.units if unit.type.has_minerals])
 
     def _emptier(self, worker: Unit) -> Unit | None:
-        """The nearest field that, with this worker, has fewer workers than its own field now."""
+        """The nearest field with fewer workers than this worker's field, even if this one joins."""
         world = self._world
         crowd = Counter(one.workplace for one in world.workers if one.type is worker.type)
         least = crowd[worker.workplace] - 1
@@ -267,8 +267,8 @@ class Walking:
 def _touch(worker: Unit, target: Unit) -> float:
     """The distance between the centres when a worker that walks straight touches a unit.
 
-    A unit with a footprint is a rectangle whose corners are cut off at its radius. A town hall
-    accepts a load at its radius, because some clients let workers stop there.
+    A unit with a footprint is a rectangle whose corners are cut off at the unit's radius. A town
+    hall accepts a load at its radius, because some clients let workers stop there.
     """
     if target.type in TOWN_HALLS:
         return target.type.radius + worker.type.radius
