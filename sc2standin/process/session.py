@@ -5,13 +5,13 @@ Rules of the replies:
 - Every reply carries the request's `id` and the `status`.
 - A protocol error is a reply that has only `error`, id and status.
 
-On a canned map a game costs almost no CPU time; such maps serve to measure the code around a game.
-No unit moves and no rule applies. A step counts loops, an action succeeds and changes nothing, and
-the observation is prepared once per episode. Actions and observations are answered from prepared
-bytes, all other requests as on other maps. The replies equal those of another map on which nothing
-happens.
+A game on a canned map costs almost no CPU time; such maps serve to measure the code around a game.
+No unit moves and no rule applies. A step only counts loops, and an action succeeds but changes
+nothing. Actions and observations are answered in bytes, and the observation's bytes are prepared
+once per episode. All other requests are answered as on other maps. The replies equal those of
+another map on which nothing happens.
 
-Only `server` uses the socket and ends the process.
+This module never uses the socket or ends the process: only `server` does.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ CANNED_IN_BYTES = IN_BYTES | {"action": _act, "observation": _observe}
 """The handlers that reply in bytes on a canned map."""
 
 CANNED_RECORDED = RECORDED - {"action"}
-"""The requests that change an episode of a canned map: all that are recorded, but no actions."""
+"""The requests that are recorded on a canned map: no actions, because they change nothing there."""
 
 
 NOT_STARTED = "A game has not been started yet"
-"""The game's answer after a join on a map that it could not read."""
+"""The game's answer to requests after a join on a map that the game could not read."""
 _WHY_ILLEGAL = {
     Status.LAUNCHED: "Not in a game",
     Status.INIT_GAME: "Not in a game: join_game comes first",
@@ -88,8 +88,8 @@ _ALLOWED = {name: tuple(statuses) for name, statuses in LEGAL.items()}
 def wait_s(state: State, request: sc_pb.Request | None) -> float:
     """Seconds until a request can be answered; more than 0 only in real time and with two clients.
 
-    Infinity means that the request waits for the other player, and `Hooks.wake` is called later;
-    or that a temper leaves the request without an answer.
+    Infinity means one of two things. The request waits for the other player, and `Hooks.wake` is
+    called later; or a temper (a chosen bad behaviour) leaves the request without an answer.
 
     An observation may ask for a future loop. Its wait is split into single loops, so that the game
     continues during the wait, and the game's end is noticed at once.
@@ -116,7 +116,7 @@ def _asks_for_later_loop(game: Game, request: sc_pb.Request | None) -> bool:
 
 
 def _meeting_wait_s(state: State, request: sc_pb.Request | None) -> float:
-    """`wait_s` without a game: join_game waits for the other player, if there is one."""
+    """`wait_s` while there is no game: join_game waits for the other player, if there is one."""
     if request is None or not request.HasField("join_game") or state.hooks.meet is None:
         return 0.0
     crowd_s = 0.0 if state.temper.crowd is None else state.temper.crowd.remaining_s()
@@ -139,7 +139,7 @@ def decode(frame: bytes) -> sc_pb.Request | None:
 
 
 def answer(state: State, request: sc_pb.Request | None, frame: bytes) -> bytes:
-    """Carry out one request, decoded from a frame, and serialize its reply."""
+    """Carry out one request, which was decoded from `frame`, and serialize its reply."""
     reply = _answer(state, request, frame)
     if not state.temper.alters_replies:
         return reply

@@ -1,21 +1,20 @@
 """The observation of an episode: one message, kept from one request to the next.
 
-The message is filled once; an update sets the fields that may have changed since the last update.
-Grids that do not change are kept as bytes in `Terrain`.
+The message is filled once. Each update then sets only the fields that may have changed, so that the
+message equals one filled from scratch. Grids that never change are kept as bytes in `Terrain`.
 
 Rules of the observation: units and creep out of sight appear only as the player remembers them. A
-cloaked unit that is not detected appears only if the interface says `show_cloaked`. Deaths and
-alerts appear once, in the first observation after they happen. After an update, the message equals
-one that is filled from scratch.
+cloaked unit that is not detected appears only if the interface sets `show_cloaked`. Deaths and
+alerts appear once, in the first observation after they happen.
 
-The command card has the abilities that at least one of the selected units can use now, as in the
-real game. The raw interface shows the effects on the ground that a player sees.
+As in the real game, the abilities are those that at least one of the selected units can use now.
+The raw interface shows the effects on the ground that a player sees.
 
-In a melee, the score details count by category the units and structures that a player has, had and
-destroyed. Recorded games begin with a score of 1050: 50 minerals, 600 for the workers, 400 for the
-command centre. So the score adds the player's minerals and gas to the costs of all units and
-structures that it ever had. Two rules are our guess: the category of a structure, and that the
-score also adds the costs of what the player destroyed.
+In a melee, the score details have, by category, the costs of the units and structures that a player
+has, has lost and has destroyed. Recorded games begin with a score of 1050: 50 minerals, 600 for the
+workers, 400 for the command centre. So the score is the sum of the player's minerals and gas, and
+of the costs of all units and structures that the player ever had. Two rules are our guess: the
+category of each structure, and that the costs of what the player destroyed are in the score, too.
 """
 
 from __future__ import annotations
@@ -77,8 +76,8 @@ class View:
         """The observation at the current loop; valid until the next update.
 
         Args:
-            fog: False to show the whole map, even in an episode with fog.
-            lifted: True to mark the units that are shown only because `fog` is False.
+            fog: False to show the whole map, even if the episode has fog.
+            lifted: True to mark the units that the client sees only because `fog` is False.
         """
         seen, world = self._seen, self._game.world
         seen.game_loop = world.loop
@@ -117,7 +116,7 @@ class View:
         selected: tuple[Unit, ...],
         in_fog: frozenset[Unit],
     ) -> None:
-        """Show these units, the visibility of each cell (None without fog), and the creep."""
+        """Show these units, the visibility `grid` (None without fog), and the creep."""
         if self._game.world.cloaked and not self._shows_cloaked:
             units = [
                 one
@@ -150,9 +149,9 @@ class View:
     def _seen_units(
         self, *, fog: bool
     ) -> tuple[Sequence[Unit | Snapshot], Grid | None, Cells | None]:
-        """The units, the visibility of each cell, and the creep that the client sees or remembers.
+        """The units and the creep that the client sees or remembers, and each cell's visibility.
 
-        Without fog the visibility is None.
+        The order is: units, visibility, creep. Without fog, the visibility is None.
         """
         sight = self._game.sight if fog else None
         if sight is None:
@@ -190,13 +189,13 @@ class RawView:
         self._raw, self._game = raw, game
         self._units = UnitsView(raw, game.world, game.terrain, game.viewer)
         self._all_lit = False
-        """True if the shown grid of visibility has no fog."""
+        """True if the message's visibility grid has no fog."""
         self._creep: Cells | None = None
-        """The shown creep."""
+        """The creep in the message."""
         self._camera: Point | None = None
-        """The shown camera."""
+        """The camera's place in the message."""
         self._powered_by: Army | None = None
-        """The player's `Army` when power sources were last shown; a change makes a new `Army`."""
+        """The player's `Army` when power sources were last set; each change makes a new `Army`."""
         self._effects = EffectsView(raw, game.viewer)
         terrain, state = game.terrain, raw.map_state
         for grid, bits in ((state.visibility, 8), (state.creep, 1)):
@@ -256,7 +255,7 @@ class RawView:
 
 
 class CardView:
-    """The selected units' abilities in the observation; set again when they change."""
+    """The selected units' abilities in the observation, which are replaced when they change."""
 
     def __init__(
         self, seen: sc_pb.Observation, player: int, economy: Economy | None, world: World
@@ -288,7 +287,7 @@ class CardView:
 def _possible(
     selected: tuple[Unit, ...], player: int, economy: Economy | None, loop: int
 ) -> list[int]:
-    """The abilities that the player's units among these can use now."""
+    """The abilities that the player's own units among the selected ones can use now."""
     possible: dict[int, None] = {}
     for unit in selected:
         if unit.owner == player:
@@ -347,7 +346,7 @@ _SUMS = attrgetter(*Losses.__dataclass_fields__)
 
 
 class ScoreView:
-    """The score of one episode; filled again when it has changed."""
+    """The score of one episode; the message is filled again whenever the score has changed."""
 
     def __init__(self, score: score_pb.Score, game: Game) -> None:
         self._score, self._world, self._player = score, game.world, game.viewer
@@ -379,7 +378,7 @@ class ScoreView:
                     fill_melee(self._score, world, economy)
 
     def _show_idle(self, economy: Economy) -> None:
-        """Show the idle times, in seconds of 16 loops; they change in every loop."""
+        """Show the idle times, which change in every loop; here a second has 16 loops."""
         details = self._score.score_details
         details.idle_worker_time = economy.idle_worker_loops / LOOPS_PER_DATA_S
         details.idle_production_time = economy.idle_production_loops / LOOPS_PER_DATA_S
@@ -410,7 +409,7 @@ class ScoreView:
 def _fill_economy(
     details: score_pb.ScoreDetails, army: Army, economy: Economy, rates: tuple[float, float]
 ) -> None:
-    """Set the fields of income and spending; no longer count workers and structures as army."""
+    """Set the fields of income and spending; subtract workers and structures from the army's."""
     details.collected_minerals, details.collected_vespene = economy.earnings.collected
     details.collection_rate_minerals, details.collection_rate_vespene = rates
     details.spent_minerals, details.spent_vespene = economy.spent
@@ -450,7 +449,7 @@ def category(kind: UnitType) -> str:
 
 
 def fill_melee(score: score_pb.Score, world: World, economy: Economy) -> None:
-    """Set the fields that are counted by category in a melee, and the total score."""
+    """Set a melee's fields that are split into categories, and its total score."""
     details, owner = score.score_details, economy.owner
     lost, killed = world.losses[owner].units, world.losses[OPPONENT[owner]].units
     have = Counter(unit.type for unit in world.owned_by(owner) if not isinstance(unit.job, Site))

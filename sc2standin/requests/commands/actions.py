@@ -1,11 +1,11 @@
-"""Actions: turns a client's commands into orders, with the game's result codes.
+"""Turns a client's actions into orders for units, and returns the game's result codes.
 
-The reply to a request has one result for each of its actions. The units that can obey a unit
-command obey from the next loop on. If none can, the result is the error of the first unit. The next
-observation lists the actions that were carried out (`actions` and `chat`), and each unit that could
-not obey (`action_errors`).
+The reply to an action request has one result for each action. If a unit command is given, the units
+that can obey it do so from the next loop on. If no unit can obey, the result is the first unit's
+error. The next observation lists the actions that were carried out (`actions` and `chat`), and each
+unit that could not obey (`action_errors`).
 
-A command to cast a spell becomes an order to cast it, or the reason why the unit cannot cast it.
+A command to cast a spell becomes an order; if the unit cannot cast the spell, it becomes an error.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _perform_raw(state: State, one: sc_pb.Action) -> error_pb.ActionResult.Value
         return console.move_camera(state, one)
     if kind is None:
         return error_pb.Error
-    # Only `toggle_autocast` is left, which changes nothing but is reported as carried out.
+    # The only other kind is `toggle_autocast`; it has no effect, but is reported as carried out.
     state.ask(partial(state.was_done, one))
     return Success
 
@@ -125,7 +125,7 @@ def _command(
 
 
 def _without_others(game: Game, given: list[tuple[Unit, Order]]) -> list[tuple[Unit, Order]]:
-    """The orders to give; of those in `_FOR_ONE`, only the order of the nearest unit."""
+    """The orders to give; of the orders whose kind is in `_FOR_ONE`, only the nearest unit's."""
     for_one = [pair for pair in given if pair[1].kind in _FOR_ONE]
     if len(for_one) < 2:
         return given
@@ -155,7 +155,7 @@ def _note_error(
     tag: int,
     result: error_pb.ActionResult.ValueType,
 ) -> None:
-    # A command's ability id may be negative, an error's may not.
+    # The ability id may be negative in a command, but not in an error.
     ability_id = max(0, command.ability_id)
     error = sc_pb.ActionError(unit_tag=tag, ability_id=ability_id, result=result)
     state.action_errors.append(error)
@@ -181,7 +181,7 @@ def _give(state: State, one: sc_pb.Action, given: list[tuple[Unit, Order]], queu
 def _obey(
     game: Game, unit: Unit, order: Order, ability_id: int, *, queued: bool
 ) -> error_pb.ActionResult.ValueType:
-    """Let a unit carry out or queue an order; returns Success or the reason why it cannot."""
+    """Let a unit carry out or queue an order; returns Success or the reason for a refusal."""
     economy = game.economies.get(unit.owner)
     if economy is not None and _has_changed(unit, order, ability_id):
         return error_pb.NotSupported
@@ -196,9 +196,9 @@ def _obey(
 
 
 def _has_changed(unit: Unit, order: Order, ability_id: int) -> bool:
-    """True if a unit has changed its type since the command, and so can no longer carry it out.
+    """True if a unit can no longer carry out a command, because its type has changed since then.
 
-    The unit has since lifted off or landed, or an earlier command has already made it morph.
+    For example, the unit has lifted off or landed, or an earlier command has made it morph.
     """
     if order.kind == OrderKind.MORPH:
         return ability_id not in abilities.available_to(unit.type)
@@ -305,7 +305,7 @@ def _on_ground(game: Game, spell: Spell, point: common.Point2D) -> Answer:
 def _with_partner(
     game: Game, unit: Unit, spell: Spell, command: raw_pb.ActionRawUnitCommand
 ) -> Answer:
-    """The order to meet a partner and cast with it: units of a command are paired in order."""
+    """The order to meet a partner and cast with it; a command's units form pairs in their order."""
     by_tag = game.world.by_tag
     tags = [
         tag

@@ -1,7 +1,7 @@
 """Commands of an economy: gather, repair, build, make, land, call down, rally, cancel, salvage.
 
-On a map without an economy each of these commands gets NotSupported. A player may choose a place on
-which there is a unit, if the player does not see that unit.
+On a map without an economy, each of these commands is refused with NotSupported. A player may order
+a structure to be built on a place where another unit stands, if the player does not see that unit.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Asked(NamedTuple):
 
 
 def known_to(game: Game, player: int) -> Known:
-    """What a player sees of the map when it chooses a place: `hidden` units do not count."""
+    """What a player knows when it chooses a place to build: units it does not see are `hidden`."""
     others = [unit for unit in game.world.units if unit.owner not in (player, NEUTRAL)]
     hidden = {unit for unit in others if is_hidden(unit, player)}
     sight = game.sight_of(player)
@@ -76,7 +76,7 @@ def build(asked: Asked) -> Answer:
 
 
 def make(asked: Asked) -> Answer:
-    """The order to make something in a structure: a unit, research, an add-on, another type."""
+    """The order that a structure makes a unit or an add-on, does research, or changes its type."""
     unit, economy = asked.unit, asked.economy
     made = made_by(meant(asked.command.ability_id, unit, economy))
     if asked.kind in QUEUED and not economy.production.has_place(unit):
@@ -94,7 +94,7 @@ def make(asked: Asked) -> Answer:
 
 
 def land(asked: Asked) -> Answer:
-    """The order to land; the order's point is the middle of the cells that are landed on."""
+    """The order to land; its point is the centre of the cells on which the structure lands."""
     building, kind = asked.economy.building, asked.unit.type.made_from
     point = asked.command.target_world_space_pos
     if kind is None or not asked.command.HasField("target_world_space_pos"):
@@ -127,7 +127,7 @@ def find(game: Game, tag: int, player: int) -> Unit | None:
 def read_errand(
     game: Game, unit: Unit, ability_id: int, command: raw_pb.ActionRawUnitCommand
 ) -> Answer | None:
-    """The order of a command of this file, or the reason for a refusal; None for other commands."""
+    """The order, or the reason for a refusal; None if the command is none of this file's."""
     kind = KIND_BY_ABILITY.get(ability_id)
     target = find(game, command.target_unit_tag, unit.owner)
     if kind is None:  # a right click
@@ -167,7 +167,7 @@ def obey_at_once(
     elif order.kind == OrderKind.HALT:
         economy.building.halt(unit)
     elif order.kind == OrderKind.SALVAGE:
-        if economy.building.salvages(unit):  # an earlier order of this loop salvages it
+        if economy.building.salvages(unit):  # an order earlier in this loop began the salvage
             return error_pb.CantQueueThatOrder
         economy.building.salvage(unit)
     elif isinstance(unit.job, Site):
@@ -222,7 +222,7 @@ def _repair(asked: Asked) -> Answer:
 
 
 def _cancel(asked: Asked) -> Answer:
-    """The order to cancel what a structure does; for a worker that builds, an order to stop."""
+    """The order that a structure cancels its work, or that a worker stops building."""
     stops = isinstance(asked.unit.job, Errand)
     return Order(OrderKind.IDLE if stops else OrderKind.CANCEL, 0.0, 0.0, 0)
 
@@ -240,7 +240,7 @@ def _rally(asked: Asked) -> Answer:
 
 
 def _cast(asked: Asked) -> Answer:
-    """The order to scan, which is possible anywhere, or to call a MULE down to a place in sight."""
+    """The order to scan any place on the map, or to call a MULE down to a place in sight."""
     target, command = asked.target, asked.command
     if target is None and not command.HasField("target_world_space_pos"):
         return error_pb.MustTargetVisibleUnit
@@ -272,4 +272,4 @@ _READERS: dict[OrderKind, Callable[[Asked], Answer]] = {
     OrderKind.LIFT: make,
     OrderKind.RESEARCH: make,
 }
-"""The functions that read commands with a target or a product; other commands need none."""
+"""The functions that read commands with a target or a product; other commands need no function."""
