@@ -6,7 +6,7 @@ import gc
 import sys
 
 if __name__ == "__main__":
-    gc.disable()  # imports leave no garbage; a search takes a sixth of the start's time
+    gc.disable()  # imports leave no garbage, and looking for it would lengthen the start by a sixth
     from sc2standin.command import main
 
     gc.freeze()  # later collections skip the imported objects

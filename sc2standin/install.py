@@ -3,11 +3,11 @@
     DIR/Versions/Base<N>/SC2_x64          a script that executes this Python with the stand-in; on
                                           Windows SC2_x64.exe, and an empty folder DIR/Support64
     DIR/Maps/mini_games/<name>.SC2Map     the maps of the mini-games
-    DIR/Maps/Melee/<name>.SC2Map          the melee (Simple64), also under names that pysc2 asks
-                                          for: unchanged (Simple96) and flat (Flat64)
-    DIR/Maps/Ladder/<name>.SC2Map         the melee under the names of ladder maps (`LADDER`)
+    DIR/Maps/Melee/<name>.SC2Map          the melee map Simple64; for pysc2 also a copy (Simple96)
+                                          and a flat variant (Flat64)
+    DIR/Maps/Ladder/<name>.SC2Map         copies of Simple64, named after ladder maps (`LADDER`)
     DIR/Maps/SMAC_Maps/<name>.SC2Map      SMAC's and SMACv2's maps, where their packages look
-    DIR/Maps/SMAC_Duels/<name>.SC2Map     the same for two players
+    DIR/Maps/SMAC_Duels/<name>.SC2Map     variants of SMAC's maps for two players
     DIR/sc2pool-standin.txt               marks the directory as ours
 
 A directory with other contents is not changed. Every file is replaced atomically, so several
@@ -32,14 +32,14 @@ from sc2standin.version import BASE_BUILD
 
 MARKER = "sc2pool-standin.txt"
 _TRIES, _PAUSE_S = 100 if sys.platform == "win32" else 1, 0.05
-"""How often to try to replace a file; Windows refuses while another process uses the file."""
+"""How often, and with which pause, to try to replace a file: Windows refuses while it is in use."""
 LADDER = (
     *("AcropolisLE", "Acropolis", "Abyssal Reef LE", "AbyssalReefLE", "(2)CatalystLE"),
     *("CatalystLE", "PillarsofGoldLE", "AutomatonLE", "KairosJunctionLE", "EphemeronLE"),
     *("ThunderbirdLE", "2000AtmospheresAIE", "BerlingradAIE", "HardwireAIE", "GresvanAIE"),
     "StargazersAIE",
 )
-"""Names of ladder maps for which python-sc2's examples, and bots of its users, ask."""
+"""The names of ladder maps that python-sc2's examples and its users' bots ask for."""
 _MARKER_TEXT = """\
 This is not StarCraft II. It is the stand-in game of sc2pool, which speaks the same protocol
 with simplified rules. The directory may be deleted; sc2pool writes it again.
@@ -160,7 +160,7 @@ def windows_program(main: str) -> bytes:
     launcher = resources.files("distlib").joinpath("t64.exe").read_bytes()
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as file:
-        file.writestr(zipfile.ZipInfo("__main__.py"), main)  # without the present time: same bytes
+        file.writestr(zipfile.ZipInfo("__main__.py"), main)  # no time stamp: always the same bytes
     return launcher + f'#!"{sys.executable}" -P\r\n'.encode() + archive.getvalue()
 
 

@@ -1,9 +1,9 @@
 """A game of two clients, in the process of one of them; both processes play in lock-step.
 
-Each process simulates the whole game, as the processes of the real game do. Both carry out the
-requests of both players, at the same loop and in the same order, and the game depends on nothing
-else. So a process needs only the requests of its peer, and it continues if its peer dies. `meeting`
-connects the processes. A process sends these frames to its peer:
+Each process simulates the whole game, as the processes of the real game do. Both processes carry
+out both players' requests, at the same loops and in the same order. Nothing else changes the game.
+So a process needs only the requests of its peer (the other process), and continues if the peer
+dies. `meeting` connects the processes. A process sends these frames to its peer:
 
     loop              the sender's player has asked to play up to this loop
     loop, request     the sender has carried out its player's action or debug request at this loop
@@ -15,8 +15,8 @@ Rules of a match:
   player cannot withdraw a loop, because the other process may have played it already.
 - In real time a process asks for each loop when the loop is due by its own clock. While an action
   of its client waits for loops, the process asks for no more loops; else the wait would not end.
-- The connection ends when a player leaves, or its process dies. The remaining player wins with the
-  next loop. If a process hangs, its peer waits.
+- The connection ends when a player leaves, or a player's process dies. The remaining player wins
+  with the next loop. If a process hangs, its peer waits.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Match:
             if loop != self._game.world.loop:
                 raise RequestRefused("The other player's game is another one")
             self._perform(self._other, sc_pb.Request.FromString(content))
-        except (DecodeError, RequestRefused):  # the peer has obeyed it, so the two games differ
+        except (DecodeError, RequestRefused):  # the peer has carried it out: the two games differ
             self._link.close()
             self._end_without_other()
             return

@@ -1,11 +1,11 @@
 """Connects the processes of two players, while join_game waits in both.
 
 `Link` is the connection: a TCP socket on the game's own port. A frame consists of a loop, a size,
-and as many bytes. The bytes are a serialized request; if there are none, the loop is the message.
-Frames that arrive before there is a receiver are kept for it. Bytes that are not a frame close the
-connection. If the peer is gone, the receiver is told once, unless this side closed the connection.
+and this many bytes: a serialized request, or nothing if the loop alone is the message. Frames that
+arrive before there is a receiver are kept for it. Bytes that are not a frame close the connection.
+If the peer is gone, the receiver is told once, unless this process has closed the connection.
 
-`Meeting`:
+The two sides of a `Meeting`:
 
     host    listens on the game port of `server_ports`, and sends create_game and its join_game
     guest   connects to this port, and sends its join_game
@@ -76,7 +76,7 @@ class Link(asyncio.Protocol):
         self._deliver()
 
     async def next_frame(self) -> Frame:
-        """The next frame, while there is no receiver; raises ConnectionError after the last one."""
+        """The next frame, until a receiver is set; raises ConnectionError after the last frame."""
         while not self._frames:
             if self._is_lost:
                 raise ConnectionError("the other player's process is gone")
@@ -130,7 +130,7 @@ _GREETING_S: Final = 5.0
 _RETRY_S: Final = 0.02
 """Time between two attempts of the guest to connect."""
 _GREETING: Final = 0x53432D31
-"""Stands for the loop in a greeting; a process that connects by mistake sends another number."""
+"""The number in place of the loop in a greeting, by which a process of the game is recognised."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ async def _wait_for_guest(
             with contextlib.suppress(OSError, DecodeError):  # TimeoutError is an OSError
                 request = await asyncio.wait_for(_greeting(link), _GREETING_S)
                 break
-            link.close()  # it was not a process of the game
+            link.close()  # the program that connected was not a process of the game
     finally:
         server.close()
         while not guests.empty():
@@ -222,7 +222,7 @@ async def _wait_for_guest(
 async def _find_host(meeting: Meeting, invitation: Invitation) -> None:
     loop = asyncio.get_running_loop()
     while True:
-        with contextlib.suppress(OSError):  # the host does not listen yet
+        with contextlib.suppress(OSError):  # the host may not listen yet
             _, link = await loop.create_connection(Link, invitation.address, invitation.port)
             meeting.link = link
             _greet(link, sc_pb.Request(join_game=invitation.join))

@@ -175,7 +175,7 @@ def _table(
 
 
 def _hash(name: str, kind: int) -> int:
-    """The hash of a name of one of the four kinds; upper and lower case have equal hashes."""
+    """One of the four kinds of hashes of a name; upper and lower case have equal hashes."""
     table = _numbers()
     first, second = 0x7FED7FED, 0xEEEEEEEE
     for letter in name.upper().encode():
@@ -193,7 +193,7 @@ def _decrypted(content: bytes, key_name: str) -> bytes:
 
 
 def _crypted(content: bytes, key_name: str, *, decrypt: bool) -> bytes:
-    """Combine each word of 32 bits with a key that depends on the plain words before the word."""
+    """Combine each word of 32 bits with a key that depends on the plain words before that word."""
     table, key, second = _numbers(), _hash(key_name, _KEY), 0xEEEEEEEE
     words = []
     for (word,) in struct.iter_unpack("<I", content):

@@ -1,7 +1,7 @@
 """The content of a replay, its file, and its playback.
 
-An episode is determined by its game's create_game and join_game, by its number, and by the requests
-that changed it, each with its player and loop. The file of a replay is an MPQ archive:
+An episode is determined by create_game, join_game, the episode's number since create_game, and the
+requests that changed it, each with a player and a loop. The file of a replay is an MPQ archive:
 
     replay.gamemetadata.json   versions, length, players, as in replays of the real game
     sc2pool.info               `ResponseReplayInfo`, serialized
@@ -20,7 +20,8 @@ Rules of the recording:
 `Playback` plays the created game again, with each recorded request at its loop:
 - The requests of a loop are carried out when the replay continues from this loop. So an observation
   of the loop is made before the requests, as in the game.
-- A replay that was saved before the game's end is over at that point, with the result Undecided.
+- A replay that was saved before the game's end stops at the last saved loop, and its result is
+  Undecided.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ RECORDED: Final = frozenset({"action", "debug"})
 _PLAYABLE = RECORDED | {"leave_game"}
 """The requests that may follow join_game in a file; one of two players may leave."""
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""The largest recording of an episode, in memory; enough for a command per loop in three hours."""
+"""The largest recording of an episode, in memory; enough for three hours of a command per loop."""
 _ENTRY_BYTES: Final = 150
 """The memory that a recorded request takes in addition to its content."""
 _REQUEST_BYTES: Final = 2 * 1024 * 1024
@@ -264,7 +265,7 @@ def _entries(log: bytes) -> list[Entry]:
 
 
 def _metadata(info: sc_pb.ResponseReplayInfo) -> dict[str, object]:
-    """The file of a replay in which clients look up the version of the game that can play it."""
+    """The metadata file, in which clients look up which version of the game can play the replay."""
     return {
         "Title": info.map_name,
         "GameVersion": f"{info.game_version}.{info.base_build}",

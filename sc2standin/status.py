@@ -1,8 +1,8 @@
 """The statuses of the SC2 API, and the requests that are legal in each.
 
 `LEGAL` lists for each request the statuses in which the game accepts it. The source is the table in
-`protocol.md` of Blizzard's s2client-proto. The table does not allow create_game in a running game,
-but the game does, and pysc2's reset needs it. Keys are the field names of `sc2api_pb2.Request`.
+`protocol.md` of Blizzard's s2client-proto. The table forbids create_game in a running game, but the
+real game allows it, and pysc2's reset needs it. Keys are the field names of `sc2api_pb2.Request`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Tempers: reported behaviours of StarCraft II that are hard on its clients.
 
-`Temper` holds the behaviours that are chosen for a process, and makes their decisions. `State`, the
-session, the requests and the server ask the `Temper`, and act accordingly. Some behaviours change
-the rules of an episode; these are the episode's `Quirks`, which its replay keeps.
+`Temper` has the behaviours that are chosen for a process. `State`, the session, the requests and
+the server ask the `Temper` what to do, and act accordingly. Some behaviours change the rules of an
+episode; these changes are the episode's `Quirks`, which its replay keeps.
 
 A choice is a text such as `stub-end,untold-end:still`: names of `TEMPERS`, some with a value, and
-names of `GROUPS`. The README describes the behaviours and has their sources; a test compares both.
+names of `GROUPS`. The README describes the behaviours and names their sources; a test compares the
+README with `TEMPERS`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if sys.platform != "win32":
 STUB_LOOP: Final = (1 << 32) - 1
 """The game loop in the observation of the temper `stub-end`."""
 WARNED_EVERY: Final = 7
-"""With the temper `warnings`, one reply of this many has a warning."""
+"""With the temper `warnings`, one in this many replies has a warning."""
 WARNING: Final = "The command was carried out, with a warning"
 
 
@@ -49,7 +50,7 @@ class Known:
     hangs: bool = False
     """True if a client that behaves as python-sc2 does would wait for ever."""
     is_rarer: bool = False
-    """True if the behaviour is rarer in the real game; `default` leaves such behaviours out."""
+    """True if the behaviour is rarer in the real game than here; `default` leaves it out then."""
     value: str = ""
     """The notation of the value that may follow the name, after a colon."""
     pattern: str = ""
@@ -94,13 +95,13 @@ DEFAULT: Final = "default"
 _NEVER: Final = 1 << 62
 _KNOWN: Final = {one.name: one for one in TEMPERS}
 _PLACES: Final = 64
-"""The most launches and joins at the same time that are counted."""
+"""The most simultaneous launches and joins that are counted."""
 _TOGETHER, _TOGETHER_S = 0.1, 0.2
 """Launches and joins that begin within a short time of each other count as simultaneous.
 
-This time is the share _TOGETHER of the crowd's delay, and at most _TOGETHER_S. A join itself takes
-milliseconds. So if only joins at the same instant counted, a busy machine might run simultaneous
-joins one after the other, and count none.
+This time is the share _TOGETHER of the delay that `crowd` sets, and at most _TOGETHER_S. A join
+itself takes only milliseconds. So without this time, a busy machine might run simultaneous joins
+one after the other, and count none of them as simultaneous.
 """
 _TICKS_PER_S: Final = 100
 """Linux reports the time at which a process started in hundredths of a second (ticks)."""
@@ -113,7 +114,7 @@ class Temper:
     Args:
         text: the chosen names, separated by commas, each with or without a value. If a name has
             two values, the last one counts.
-        file: a file of the installation, on which its processes see the locks of each other.
+        file: a file of the installation; by locks on it, processes see each other's launches.
 
     Raises:
         ValueError: a name or a value is unknown; the message lists the known ones.
@@ -146,7 +147,7 @@ class Temper:
         self.crowd: Crowd | None = None
         """Set if launches and joins depend on the launches and joins of other processes."""
         if file is not None and not self._chosen.keys().isdisjoint(("crowd", "same-instant")):
-            with suppress(OSError):  # no such file, so no installation: ignore other processes
+            with suppress(OSError):  # no file means no installation: ignore other processes
                 self.crowd = Crowd(
                     file,
                     float(self._chosen.get("crowd", 0.0)),
@@ -193,7 +194,7 @@ class Temper:
         return [sc_pb.PlayerResult(player_id=p.player_id, result=sc_pb.Victory) for p in true]
 
     def altered(self, reply: bytes, *, is_over: bool) -> bytes:
-        """A reply as the tempers change it; `is_over` is True if the game has its result."""
+        """The reply after the tempers' changes; `is_over` is True if the game has its result."""
         self._replies_unwarned += 1
         warns = "warnings" in self._chosen and self._replies_unwarned >= WARNED_EVERY
         stubs = "stub-end" in self._chosen and is_over
@@ -217,7 +218,7 @@ class Crowd:
 
     Args:
         file: a file of the installation.
-        wait_s: the time by which each simultaneous launch or join delays the process's own one.
+        wait_s: how long each simultaneous launch or join elsewhere delays the one of this process.
         instant_s: two processes may not start within this time of each other.
     """
 
@@ -234,7 +235,7 @@ class Crowd:
     def may_start(self) -> bool:
         """False if another process has started within `instant_s`.
 
-        Each process locks one byte for each tick of its `instant_s`, as long as it runs.
+        As long as a process runs, it locks one byte for each tick of `instant_s` after its start.
         """
         ticks = max(1, round(self._instant_s * _TICKS_PER_S))
         return self._instant_s == 0.0 or self._lock(_PLACES + _started_at(), ticks)
@@ -242,7 +243,7 @@ class Crowd:
     def remaining_s(self) -> float:
         """How long the launch or join of this process still takes; the first call begins it.
 
-        During a short first wait other launches and joins may begin. At its end they are counted.
+        During a short first wait, others may begin, too. After this wait the others are counted.
         """
         if self._wait_s == 0.0:
             return 0.0
@@ -285,7 +286,7 @@ class Crowd:
 
 
 def _started_at() -> int:
-    """The time at which this process started, in ticks; on other systems than Linux, now."""
+    """The time in ticks at which this process started; outside of Linux, the present time."""
     if sys.platform == "linux":
         # The start time is field 22 of the line: the 20th field after the name in brackets.
         stat = Path("/proc/self/stat").read_bytes()

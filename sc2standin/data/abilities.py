@@ -74,7 +74,7 @@ class Ability(NamedTuple):
     order: OrderKind | None = None
     """The kind of order that the ability gives a unit."""
     makes: str = ""
-    """The name of the type that the ability trains, for structures that no map has."""
+    """The name of the type that the ability trains; set only for structures that are on no map."""
     refused: error_pb.ActionResult.ValueType = error_pb.NotSupported
     """The result of a command with this ability to a unit whose type `refuses` the ability."""
 
@@ -134,7 +134,7 @@ WALKER_ABILITIES = (SMART, STOP, MOVE, PATROL, HOLD)
 SCOUT_ABILITIES = (*WALKER_ABILITIES, SCAN_MOVE)
 FIGHTER_ABILITIES = (*WALKER_ABILITIES, ATTACK)
 HEALER_ABILITIES = (*SCOUT_ABILITIES, HEAL)
-"""Abilities of mobile units: of all units, of unarmed ones, of armed ones, of healers."""
+"""The abilities of mobile units, in this order: all units, unarmed ones, armed ones, healers."""
 ROOTED_ABILITIES = (SMART, STOP, HOLD, ATTACK)
 
 
@@ -151,7 +151,7 @@ def needs_target(ability_id: int) -> bool:
 
 @lru_cache(maxsize=4096)  # bounded, because a client may send any number
 def specific(ability_id: int, kind: UnitType | None = None) -> int:
-    """The specific id that a general or specific id stands for, for units of a type if given."""
+    """The specific id for a general or specific id; with `kind`, the one for units of that type."""
     if ability_id not in _SPECIFIC:
         return ability_id
     own = () if kind is None else (*available_to(kind), *refused_to(kind))

@@ -1,7 +1,7 @@
 """Reads data files: JSON, in which a line that begins with `//` is a comment.
 
-A file has entries by name, and an entry has fields. With `like` an entry takes the fields that it
-does not have from an earlier entry, which `like` names.
+A file has entries by name, and an entry has fields. The field `like` of an entry names an earlier
+entry, from which the later one takes the fields that it lacks.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from sc2standin.data.tables import kept
 
 @dataclass(frozen=True, eq=False)  # compared by identity: there is one object for each upgrade
 class Research:
-    """One upgrade that structures research, or one level of it; `Order.makes` may be one."""
+    """One upgrade that structures research, or one level of an upgrade; see `Order.makes`."""
 
     id: int
     """The id of the upgrade."""
@@ -32,7 +32,7 @@ class Research:
     general_id: int = 0
     """The id of the ability that all levels of the upgrade share; 0 without levels."""
     needs: tuple[str, ...] = ()
-    """The names of structures; the player needs one of them. Empty if it needs none."""
+    """The names of structures; the player needs one of them. Empty if the player needs none."""
     after: int = 0
     """The id of the upgrade that must be finished before this one, 0 for none."""
     alert: sc_pb.Alert.ValueType = sc_pb.ResearchComplete

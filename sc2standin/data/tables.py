@@ -4,9 +4,9 @@ Ids, names, costs, times and flags are those of the real game's patch 5.0.3. The
 the build of this patch (`version`), because ids differ between patches. Most entries do not exist
 in the simulation.
 
-`tables.json.xz` holds each table as columns: for each field of the row's message a list with one
-value per row, and null for a field that is not set. `scripts/data_tables.py` writes the file from a
-recorded message of the game. A process reads the file at the first request that needs it. Every
+`tables.json.xz` stores each table as columns. A column is the list of one field's values in all
+rows; the value is null in a row that lacks the field. `scripts/data_tables.py` writes the file from
+a recorded message of the game. A process reads the file at the first request that needs it. Every
 unit type of the simulation is marked as available.
 """
 

@@ -1,11 +1,11 @@
-"""Upgrades: damage and armor by levels, and other numbers of some unit types.
+"""Upgrades: the damage and armor that levels add, and other changes to numbers of unit types.
 
 The numbers are those of the real game's patch 5.0.3. They are in `upgrades.jsonc`, except those of
 stimpacks and of structures' armor, which are here. `scripts/truth.py check` compares all of them
 with the game's data.
 
-A level adds damage to each blow of a weapon, or armor against each blow. For other changes a
-player's units get another `UnitType` with the same id (`variant`), whose `variant_of` is the
+A level adds damage to each blow of a weapon, or armor against each blow. After any other upgrade, a
+player's units have another `UnitType` with the same id (`variant`). Its `variant_of` is the
 original type.
 """
 
@@ -34,7 +34,7 @@ _ATTACK_OF: dict[str, tuple[int, Gain]] = {
     for entry in UPGRADES.values()
     for name, (damage, bonus) in entry.get("damage", {}).items()
 }
-"""For each unit type the id of the first level of its weapons, and the gain of each level."""
+"""For each unit type: the id of its weapons' first upgrade level, and the gain of each level."""
 _ATTACK_ON_AIR: dict[str, Gain] = {
     name: (damage, bonus)
     for entry in UPGRADES.values()
@@ -44,7 +44,7 @@ _ATTACK_ON_AIR: dict[str, Gain] = {
 _ARMOR_OF: dict[str, int] = {
     name: entry["id"] for entry in UPGRADES.values() for name in entry.get("armor_of", ())
 }
-"""For each unit type the id of the first level of its armor."""
+"""For each unit type: the id of its armor's first upgrade level."""
 
 
 class Change(NamedTuple):
@@ -141,14 +141,14 @@ def upgraded_hit(attacker: UnitType, attack: int, target: UnitType, armor_points
 
 
 def variant(kind: UnitType, done: frozenset[int], *, stimmed: bool = False) -> UnitType:
-    """The variant of a unit type for a player with these upgrades, and for a stimpack."""
+    """The variant of a unit type for a player with these upgrades; `stimmed`: with a stimpack."""
     plain = kind.variant_of or kind
     ids = tuple(id for id, changes in _CHANGES.items() if id in done and plain.name in changes)
     stim = stimmed and plain.name in STIMPACKS
     return _variant(plain, ids, stim) if ids or stim else plain
 
 
-@lru_cache(maxsize=1024)  # because each variant must be one object
+@lru_cache(maxsize=1024)  # cached, because each variant must be one object
 def _variant(plain: UnitType, ids: tuple[int, ...], stimmed: bool) -> UnitType:
     kind, weapon = plain, plain.weapon
     for change in (_CHANGES[id][plain.name] for id in ids):

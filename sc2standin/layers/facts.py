@@ -1,7 +1,7 @@
 """The values that units have on the layers: one row for each unit, and a first row of zeros.
 
-If the client only remembers a unit, or has not detected a cloaked one, the layers show only its
-type and owner. Only the client's own hallucinations are marked.
+Of a unit that the client only remembers, and of a cloaked unit that it has not detected, the layers
+show only the type and the owner. Only the client's own hallucinations are marked.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def is_producing(unit: Unit) -> bool:
 
 
 def progress(unit: Unit, loop: int) -> float:
-    """The progress, 0 to 1, of a structure's construction, or else of its first order."""
+    """The progress, 0 to 1, of a structure's construction; once it is built, of its first order."""
     if isinstance(unit.job, Site):
         return _done(unit.job.left, unit.job.loops)
     return order_progress(unit, unit.order, 0, loop)

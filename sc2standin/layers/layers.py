@@ -1,15 +1,15 @@
 """The layers of screen and minimap in the observation.
 
 Sizes and bits per pixel are those of recorded messages. Layers of features that the stand-in does
-not have, such as blips, have only zeros. So has the minimap's layer of unit types, unless the
-client asks for `allow_cheating_layers`. Layers that depend only on the camera are drawn again when
-the camera has moved.
+not have, such as blips, have only zeros. The minimap's layer of unit types has only zeros unless
+the client asks for `allow_cheating_layers`. Layers that depend only on the camera are drawn again
+when the camera has moved.
 
 Units are drawn as discs: first an image of the units' indices, then for each layer the values of
 the units at these indices. As in recorded images of the real game, a unit's disc is centred on the
-middle of the pixel on which the unit stands. The disc's radius is whole pixels and a half, so the
+pixel on which the unit stands. The disc's radius is a number of whole pixels plus a half, so the
 smallest unit is one pixel. `unit_density` counts discs. `unit_density_aa` divides each pixel into
-sixteen parts, and counts the parts whose middle is within the unit's exact disc.
+sixteen parts, and counts the parts whose centre is within the unit's exact disc.
 
 It is unknown which of two overlapping units the real game shows; here it is the smaller one.
 """
@@ -67,7 +67,7 @@ MINIMAP: Final = {
     **{"player_id": 8, "player_relative": 8, "selected": 1, "unit_type": 32, "alerts": 8},
     **dict.fromkeys(("buildable", "pathable"), 1),
 }
-"""The bits per pixel of each layer of the screen (SCREEN) and of the minimap."""
+"""The bits per pixel of each layer, of the screen (SCREEN) and of the minimap (MINIMAP)."""
 _TYPES = {1: np.uint8, 8: np.uint8, 32: np.int32}
 _ON_MINIMAP = ("player_id", "player_relative", "selected")
 
@@ -250,7 +250,7 @@ class Discs:
         self._columns, self._rows, self._sizes = columns, rows, sizes
 
     def index(self) -> tuple[Ints, NDArray[np.uint8]]:
-        """For each pixel: the topmost unit's index plus 1, or 0; and the number of units."""
+        """Two images: the topmost unit's index plus 1, or 0 without a unit; the number of units."""
         index = np.zeros(self._shape, dtype=np.intp)
         density = np.zeros(self._shape, dtype=np.intp)
         for size, numbers in self._groups:
@@ -265,7 +265,7 @@ class Discs:
         return index, density.clip(max=255).astype(np.uint8)
 
     def smooth_density(self) -> NDArray[np.uint8]:
-        """For each pixel, how many of its sixteen parts units cover, added up over the units."""
+        """For each pixel, the number of its sixteen parts that a unit covers, summed over units."""
         density = np.zeros(self._shape, dtype=np.intp)
         for size, numbers in self._groups:
             offsets = np.arange(-size - 2, size + 3)
@@ -296,7 +296,7 @@ class Discs:
 
 @lru_cache(maxsize=64)
 def _disc(size: int) -> tuple[Ints, Ints]:
-    """The columns and rows of a disc's pixels, relative to the disc's middle."""
+    """The columns and rows of a disc's pixels, relative to the disc's centre."""
     offsets = np.arange(-size, size + 1)
     rows, columns = np.nonzero(offsets**2 + offsets[:, None] ** 2 <= (size + 0.5) ** 2)
     return offsets[columns], offsets[rows]

@@ -2,7 +2,7 @@
 
 The panels at the bottom of the screen show the selected units and the control groups. A unit that
 has died, or that the client no longer sees, is not on a panel. If the only selected unit is a
-structure that makes something, the panel shows its queue.
+structure that makes something, the panel shows the structure's queue.
 
 The rendered interface shows screen and minimap as colour images. The stand-in draws them from above
 in plain colours, with the geometry of the feature layers; the real game draws in perspective.

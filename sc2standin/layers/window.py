@@ -1,8 +1,8 @@
 """A part of the map as an image: the relation between pixels and places.
 
 Pixels are square. Rows are counted downwards, but y upwards. As in the real game, the camera width
-that a client asks for is the length of the screen's shorter side in cells. The scale of the minimap
-is such that the whole map fits.
+that a client asks for is the length of the screen's shorter side in cells. The minimap's scale is
+chosen so that the whole map fits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SCREENS: tuple[tuple[Setup, ClickPart], ...] = (
     ("feature_layer", "action_feature_layer"),
     ("render", "action_render"),
 )
-"""The screens that a client may ask for, each with the field of an action for clicks on it."""
+"""The screens that a client may ask for, each with an action's field for clicks on the screen."""
 MAX_PIXELS = 1024
 """Largest width and height of an image."""
 MIN_WIDTH, MAX_WIDTH = 8.0, 1024.0
@@ -60,7 +60,7 @@ class Window:
         return self.top - self.height * self.pixel
 
     def point(self, column: int, row: int) -> Point:
-        """The place in the middle of a pixel."""
+        """The place at the centre of a pixel."""
         return self.left + (column + 0.5) * self.pixel, self.top - (row + 0.5) * self.pixel
 
     def pixel_at(self, x: float, y: float) -> tuple[int, int]:
@@ -78,7 +78,7 @@ class Window:
         return beside * beside + above * above < radius * radius
 
     def sample(self, cells: NDArray[Any]) -> NDArray[Any]:
-        """The value of `cells` (indexed y, x) at the middle of each pixel; 0 off the map."""
+        """The value of `cells` (indexed y, x) at the centre of each pixel; 0 off the map."""
         columns = np.floor(self.left + (np.arange(self.width) + 0.5) * self.pixel).astype(np.intp)
         rows = np.floor(self.top - (np.arange(self.height) + 0.5) * self.pixel).astype(np.intp)
         height, width = cells.shape
@@ -133,11 +133,11 @@ def as_clicks(
     camera: Point,
     terrain: Terrain,
 ) -> sc_pb.Action:
-    """A raw command, with a click for each interface with a screen that the client has.
+    """A raw command, to which a click is added for each screen that the client has.
 
     Args:
         at: the place of the target; None for a command without a target.
-        camera: the middle of the screen; a target off the screen is clicked on the minimap.
+        camera: the place at the screen's centre; a target off the screen is clicked on the minimap.
     """
     shown = sc_pb.Action()
     shown.CopyFrom(action)

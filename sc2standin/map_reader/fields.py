@@ -226,7 +226,7 @@ Named = Literal["random", "side", "opposite"]
 
 @dataclass(frozen=True)
 class Circle:
-    """Places evenly around a centre, counter-clockwise from the first angle."""
+    """Evenly spaced places around a centre, counter-clockwise from the first angle."""
 
     centre: Point
     radius: float
@@ -246,7 +246,8 @@ class Ring:
 class Scatter:
     """Random places in a region, outside of a disc.
 
-    A unit is at least `apart` from its owner's other units, and `from_player` from the client's.
+    A unit keeps the distance `apart` from its owner's other units, and the distance `from_player`
+    from the client's units.
     """
 
     region: Region
@@ -258,9 +259,9 @@ class Scatter:
 
 @dataclass(frozen=True)
 class Column:
-    """A vertical line whose middle is a random point of one of two regions.
+    """A vertical line whose centre is a random point of one of two regions.
 
-    All columns of a wave on the same side have the same middle. With a spacing of 0 all units are
+    All columns of a wave on the same side have the same centre. With a spacing of 0 all units are
     at one point.
     """
 

@@ -19,7 +19,7 @@ Size, ground and the units of player 1 are those of the bundled map that `duel_o
 number is written twice. The units of player 2 have the same types, at the same places rotated by
 180 degrees, so neither side has an advantage. A unit acts only if it is ordered to.
 
-If a map file names a bundled map as `like`, it takes from that map all keys that it does not have.
+If the key `like` of a map file names a bundled map, the file takes its missing keys from that map.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ from sc2standin.mpq import MAGIC, USER_DATA, MpqError, unpack
 
 MAX_FILE_BYTES = 1 << 20
 ENDLESS_LOOPS = 1 << 19
-"""The time limit, in loops: the one that every game has."""
+"""The time limit of every game, in loops."""
 SCRIPT, OBJECTS, CLIFFS, FLAGS = "MapScript.galaxy", "Objects", "t3SyncCliffLevel", "t3CellFlags"
 _TYPES = LIBERTY | COPIES | {"Colosus_RL": COPIES["Colossus_RL"]}
-"""The types by their names in the maps, one of which is misspelt there."""
+"""The types, by their names in the maps; some maps misspell the name of the Colossus."""
 
-# Each pattern matches in linear time, and only numbers that are short enough for `int`.
+# Each pattern runs in linear time, and matches only numbers that are short enough for `int`.
 _ID = r"(\d{1,10})"
 """The id of a point, which has 32 bits."""
 _CREATE = re.compile(
@@ -115,7 +115,7 @@ def _read(archive: bytes) -> Scenario:
         Group(_type(name), int(owner), int(count), Cluster(_place(points, _point(values, where))))
         for count, name, owner, where in created
     )
-    hunts = _PERIOD.findall(script.partition(_HUNT)[2])  # a hunt's period comes after its order
+    hunts = _PERIOD.findall(script.partition(_HUNT)[2])  # the period stands after the hunt's order
     if not (groups or hunts):
         raise ScenarioError("the map's script creates no units")
     if {group.owner for group in groups} - {1, 2}:

@@ -7,7 +7,8 @@ request.
 An unknown key is an error. Code does not depend on a map's name: a new map needs only a new file.
 
 A map's economy tells the minerals and gas at the start, and the types that can be made. On a map
-with a melee each of two players has a town at one of two starts; the side without structures loses.
+with a melee, each of two players has a town at one of two starts. A player without structures has
+lost.
 """
 
 from __future__ import annotations
@@ -84,8 +85,8 @@ class Bounty:
 class Waves:
     """The units that are created whenever all enemies are dead.
 
-    The client's units that survived stay where they are, or rejoin: they are removed, and created
-    again among the new units of their type, with the life that they had.
+    The client's surviving units stay where they are (`stay`), or are removed and created again
+    among the new units of their type, with the same life (`rejoin`).
     """
 
     units: tuple[Group, ...]
@@ -158,7 +159,7 @@ class Scenario:
     army_selected: bool = False
     """True if the client's units are selected at the start and after each wave."""
     camera_on_workers: bool = False
-    """True if the camera begins at the middle of the client's workers, not of the playable area."""
+    """True if the camera begins at the client's workers; else at the playable area's centre."""
     ground: Ground | None = None
     """The cells of the map; None if it is flat, and open inside its playable area."""
     melee: MeleeRules | None = None
@@ -169,7 +170,7 @@ class Scenario:
 
     @property
     def is_battle(self) -> bool:
-        """True for SMAC's and SMACv2's maps: their games continue after the client's last death."""
+        """True for SMAC's and SMACv2's maps: games continue when the client's last unit is dead."""
         return any(isinstance(rule, Battle | Hunt) for rule in self.rules)
 
     def creatable(self, type_id: int) -> UnitType | None:
@@ -307,7 +308,7 @@ class EconomyRules:
     makes: tuple[UnitType, ...]
     """The types that can be trained and built."""
     mined_from_start: Point | None
-    """The mineral field from which all workers gather: the first workers from loop 1."""
+    """The mineral field from which all workers gather; the first workers begin in loop 1."""
 
 
 def _economy(fields: Fields) -> EconomyRules:

@@ -1,9 +1,9 @@
 """The websocket of a session, and the game process.
 
-The server listens only at the given address, and has one client at a time. It refuses a web page
-or other client whose `Origin` is another server. It answers requests in the order of arrival;
-while one request waits for its loop, later ones wait, too. The server reads a text message as a
-binary one, because websocket-client, with which pysc2 and SMAC play the real game, sends text.
+The server listens only at the given address, and has one client at a time. It refuses any client,
+such as a web page, whose `Origin` header names another server. It answers requests in the order of
+arrival: while a request waits for its loop, the later ones wait. The server reads a text message as
+a binary one, because websocket-client, with which pysc2 and SMAC play the real game, sends text.
 
 It is unknown what the real game does in real time after a signal stopped it (SIGSTOP) and another
 one continued it (SIGCONT). So there are two modes:
@@ -12,7 +12,8 @@ one continued it (SIGCONT). So there are two modes:
     freeze      the clock stood still: the game continues where it was stopped (`FrozenStops`)
 
 A process can handle the signal that continues it, but not the one that stops it. So `FrozenStops`
-records the time every few milliseconds, and after SIGCONT excludes the time since the last record.
+records the time every few milliseconds. After SIGCONT, it excludes the time since the last record
+from the game's time.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Client(WSListener):
         self._waiting: deque[tuple[sc_pb.Request | None, bytes]] = deque()
         """The requests that are not answered yet, each with its bytes."""
         self._timer: asyncio.Handle | None = None
-        """The timer of the next answer; None if no request waits for a time."""
+        """The timer of the next answer; None if no answer is scheduled."""
 
     def on_ws_connected(self, transport: WSTransport) -> None:
         """Register this client; from now on other clients are refused."""
@@ -117,7 +118,7 @@ class Client(WSListener):
         self._server.client_left(self)
 
     def go_on(self) -> None:
-        """Soon answer the waiting requests, as far as they can be answered by now."""
+        """Schedule the answers to those waiting requests that can be answered by now."""
         if self._waiting and self._timer is None:
             self._timer = asyncio.get_running_loop().call_soon(self._answer_waiting)
 
@@ -152,7 +153,7 @@ class Client(WSListener):
 
     def _send(self, replies: list[bytes]) -> None:
         if replies and self._transport is not None:
-            # On a canned map, steps are too short for a client to leave during one: save the check.
+            # Skip the check on a canned map: its steps are too short for a client to leave in one.
             if not self._server.state.canned and self._has_left():
                 due = sc_pb.Response.FromString(replies[0]).WhichOneof("response")
                 self._server.close_fatally(due)
@@ -239,7 +240,7 @@ class GameServer:
         return begin_meeting(invitation, self._wake)
 
     def meet(self, fate: Fate) -> bool:
-        """End or hang the process, now or after a delay; True if a reply is sent before."""
+        """End or hang the process, now or after a delay; True if a reply can be sent before it."""
         delay_s, self.state.fate = self.state.fate_delay_s, None
         if delay_s > 0.0:
             asyncio.get_running_loop().call_later(delay_s, self._carry_out, fate)
@@ -275,7 +276,7 @@ class GameServer:
         os.abort()
 
     def close_fatally(self, due: str | None) -> None:
-        """Crash, spin or flood the log, as reported of a game whose client leaves too early."""
+        """Crash, spin or flood the log, as users report of a game whose client leaves too early."""
         number = sc_pb.Response.DESCRIPTOR.fields_by_name[due].number if due else 0
         _print(
             "Error terminating: trying to process a request this response pending: "
@@ -299,12 +300,12 @@ class GameServer:
 
 
 def _watch_for_leaving(transport: asyncio.Transport) -> Callable[[], bool]:
-    """A function that returns True once the peer has closed its side; outside of Linux, never."""
+    """A function that returns True once the peer has closed its side; False outside of Linux."""
     if sys.platform != "linux":
         return lambda: False
     poll = select.poll()
     poll.register(transport.get_extra_info("socket"), select.POLLRDHUP)
-    # getsockopt(TCP_INFO) would work, too, but costs ten times as much in a step of many games.
+    # getsockopt(TCP_INFO) would do the same, but costs ten times as much when many games step.
     return lambda: bool(poll.poll(0))
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sc2standin.meeting import Invitation, Meeting
 
 KEPT = 10_000
-"""The limit of the errors, actions and messages that are kept: some clients never observe."""
+"""The most errors, actions or messages that are kept, because some clients never observe."""
 
 
 class SharedGame(Protocol):
@@ -96,10 +96,10 @@ class Setup:
 
 @dataclass
 class Provenance:
-    """The content of the stamp that each observation has on maps with `stamp`."""
+    """The content of the stamp in each observation, on maps whose `stamp` is true."""
 
     instance: int = field(default_factory=lambda: secrets.randbits(48))
-    """A random number of this process, because process ids may be reused."""
+    """A random number that identifies this process, because process ids may be reused."""
     episode: int = 0
     """The number of episodes begun in this process, by join_game or restart_game."""
     actions: int = 0
@@ -154,7 +154,7 @@ CENTRED_AT = 2
 
 @dataclass
 class Hooks:
-    """The functions of its process that a state calls."""
+    """The functions of the server that a state calls."""
 
     meet: Callable[[Invitation], Meeting] | None = None
     """Begins the meeting with the other client's process."""
@@ -164,7 +164,7 @@ class Hooks:
 
 @dataclass
 class State:
-    """What a process knows of its client; with two clients, `other` is for the other client."""
+    """What a process knows of its client, and, as `other`, of a second client in the same game."""
 
     data_dir: Path
     temp_dir: Path | None = None
@@ -178,14 +178,14 @@ class State:
     player_id: int = ME
     """The client's player, counted from 1."""
     other: State | None = None
-    """The other client of the game, with the fields that are needed to carry out its requests.
+    """The game's other client, with only those fields that carrying out its requests needs.
 
-    The complete state of the other client is in its own process.
+    The complete state of the other client is in that client's own process.
     """
     meeting: Meeting | None = None
     """Set while join_game waits for the other player."""
     not_joined: str = ""
-    """Why the last join_game was refused; later errors repeat this, if the client ignored it."""
+    """Why the last join_game was refused; the errors of later requests repeat this reason."""
     match: SharedGame | None = None
     """Set during a game of two clients."""
     setup: Setup | None = None
@@ -223,7 +223,7 @@ class State:
     canned: bool = False
     """True if the episode is on a canned map."""
     prepared: bytes | None = None
-    """A canned map's observation in bytes, without its loop; None before the first request."""
+    """A canned map's observation in bytes, without its loop; None before the first observation."""
     fate: Fate | None = None
     fate_delay_s: float = 0.0
 
@@ -316,7 +316,7 @@ class State:
     def advance(self, loops: int) -> None:
         """Play this many loops, or until the end of the game.
 
-        If a signal sets the fate during a loop, this loop is the last one.
+        If a signal sets the fate during a loop, no more loops are played after it.
         """
         game = self.playing()
         advance = game.advance if self.playback is None else partial(self.playback.advance, game)
@@ -374,7 +374,7 @@ class State:
     def was_done(self, action: sc_pb.Action) -> None:
         """Keep an action that is carried out now, for the next observation.
 
-        Whatever the delay is, the observation shows it with the loop after the client's request.
+        Whatever the delay of actions is, observations report the loop after the client's request.
         """
         game = self.playing()
         self.actions_done.append(Done(action, game.world.loop + 1 - game.delay_loops))

@@ -1,8 +1,8 @@
 """One handler per request of the API, and the tables of handlers.
 
-A handler carries out its request and fills its part of the response. This part also has the errors
-of the request's own kind; `RequestRefused` makes the whole reply an error. The handlers of action,
-step and observation return the bytes of the whole reply instead.
+A handler carries out its request and fills its part of the response, which has fields for errors of
+this kind of request. If it raises `RequestRefused`, the whole reply is an error. The handlers of
+action, step and observation do not fill a response: they return the bytes of the whole reply.
 """
 
 from __future__ import annotations

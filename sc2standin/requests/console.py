@@ -5,10 +5,10 @@ These actions change the client's console (camera, selection, control groups) or
 Rules of the actions:
 - An action on a screen that the client does not have is not supported. Buttons that select larvae,
   warp gates or cargo, or toggle autocast, have no effect: the stand-in does not simulate these.
-- A click hits what is on the screen after the client's earlier actions, even if a move of the
-  camera has not taken effect yet. A command goes to the selected units that can carry it out. If
+- A click hits what the screen shows after the client's earlier actions, even if a camera move among
+  these has not taken effect yet. A command goes to the selected units that can carry it out. If
   several selected units can build or train, only one of them gets the order.
-- A click on empty ground changes nothing. Several selected units are always the client's own; a
+- A click on empty ground changes nothing. Only the client's own units can be selected together; a
   unit of another player is selected alone. If a rectangle contains own units that can move, it
   selects only these, and no structures.
 """
@@ -47,7 +47,7 @@ Result: TypeAlias = error_pb.ActionResult.ValueType
 
 
 def act(state: State, one: sc_pb.Action) -> Result | sc_pb.Action:
-    """Carry out an action and return its result, or return a raw action if it gives a command."""
+    """Carry out an action and return its result; a command is returned as a raw action instead."""
     if one.action_ui.HasField("production_panel"):
         return _cancel(state, one)
     if one.HasField("action_ui"):
@@ -75,7 +75,7 @@ def move_camera(state: State, one: sc_pb.Action) -> Result:
 
 
 def with_clicks(state: State, one: sc_pb.Action) -> sc_pb.Action:
-    """A command as all interfaces of the client show it."""
+    """The report of a command, with a click for each of the client's screens."""
     options, command = state.player_options, one.action_raw.unit_command
     if not any(options.HasField(setup) for setup, _part in SCREENS):
         return one
@@ -84,7 +84,7 @@ def with_clicks(state: State, one: sc_pb.Action) -> sc_pb.Action:
     if target is not None:
         at = target.x, target.y
     elif command.HasField("target_world_space_pos"):
-        point = command.target_world_space_pos  # off the map for some commands without a target
+        point = command.target_world_space_pos  # may be off the map if the command ignores it
         at = (point.x, point.y) if game.terrain.on_map(point.x, point.y) else None
     return as_clicks(one, at, options, state.controls.now.camera, game.terrain)
 
@@ -97,7 +97,7 @@ def select_tagged(state: State, tags: Iterable[int]) -> None:
 
 
 def _change(state: State, one: sc_pb.Action, to: Console | Result) -> Result:
-    """Let a new console take effect with the next loop; given a reason for refusal, return it."""
+    """Let a new console take effect with the next loop; a reason for a refusal is returned."""
     if not isinstance(to, Console):
         return to
     state.controls.asked = to
@@ -159,7 +159,7 @@ _ALONE = (OrderKind.BUILD, OrderKind.TRAIN)
 
 @dataclass(frozen=True)
 class Screen:
-    """The screen and the minimap that a client's action is about."""
+    """The screen and the minimap to which a client's action refers."""
 
     game: Game
     controls: Controls
@@ -220,7 +220,7 @@ class Screen:
 
 
 def read_click(screen: Screen, sent: spatial_pb.ActionSpatial) -> Console | Command | Result:
-    """The console after a click, or the command that it gives, or the reason for a refusal."""
+    """The console after a click, the command that the click gives, or the reason for a refusal."""
     kind = sent.WhichOneof("action")
     if kind == "unit_command":
         return _command(screen, sent.unit_command)
@@ -348,7 +348,7 @@ def click(
 
 
 def rectangle(console: Console, units: Sequence[Unit], *, add: bool) -> Console:
-    """Select as a rectangle around these units does."""
+    """Select what a rectangle around these units selects."""
     own = _own(console, units)
     movable = [unit for unit in own if STRUCTURE not in unit.type.attributes]
     return select(console, movable or own or units[:1], add=add)
@@ -395,7 +395,7 @@ def control_group(controls: Controls, sent: Group) -> Console | Result:
 
 
 def icon(controls: Controls, sent: Icon) -> Console | Result:
-    """Click on an icon of the panel of several units."""
+    """Click on an icon of the panel that shows several selected units."""
     console, kind = controls.asked, sent.type
     selected = controls.alive(console.selected)
     if not 0 <= sent.unit_index < len(selected):

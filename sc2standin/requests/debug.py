@@ -1,7 +1,8 @@
 """Debug commands: change the world directly, or crash, hang or end the process.
 
 The whole request is checked before any command is carried out. Commands that crash, hang or end the
-process take effect at once or after their delay; all others in the next loop, as in the real game.
+process take effect at once or after their delay. As in the real game, all other commands take
+effect in the next loop.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def _check_births(state: State, births: list[debug_pb.DebugCreateUnit]) -> None:
             raise RequestRefused(f"No such player: {birth.owner}")
         if not game.terrain.on_map(birth.pos.x, birth.pos.y):
             raise RequestRefused(f"({birth.pos.x}, {birth.pos.y}) is not on the map")
-    # Units that the other client asked for do not count: its requests arrive at random times.
+    # Do not count the other client's new units, because its requests arrive at random times.
     asked = game.units_asked[state.player_id] + _count(births)
     if len(game.world.units) + asked > MAX_UNITS:
         raise RequestRefused(f"Too many units: the stand-in's limit is {MAX_UNITS}")
@@ -164,7 +165,7 @@ def _test_process(state: State, test: debug_pb.DebugTestProcess) -> None:
     state.fate_delay_s = max(0, test.delay_ms) / 1000.0
 
 
-# Commands that are not here (drawing) change nothing, nor does the state `cooldown`.
+# Drawing commands are not here, because they change nothing. The state `cooldown` changes nothing.
 _COMMANDS: dict[str, Callable[[Game, int, Any], None]] = {
     "create_unit": _create_unit,
     "kill_unit": _kill_unit,

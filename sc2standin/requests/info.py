@@ -95,7 +95,7 @@ def _pathing_bits(game: Game) -> bytes:
 
 
 def player_infos(state: State, *, is_replay: bool = False) -> list[sc_pb.PlayerInfo]:
-    """The players of the game; only a replay tells the actual races of both."""
+    """The players of the game; only a replay tells the actual races of both players."""
     setup = state.created()
     infos = []
     if setup.clients:

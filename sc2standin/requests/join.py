@@ -26,7 +26,7 @@ JoinError = sc_pb.ResponseJoinGame.Error
 OBSERVER = 3
 """The player id of a client that watches two computers."""
 NAME_LENGTH = 32
-"""The characters that the game keeps of a player's name."""
+"""The number of characters of a player's name that the game keeps."""
 NOT_PLAYED = (
     "the stand-in has the towns of Terrans only, and {} would get one: join as Terran or Random, "
     "or install it with --any-race"
@@ -129,7 +129,7 @@ def invitation(state: State, request: sc_pb.RequestJoinGame) -> Invitation | Non
 
 
 def _needs_other(state: State) -> bool:
-    """True if the game has two clients: by its setup, or because another process created it."""
+    """True if the game has two clients: its setup says so, or another process has created it."""
     return state.setup is None or state.setup.clients > 1
 
 

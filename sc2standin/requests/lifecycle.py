@@ -167,7 +167,7 @@ def take_seat(
 
 
 def race_of(request: sc_pb.RequestJoinGame) -> common.Race.ValueType:
-    # The map alone decides a random race: it is Terran, because the towns of all maps are.
+    # A random race is always Terran, because the towns of all maps are Terran.
     return common.Terran if request.race == common.Random else request.race
 
 
@@ -219,7 +219,7 @@ def quit_process(state: State, _request: sc_pb.RequestQuit, _response: sc_pb.Res
 
 
 def step(state: State, request: sc_pb.Request) -> bytes:
-    """Advance by `count` loops, or by one loop if it is not set."""
+    """Advance by `count` loops, or by one loop if `count` is not set."""
     if state.clock is not None:
         raise RequestRefused("Not supported in realtime: the game steps by itself")
     if state.match is None:

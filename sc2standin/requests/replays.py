@@ -34,7 +34,7 @@ USERS_REPLAYS = Path("~/Documents/StarCraft II/Replays")
 
 
 class _CannotRead(Exception):
-    """A replay cannot be read; `name` names the error in the replies of both requests."""
+    """A replay cannot be read; `name` is the error's name for replay_info and start_replay."""
 
     def __init__(self, name: str, details: str) -> None:
         super().__init__(details)
@@ -119,7 +119,7 @@ def _start(state: State, request: sc_pb.RequestStartReplay) -> None:
         sees_all=request.disable_fog or not observed,
         may_be_saved=request.record_replay,
     )
-    state.canned = False  # prepared replies are only for games
+    state.canned = False  # prepared replies are only for games, not for replays
     state.status = Status.IN_REPLAY
 
 

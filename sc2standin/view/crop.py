@@ -1,8 +1,8 @@
 """Coordinates within the playable area, for a client that joins with `raw_crop_to_playable_area`.
 
 In the messages of raw.proto, points are counted from the area's corner, and grids are cut to the
-area, as the protocol's comment on the option says. Queries and debug commands are in other protocol
-files, and keep the map's coordinates.
+area, as the protocol's comment on the option says. The messages of queries and debug commands are
+in other protocol files, and keep the map's coordinates.
 """
 
 from __future__ import annotations

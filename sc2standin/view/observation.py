@@ -1,7 +1,7 @@
 """The observation of an episode: one message, kept from one request to the next.
 
-The message is filled once. Each update then sets only the fields that may have changed, so that the
-message equals one filled from scratch. Grids that never change are kept as bytes in `Terrain`.
+The message is filled once. Each update then sets only the fields that may have changed; after it,
+the message equals one filled from scratch. Grids that never change are kept as bytes in `Terrain`.
 
 Rules of the observation: units and creep out of sight appear only as the player remembers them. A
 cloaked unit that is not detected appears only if the interface sets `show_cloaked`. Deaths and
@@ -409,7 +409,7 @@ class ScoreView:
 def _fill_economy(
     details: score_pb.ScoreDetails, army: Army, economy: Economy, rates: tuple[float, float]
 ) -> None:
-    """Set the fields of income and spending; subtract workers and structures from the army's."""
+    """Set the income and spending; count workers and structures separately from the army."""
     details.collected_minerals, details.collected_vespene = economy.earnings.collected
     details.collection_rate_minerals, details.collection_rate_vespene = rates
     details.spent_minerals, details.spent_vespene = economy.spent

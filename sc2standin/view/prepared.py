@@ -1,4 +1,4 @@
-"""Replies that are assembled from bytes: an observation serialized once, plus the changed fields.
+"""Replies assembled from bytes: an observation that is serialized once, plus the changed fields.
 
     Response.observation              head of the reply, with all lengths
       .observation                    the prepared bytes, except
@@ -85,7 +85,7 @@ def step_reply(simulation_loop: int, tail: bytes) -> bytes:
 
 
 def action_reply(results: Iterable[int], tail: bytes) -> bytes:
-    """The reply to actions: one result for each."""
+    """The reply to an action request: one result for each action."""
     content = b"".join([_RESULT + varint(result) for result in results])
     return b"".join((_ACTION, varint(len(content)), content, tail))
 

@@ -1,7 +1,7 @@
 """The units in the observation: one message for each, kept while the unit is shown.
 
 Rules of the messages: units appear in the order of their creation. Only the client's own units show
-orders, weapons and harvesters. A message of scenery changes only with `World.population_version`.
+orders, weapons and harvesters. Messages of scenery change only if `World.population_version` does.
 A field is set if recorded messages of the real game have it. A cloaked unit that the client has not
 detected shows only its type and place.
 
@@ -125,7 +125,8 @@ class UnitsView:
                 if unit.job is not None:
                     self._deposits.append((unit, message))
                 continue
-            # The unit may have been detected or lost, or may have another type now.
+            # Since the last update, a cloaked unit may have been detected, or lost from detection,
+            # and any unit may have changed its type.
             if unit.type.cloaked or message.unit_type != unit.type.id:
                 self._show(message, unit)
             changing = _Changing(unit, message, self._world, self._player, self._hills)
@@ -169,13 +170,13 @@ class _Changing:
         self._hidden = is_hidden(unit, player)
         self._armed = unit.type.weapon is not None
         self._engaged = message.engaged_target_tag
-        """The shown target."""
+        """The target in the message."""
         self._growing = message.build_progress < 1.0
         """True if the unit is shown as unfinished."""
         self._order: Order | None = None
-        """The shown order; None before the first update."""
+        """The order in the message; None before the first update."""
         self._buffs = list(message.buff_ids)
-        """The shown buffs."""
+        """The buffs in the message."""
         self._queue: list[Order] = []
 
     def update(self, loop: int) -> None:
@@ -324,7 +325,7 @@ def _template(kind: UnitType) -> raw_pb.Unit:
 
 @cache
 def _outline(kind: UnitType) -> raw_pb.Unit:
-    """The fields of a type that a client sees even if it has not detected the cloaked unit."""
+    """The fields of a type that a client sees even of a cloaked unit that it has not detected."""
     return raw_pb.Unit(
         display_type=raw_pb.Visible,
         detect_range=kind.detection or None,
@@ -402,7 +403,7 @@ def _show_factory(message: raw_pb.Unit, unit: Unit, job: Factory, world: World) 
 
 
 def _fields_of(hall: Unit, world: World) -> set[int]:
-    """The tags of the mineral fields near a town hall that are not nearer to another hall."""
+    """The tags of the mineral fields that are near a town hall, and not nearer to another hall."""
     others = [
         one for one in world.structures[hall.owner] if one.type in TOWN_HALLS and one is not hall
     ]

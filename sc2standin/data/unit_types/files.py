@@ -29,7 +29,7 @@ RACES = ("terran", "protoss", "zerg", "scenery")
 """The files of the types that maps may have."""
 NUMBERS = FOLDER / "numbers.jsonc"
 LIBERTY = FOLDER / "liberty.jsonc"
-"""The numbers on maps that depend on the mod Liberty alone."""
+"""The file of the numbers for maps that depend on the mod Liberty alone."""
 
 TYPE_BY_NAME: dict[str, UnitType] = {}
 
@@ -100,13 +100,13 @@ BARRACKS, FACTORY, STARPORT = (TYPE_BY_NAME[name] for name in ("Barracks", "Fact
 WARP_GATE = TYPE_BY_NAME["WarpGate"]
 TECH_LAB, REACTOR = TYPE_BY_NAME["TechLab"], TYPE_BY_NAME["Reactor"]
 ADD_ON_OFFSET = (2.5, -0.5)
-"""The offset of an add-on from the middle of its structure, in cells."""
+"""The offset of an add-on from the centre of its structure, in cells."""
 ADD_ONS: dict[tuple[UnitType, UnitType], UnitType] = {
     (owner, bare): TYPE_BY_NAME[f"{owner.name}{bare.name}"]
     for owner in (BARRACKS, FACTORY, STARPORT)
     for bare in (TECH_LAB, REACTOR)
 }
-"""The type of an add-on, by the type of its structure and its own bare type."""
+"""The type of an add-on, by the type of its structure and the add-on's bare type."""
 BARE_ADD_ONS = {kind: bare for (_owner, bare), kind in ADD_ONS.items()} | {
     TECH_LAB: TECH_LAB,
     REACTOR: REACTOR,
@@ -131,7 +131,7 @@ MODES: dict[str, Mode] = {
     "Hellion": Mode(1998, TYPE_BY_NAME["HellionTank"], 66),
     "HellionTank": Mode(1978, TYPE_BY_NAME["Hellion"], 66),
 }
-"""The change of each type that has one; by name, because upgrades make variants of a type.
+"""The change of mode, by the type's name; not by the type, because upgrades make variants of it.
 
 In the game's data (`SiegeMode` and the other morphs) the durations have a random part of up to half
 a second; the numbers here are the means.

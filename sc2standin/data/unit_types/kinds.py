@@ -21,8 +21,8 @@ BIOLOGICAL, MECHANICAL, STRUCTURE = data_pb.Biological, data_pb.Mechanical, data
 class WeaponType:
     """One weapon; `cooldown_s` is the time from one attack to the next.
 
-    A weapon with a `splash` is the unit's own explosion, when the unit attacks and when it is
-    killed. It hits every enemy whose edge is within the distance `splash` of the unit's centre.
+    A unit whose weapon has a `splash` explodes when it attacks and when it is killed. The explosion
+    hits every enemy whose edge is within the distance `splash` of the unit's centre.
     """
 
     damage: float
@@ -33,7 +33,7 @@ class WeaponType:
     damage_point_s: float = 0.166992188
     """Time from the beginning of an attack to its damage, or to the launch of its missile."""
     backswing_s: float = 0.5
-    """Time after the damage point in which the unit does not go after another target by itself."""
+    """For this time after the damage point, the unit does not pursue another target by itself."""
     range_slop: float = 1.0
     """How far out of the weapon's range a target may move without escaping an attack under way."""
     missile_speed_per_s: float = 0.0
@@ -47,7 +47,7 @@ class WeaponType:
     min_range: float = 0.0
     """The weapon cannot be aimed at units that are nearer than this."""
     blast: tuple[tuple[float, float], ...] = ()
-    """The radius and share of damage of circles around the target, the smallest circle first.
+    """Circles around the target, each as its radius and share of the damage; the smallest is first.
 
     Other units in a circle, own ones included, take the circle's share of the damage.
     """
@@ -82,7 +82,7 @@ class WeaponType:
 
     @cached_property
     def backswing_loops(self) -> float:
-        """Loops after the damage point in which the unit stands."""
+        """The number of loops after the damage point for which the unit stands still."""
         return self.backswing_s * LOOPS_PER_DATA_S
 
     @cached_property
@@ -155,11 +155,11 @@ class UnitType:
     needs_tech_lab: bool = False
     """True if only a structure with a tech lab can train units of this type."""
     made_from: UnitType | None = None
-    """The type from which this one is made by a change; the change costs only the difference."""
+    """The type that is changed into this one; the change costs only the difference."""
     life_per_s: float = 0.0
     """The life that regenerates by itself in a second."""
     life_delay_s: float = 0.0
-    """Time after the last hit in which no life regenerates."""
+    """For this time after the last hit, no life regenerates."""
     acceleration: float = 0.0
     """In cells per second squared; 0 for a unit that is at full speed immediately."""
     turn_per_s: float = 0.0
@@ -229,7 +229,7 @@ class UnitType:
 
     @cached_property
     def aloft(self) -> bool:
-        """True if the unit passes over cliffs and ground units; such units do collide."""
+        """True if the unit passes over cliffs and ground units, and collides only with its like."""
         return self.flies or self.strides
 
     @cached_property

@@ -1,12 +1,12 @@
 """The unit types of SMAC's scenarios, as far as they differ from a melee game's types.
 
-SMAC's maps depend on the mod Liberty alone, so weapons are those of Wings of Liberty. The
-enemies have standard ids. The client's units are of copied types with ids of their own, whose names
-end in `_RL`. SMAC tells the copies apart by the order of their ids. Life, speeds and energy of the
-copies are in the maps' unit data.
+SMAC's maps depend on the mod Liberty alone, so weapons are those of Wings of Liberty. The enemies'
+types have standard ids. The client's units have copied types, which have their own ids, and names
+that end in `_RL`. SMAC tells the copies apart by the order of their ids. Life, speeds and energy of
+the copies are in the maps' unit data.
 
-Each real map has copies of its own. Here all of SMAC's maps share one set. SMACv2's map has another
-set of all nine, because SMACv2 expects them to be the game's last types, in the order of names.
+Each real map has its own copies. Here all of SMAC's maps share one set. SMACv2's map has a second
+set of all nine, because SMACv2 expects its types to be the game's last ones, ordered by name.
 
 The copies' ids begin after the last standard id (2056). Copies that occur on one map have
 consecutive ids, in the order of the real maps. Copies fire and heal only when they are ordered to.

@@ -1,7 +1,7 @@
 """Commands of an economy: gather, repair, build, make, land, call down, rally, cancel, salvage.
 
-On a map without an economy, each of these commands is refused with NotSupported. A player may order
-a structure to be built on a place where another unit stands, if the player does not see that unit.
+On a map without an economy, each of these commands is refused with NotSupported. A player may
+choose a building place on which a unit stands, as long as the player does not see that unit.
 """
 
 from __future__ import annotations
