@@ -6,7 +6,7 @@ import gc
 import sys
 
 if __name__ == "__main__":
-    gc.disable()  # imports leave no garbage, and looking for it would lengthen the start by a sixth
+    gc.disable()  # imports leave no garbage; searching for it takes a sixth of the start-up time
     from sc2standin.command import main
 
     gc.freeze()  # later collections skip the imported objects

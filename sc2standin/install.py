@@ -1,7 +1,7 @@
 """Writes an installation of the stand-in, with the folders of a StarCraft II installation.
 
-    DIR/Versions/Base<N>/SC2_x64          a script that executes this Python with the stand-in; on
-                                          Windows SC2_x64.exe, and an empty folder DIR/Support64
+    DIR/Versions/Base<N>/SC2_x64          a script that runs the stand-in in this Python; on Windows
+                                          the program SC2_x64.exe, and an empty DIR/Support64
     DIR/Maps/mini_games/<name>.SC2Map     the maps of the mini-games
     DIR/Maps/Melee/<name>.SC2Map          the melee map Simple64; for pysc2 also a copy (Simple96)
                                           and a flat variant (Flat64)

@@ -56,7 +56,7 @@ class Match:
         self.is_stepping = False
         """True while the client waits for the answer to a step."""
         self._holds = False
-        """True while a request that changes the game waits for loops that were asked for."""
+        """True while, in real time, the client's action or debug request waits for loops."""
         link.deliver_to(self._receive, self._end_without_other)
         if state.clock is not None:
             link.repeat(1.0 / LOOPS_PER_S, self._tick)

@@ -10,8 +10,9 @@ The two sides of a `Meeting`:
     host    listens on the game port of `server_ports`, and sends create_game and its join_game
     guest   connects to this port, and sends its join_game
 
-Either process may come first. The host listens only until the guest has connected. Both wait for at
-most JOIN_TIMEOUT_S. After the meeting both processes know create_game and each join_game.
+Either process may come first. The host listens only until the guest has connected. Each waits for
+the other at most JOIN_TIMEOUT_S. After the meeting both processes know create_game and each
+join_game.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _HEAD: Final = struct.Struct("<II")
 _MAX_BYTES: Final = 64 * 1024 * 1024
 """The largest size of a frame, here and on the websocket."""
 Frame = tuple[int, bytes]
-"""A loop, and a serialized request or no bytes."""
+"""A loop, and the bytes of a serialized request; no bytes if the loop alone is the message."""
 
 
 class Link(asyncio.Protocol):

@@ -127,7 +127,7 @@ def _sectors(stored: bytes, size: int, sector_bytes: int) -> bytes:
 
 
 def _expanded(stored: bytes, size: int) -> bytes:
-    """The content of a file or sector; it is compressed if its stored bytes are fewer."""
+    """The content of a file or sector; it is compressed if `stored` has less than `size` bytes."""
     return _inflated(stored, size) if len(stored) < size else stored
 
 

@@ -18,8 +18,8 @@ Rules of the recording:
   write the same file.
 
 `Playback` plays the created game again, with each recorded request at its loop:
-- The requests of a loop are carried out when the replay continues from this loop. So an observation
-  of the loop is made before the requests, as in the game.
+- The requests of a loop are carried out when the replay continues from this loop. So, as in the
+  game, an observation of the loop is made before its requests are carried out.
 - A replay that was saved before the game's end stops at the last saved loop, and its result is
   Undecided.
 """
@@ -46,7 +46,7 @@ from sc2standin.simulation.game import Game, Quirks
 RECORDED: Final = frozenset({"action", "debug"})
 """The requests, besides step, that change an episode."""
 _PLAYABLE = RECORDED | {"leave_game"}
-"""The requests that may follow join_game in a file; one of two players may leave."""
+"""The requests that may follow join_game in a file; leave_game comes from one of two players."""
 MAX_BYTES: Final = 64 * 1024 * 1024
 """The largest recording of an episode, in memory; enough for three hours of a command per loop."""
 _ENTRY_BYTES: Final = 150

@@ -45,12 +45,12 @@ class Known:
 
     name: str
     certainty: Literal["S", "1", "W", "P"]
-    """S for several independent reports, 1 for one report, W for a client's workaround, P for the
-    protocol's documentation."""
+    """The evidence for the behaviour: S for several independent reports, 1 for one report, W for a
+    client's workaround, P for the protocol's documentation."""
     hangs: bool = False
     """True if a client that behaves as python-sc2 does would wait for ever."""
     is_rarer: bool = False
-    """True if the behaviour is rarer in the real game than here; `default` leaves it out then."""
+    """True if the behaviour is rarer in the real game than here; such are not in `default`."""
     value: str = ""
     """The notation of the value that may follow the name, after a colon."""
     pattern: str = ""
@@ -130,7 +130,7 @@ class Temper:
         self.refuses_after_end = "not-in-game" in self._chosen
         """True if the end of a game in real time sets the status to launched."""
         self.untold_end = self._chosen.get("untold-end")
-        """A text if the clients of a match in real time are not told of its end; else None.
+        """A text if the clients of a match in real time are not told of the match's end; else None.
 
         With an empty text the game continues after its end, otherwise it stands still.
         """

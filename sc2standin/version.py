@@ -12,7 +12,7 @@ Clients that know several patches choose ids by this number. It is also the N in
 GAME_VERSION = "standin-3"
 """Shows clients and their users that this is not the real game.
 
-Change it whenever the rules change, because a seed's episodes, scores and replays then change.
+Change it whenever the rules change, because the same seed then leads to other episodes and scores.
 """
 
 DATA_VERSION = "5D414E44494E0002"

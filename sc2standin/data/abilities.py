@@ -30,9 +30,9 @@ POINT, UNIT = data_pb.AbilityData.Point, data_pb.AbilityData.Unit
 class OrderKind(IntEnum):
     """What units do: the values of `Order.kind`. MOVE and all later kinds have a goal.
 
-    LAND and all later kinds belong to an economy. Units that can walk carry out GATHER to
-    CHANGE_MODE as an `Errand`. A structure carries out TRAIN to RESEARCH by itself. Orders of RALLY
-    and all later kinds are carried out as soon as they are given.
+    LAND and all later kinds belong to an economy. The kinds from GATHER to CHANGE_MODE are an
+    `Errand` of a unit that can walk. A structure carries out the kinds from TRAIN to RESEARCH by
+    itself. Orders of RALLY and all later kinds are carried out as soon as they are given.
     """
 
     IDLE = 0

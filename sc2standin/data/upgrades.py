@@ -1,7 +1,7 @@
 """Upgrades: the damage and armor that levels add, and other changes to numbers of unit types.
 
 The numbers are those of the real game's patch 5.0.3. They are in `upgrades.jsonc`, except those of
-stimpacks and of structures' armor, which are here. `scripts/truth.py check` compares all of them
+stimpacks and of structures' armor, which are here. `scripts/truth.py check` compares all numbers
 with the game's data.
 
 A level adds damage to each blow of a weapon, or armor against each blow. After any other upgrade, a

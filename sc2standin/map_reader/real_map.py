@@ -11,7 +11,7 @@ The script is not run, only searched for the calls that these maps make. A map w
 or with units at a place that its script computes, is refused with this reason. The unit types are
 the stand-in's, with the numbers (life, damage, …) of the maps' unit data.
 
-A duel is a map on which two players play a battle of SMAC, with the client's team on both sides:
+A duel is a map on which two players play a battle of SMAC, each with the team of SMAC's client:
 
     {"format": "sc2pool-standin-scenario/1", "name": "3m_duel", "duel_of": "3m"}
 

@@ -1,8 +1,8 @@
 """Reads a map file: units, scoring rules and time limit.
 
 A map of the stand-in is a small JSON file with the name of the real map that it imitates. Reading
-checks everything, so an invalid map makes `create_game` fail (InvalidMapData), and not a later
-request.
+checks everything, so that an invalid map makes `create_game` fail (InvalidMapData) instead of a
+later request.
 
 An unknown key is an error. Code does not depend on a map's name: a new map needs only a new file.
 
@@ -47,7 +47,7 @@ Survivors = Literal["stay", "rejoin"]
 
 @dataclass(frozen=True)
 class Group:
-    """Units placed together."""
+    """Units of one type that are placed together."""
 
     type: UnitType
     owner: int
@@ -112,7 +112,7 @@ class Created:
 
 @dataclass(frozen=True)
 class Battle:
-    """The enemies attack. When both sides are dead, the map's units are created again.
+    """The enemies attack. When all units of both sides are dead, they are created again.
 
     The game does not end when the client's last unit dies.
     """

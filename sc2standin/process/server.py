@@ -153,7 +153,7 @@ class Client(WSListener):
 
     def _send(self, replies: list[bytes]) -> None:
         if replies and self._transport is not None:
-            # Skip the check on a canned map: its steps are too short for a client to leave in one.
+            # No check on a canned map: its steps are too short for a client to leave during one.
             if not self._server.state.canned and self._has_left():
                 due = sc_pb.Response.FromString(replies[0]).WhichOneof("response")
                 self._server.close_fatally(due)
@@ -172,7 +172,7 @@ class GameServer:
         self._after_stop = after_stop
         self._client: Client | None = None
         self._origins: set[str] = set()
-        """The values of `Origin` that are admitted; a web page cannot send them."""
+        """The admitted values of the header `Origin`; no web page can send them."""
         self._ended = asyncio.Event()
 
     async def serve(self, host: str, port: int) -> int:
@@ -300,7 +300,7 @@ class GameServer:
 
 
 def _watch_for_leaving(transport: asyncio.Transport) -> Callable[[], bool]:
-    """A function that returns True once the peer has closed its side; False outside of Linux."""
+    """A function that returns True once the peer has closed its side; on Linux only, else False."""
     if sys.platform != "linux":
         return lambda: False
     poll = select.poll()

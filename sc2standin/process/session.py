@@ -89,7 +89,7 @@ def wait_s(state: State, request: sc_pb.Request | None) -> float:
     """Seconds until a request can be answered; more than 0 only in real time and with two clients.
 
     Infinity means one of two things. The request waits for the other player, and `Hooks.wake` is
-    called later; or a temper (a chosen bad behaviour) leaves the request without an answer.
+    called later. Or a temper, which imitates a fault of the real game, prevents the answer.
 
     An observation may ask for a future loop. Its wait is split into single loops, so that the game
     continues during the wait, and the game's end is noticed at once.

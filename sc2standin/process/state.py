@@ -84,9 +84,9 @@ class Setup:
     clients: int
     """The number of clients that play; 0 if a client watches two computers."""
     computer: sc_pb.PlayerSetup | None
-    """Player 2, if it is a computer."""
+    """The settings of player 2, if it is a computer."""
     first_computer: sc_pb.PlayerSetup | None = None
-    """Player 1, if it is a computer."""
+    """The settings of player 1, if it is a computer."""
 
     @property
     def has_opponent(self) -> bool:
@@ -149,7 +149,7 @@ class Done(NamedTuple):
 
 
 CENTRED_AT = 2
-"""The loop at which the real game, in a melee, reports its own first move of the camera."""
+"""In a melee, the real game first moves the camera by itself; at this loop it reports the move."""
 
 
 @dataclass
@@ -164,7 +164,7 @@ class Hooks:
 
 @dataclass
 class State:
-    """What a process knows of its client, and, as `other`, of a second client in the same game."""
+    """What a process knows of its client; `other` has what it knows of the game's second client."""
 
     data_dir: Path
     temp_dir: Path | None = None
@@ -178,7 +178,7 @@ class State:
     player_id: int = ME
     """The client's player, counted from 1."""
     other: State | None = None
-    """The game's other client, with only those fields that carrying out its requests needs.
+    """The state of the game's other client: only the fields needed to carry out its requests.
 
     The complete state of the other client is in that client's own process.
     """
@@ -214,7 +214,7 @@ class State:
     results_sent: bool = False
     """True if an observation had the results of this episode."""
     is_silent: bool = False
-    """True if a temper stops the game, and observations of later loops get no reply."""
+    """True if a temper has stopped the game, so that observations of later loops get no reply."""
     is_untold: bool = False
     """True if the game is over, and a temper hides this from the clients."""
     playback: Playback | None = None
@@ -271,7 +271,7 @@ class State:
 
         Args:
             loops_before: the loops played between create_game and this episode.
-            quirks: the odd rules of a recorded episode; None to use those of this process.
+            quirks: the odd rules of a recorded episode; None for those of this process's tempers.
         """
         setup = self.created()
         if quirks is None:

@@ -97,7 +97,7 @@ def select_tagged(state: State, tags: Iterable[int]) -> None:
 
 
 def _change(state: State, one: sc_pb.Action, to: Console | Result) -> Result:
-    """Let a new console take effect with the next loop; a reason for a refusal is returned."""
+    """Let a new console take effect with the next loop; if `to` is a refusal, only return it."""
     if not isinstance(to, Console):
         return to
     state.controls.asked = to

@@ -165,7 +165,7 @@ def _test_process(state: State, test: debug_pb.DebugTestProcess) -> None:
     state.fate_delay_s = max(0, test.delay_ms) / 1000.0
 
 
-# Drawing commands are not here, because they change nothing. The state `cooldown` changes nothing.
+# Drawing commands are missing, because they change nothing; nor does the game state `cooldown`.
 _COMMANDS: dict[str, Callable[[Game, int, Any], None]] = {
     "create_unit": _create_unit,
     "kill_unit": _kill_unit,

@@ -157,7 +157,7 @@ def data(_state: State, request: sc_pb.RequestData, response: sc_pb.Response) ->
 
 
 MAX_PATH_LENGTH = 260
-"""The longest `map_path`, in characters, as the protocol's comment says."""
+"""The greatest length of `map_path`, in characters, according to the protocol's comment."""
 
 
 def save_map(state: State, request: sc_pb.RequestSaveMap, response: sc_pb.Response) -> None:

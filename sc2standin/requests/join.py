@@ -95,7 +95,7 @@ def _begin_match(state: State, request: sc_pb.RequestJoinGame, met: Meeting) -> 
 
 
 def rival(state: State, player: int, request: sc_pb.RequestJoinGame) -> State:
-    """A state for the other player, with the fields to carry out that player's requests here."""
+    """The other player's state in this process: the fields needed to carry out its requests."""
     other = State(
         state.data_dir,
         player_id=player,

@@ -36,7 +36,7 @@ class CannotCreate(Exception):
 
 
 def create_game(state: State, request: sc_pb.RequestCreateGame, response: sc_pb.Response) -> None:
-    """Load the map, set seed and players; the episode begins with join_game."""
+    """Load the map, and set the seed and the players; the episode begins only with join_game."""
     response.create_game.SetInParent()
     try:
         if state.temper.spoils_map():
@@ -158,7 +158,7 @@ def _map_content(state: State, request: sc_pb.RequestCreateGame) -> bytes:
 def take_seat(
     state: State, request: sc_pb.RequestJoinGame, options: sc_pb.InterfaceOptions
 ) -> None:
-    """Set the player of the next episode, and the interface of the client."""
+    """Set the race and name of the client's player, and the client's interface."""
     state.options.CopyFrom(possible(options))
     state.player_options.CopyFrom(possible(request.options))
     state.race = race_of(request)

@@ -14,7 +14,7 @@ from sc2standin.view.prepared import observation_reply, reply_tail
 
 
 def observation(state: State, request: sc_pb.Request) -> bytes:
-    """The reply at the current loop, with all that the client's interface asks for."""
+    """The reply at the current loop, with everything that the client's interface asks for."""
     tail = reply_tail(request, state.status)
     if state.crop is not None:
         response = sc_pb.Response(observation=whole_observation(state, request.observation))

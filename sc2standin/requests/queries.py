@@ -38,7 +38,7 @@ def query(state: State, request: query_pb.RequestQuery, response: sc_pb.Response
 
 
 def _walking_distance(game: Game, path: query_pb.RequestQueryPathing) -> float:
-    """The length of the path; 0 if there is none. Without `routes` the path is straight."""
+    """The length of the path; 0 if there is none. In a game without `routes`, it is straight."""
     if path.HasField("start_pos"):
         start_x, start_y = path.start_pos.x, path.start_pos.y
     else:

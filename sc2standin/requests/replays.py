@@ -1,6 +1,6 @@
 """Requests about replays: save a replay, describe one, start one.
 
-A `replay_path` leads only to files in three folders of replays. If a replay cannot be played,
+A `replay_path` can name only files in three folders of replays. If a replay cannot be played,
 start_replay changes nothing. Commands in a replay cannot end the process.
 """
 

@@ -14,7 +14,7 @@ In a melee, the score details have, by category, the costs of the units and stru
 has, has lost and has destroyed. Recorded games begin with a score of 1050: 50 minerals, 600 for the
 workers, 400 for the command centre. So the score is the sum of the player's minerals and gas, and
 of the costs of all units and structures that the player ever had. Two rules are our guess: the
-category of each structure, and that the costs of what the player destroyed are in the score, too.
+category of each structure, and that the score includes the costs of what the player destroyed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The units in the observation: one message for each, kept while the unit is shown.
 
 Rules of the messages: units appear in the order of their creation. Only the client's own units show
-orders, weapons and harvesters. Messages of scenery change only if `World.population_version` does.
+orders, weapons and harvesters. `World.population_version` changes whenever messages of scenery do.
 A field is set if recorded messages of the real game have it. A cloaked unit that the client has not
 detected shows only its type and place.
 
@@ -125,8 +125,8 @@ class UnitsView:
                 if unit.job is not None:
                     self._deposits.append((unit, message))
                 continue
-            # Since the last update, a cloaked unit may have been detected, or lost from detection,
-            # and any unit may have changed its type.
+            # Since the last update, a cloaked unit may have become detected or undetected, and any
+            # unit may have changed its type.
             if unit.type.cloaked or message.unit_type != unit.type.id:
                 self._show(message, unit)
             changing = _Changing(unit, message, self._world, self._player, self._hills)

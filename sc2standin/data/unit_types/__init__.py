@@ -5,5 +5,5 @@
              need: workers, town halls, add-ons, modes
     liberty  the types of SMAC's scenarios
 
-A script writes the numbers from the game's own data; the abilities are written by hand.
+A script copies the numbers from the game's own data; the abilities are written by hand.
 """

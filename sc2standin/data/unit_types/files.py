@@ -5,9 +5,9 @@ the fields that no table of the game has. A file for each race and one for scene
 that maps may have; `created.jsonc` is for types that only debug commands and spells create. Types
 that appear on none of the maps (missiles, bridges, units of campaigns) are left out.
 
-An entry has the fields of `UnitType` that differ from the default. For enum values and types it has
-their names. The fields of an entry's weapon are added to those of the weapon in `numbers.jsonc`;
-null means that the type has no weapon.
+An entry has the fields of `UnitType` that differ from the default. Enum values and types are given
+by their names. The fields of an entry's weapon are added to those of the weapon in `numbers.jsonc`;
+null instead of a weapon means that the type has none.
 
 The type of an add-on depends on its structure (`ADD_ONS`); an add-on without a structure has its
 bare type. A structure that lifts off stays the same unit, with another type.

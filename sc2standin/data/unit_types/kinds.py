@@ -87,7 +87,7 @@ class WeaponType:
 
     @cached_property
     def delay_loops(self) -> tuple[float, float]:
-        """The least random addition to a cooldown, and the width of its range, in loops."""
+        """The least random addition to a cooldown, and greatest minus least addition, in loops."""
         least, most = self.delay_s
         return least * LOOPS_PER_DATA_S, (most - least) * LOOPS_PER_DATA_S
 
@@ -151,7 +151,7 @@ class UnitType:
     tech_requirement_id: int = 0
     """The id of the structure's type that this type requires, 0 for none."""
     tech_alias_id: int = 0
-    """The id of another type for which this type counts in requirements, too; 0 for none."""
+    """The id of a second type: where that type is required, this type counts, too. 0 for none."""
     needs_tech_lab: bool = False
     """True if only a structure with a tech lab can train units of this type."""
     made_from: UnitType | None = None
@@ -186,7 +186,7 @@ class UnitType:
     hallucination: bool = False
     """True for a hallucination, which only looks like the type, and takes double damage."""
     commands: tuple[str, ...] = ()
-    """Names of the type's abilities (`data.abilities`); empty for the usual ones of walkers."""
+    """Names of the type's abilities (`data.abilities`); empty for a mobile unit's usual set."""
     refuses: tuple[str, ...] = ()
     """Names of abilities that are on the unit's command card and that the stand-in refuses."""
     variant_of: UnitType | None = None
@@ -229,7 +229,7 @@ class UnitType:
 
     @cached_property
     def aloft(self) -> bool:
-        """True if the unit passes over cliffs and ground units, and collides only with its like."""
+        """True if the unit passes over cliffs and ground units; two such units do collide."""
         return self.flies or self.strides
 
     @cached_property
@@ -271,6 +271,6 @@ MIN_HIT = 0.5
 
 
 def hit(weapon: WeaponType, target: UnitType) -> float:
-    """Damage of one attack of a weapon on a target, all its blows together."""
+    """The damage of one attack of a weapon on a target: the sum of all blows."""
     bonus = weapon.bonus[1] if weapon.bonus and weapon.bonus[0] in target.attributes else 0.0
     return max(MIN_HIT, weapon.damage + bonus - target.armor) * weapon.attacks

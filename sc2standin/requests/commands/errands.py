@@ -36,7 +36,7 @@ _LANDING_ERRORS = {
 
 
 class Asked(NamedTuple):
-    """A command to one unit, which the unit's player can pay for."""
+    """A command to one unit; the unit's player can pay for the command."""
 
     game: Game
     economy: Economy
@@ -47,7 +47,7 @@ class Asked(NamedTuple):
 
 
 def known_to(game: Game, player: int) -> Known:
-    """What a player knows when it chooses a place to build: units it does not see are `hidden`."""
+    """What a player knows when it chooses a place to build; `hidden` units are out of its sight."""
     others = [unit for unit in game.world.units if unit.owner not in (player, NEUTRAL)]
     hidden = {unit for unit in others if is_hidden(unit, player)}
     sight = game.sight_of(player)
@@ -127,7 +127,7 @@ def find(game: Game, tag: int, player: int) -> Unit | None:
 def read_errand(
     game: Game, unit: Unit, ability_id: int, command: raw_pb.ActionRawUnitCommand
 ) -> Answer | None:
-    """The order, or the reason for a refusal; None if the command is none of this file's."""
+    """The order, or the reason for a refusal; None if another file reads this kind of command."""
     kind = KIND_BY_ABILITY.get(ability_id)
     target = find(game, command.target_unit_tag, unit.owner)
     if kind is None:  # a right click
