@@ -4,7 +4,7 @@
 
 Read this file from top to bottom. It needs gymnasium, torch and sc2pool, but not SB3. The autoreset
 mode is gymnasium's NEXT_STEP: the last step of an episode returns the episode's last observation,
-and the next step only resets the env, so the learner skips it.
+and the next step only resets the env, so the learner skips this second step.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def main() -> None:  # noqa: PLR0915 - one function, to read from top to bottom
                 if "episode" in infos:
                     returns += infos["episode"]["r"][infos["_episode"]].tolist()
 
-            # Advantages (GAE). The observation after an episode's last step is of this episode.
+            # Advantages (GAE). The last step of an episode returns an observation of this episode.
             with torch.no_grad():
                 _, next_value = agent(observations[-1])
             advantages, running = torch.zeros(size), torch.zeros(args.n)

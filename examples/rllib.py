@@ -88,7 +88,7 @@ def appo(games: int, fragment: int) -> AlgorithmConfig:
     """APPO, which learns from each step four times, like PPO above.
 
     APPO keeps its policy close to an older policy, which it renews every 32 batches by default. A
-    task that can be learnt in 60 batches needs more renewals, so here they come every second batch.
+    task that can be learnt in 60 batches needs more renewals, so here every second batch renews it.
     """
     return impala(APPOConfig(), games, fragment).training(
         use_circular_buffer=False,

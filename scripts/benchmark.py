@@ -174,7 +174,7 @@ def adopt_orphans() -> None:
 
 
 def end_all_below() -> None:
-    """End all child processes: baselines end their games only in an orderly close."""
+    """End all child processes, because baselines end their games only in an orderly close."""
     for process in psutil.Process().children():
         with suppress(psutil.Error):
             # The resource tracker removes other processes' files in /dev/shm, and ends with us.

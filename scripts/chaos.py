@@ -52,7 +52,7 @@ def played(orders: dict[str, Any]) -> Iterator[Line]:
     """Run `chaos/program.py` in a folder, a mount namespace and a control group of its own.
 
     Yields:
-        The lines that it prints. The last one is "ended", or "died" with the end of its errors.
+        The lines that it prints. The last one is "ended", or "died" with the end of its stderr.
     """
     with folder() as root, own_group(root.name) as group, (root / "stderr").open("w+") as errors:
         process = start(root, group, errors)

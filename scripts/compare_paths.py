@@ -220,7 +220,7 @@ def a_reply(n_units: int = 6) -> bytes:
 
 
 def a_step(n_units: int = 6, n_actions: int = 2) -> bytes:
-    """The frames of the replies to a step, the first of which has REQUEST_ID."""
+    """The frames of a step's replies; the first reply has REQUEST_ID."""
     answers = [sc_pb.Response(step=sc_pb.ResponseStep(simulation_loop=300))]
     if n_actions:
         answers.insert(0, sc_pb.Response(action=sc_pb.ResponseAction(result=[1] * n_actions)))
@@ -270,7 +270,7 @@ def damaged_step(data: bytes, rng: Rng) -> bytes:
 
 
 def step_difference(data: bytes) -> str | None:
-    """Like `difference`, but for the frames of the replies to a step."""
+    """The same as `difference`, for the frames of the replies to a step."""
     plain = compiled.fast.step_replies(data, REQUEST_ID, acts=True)
     if plain is None:
         return None
@@ -344,8 +344,8 @@ def compare(
         steps: True if the samples are frames of steps' replies.
 
     Returns:
-        The differences, and the numbers of messages that the compiled path accepted, and that it
-        left to pure Python.
+        The differences, the number of messages that the compiled path accepted, and the number that
+        it left to pure Python.
     """
     read: Callable[[bytes], Any] = partial(compiled.fast.observation, request_id=REQUEST_ID)
     damage, differs = damaged, difference
@@ -392,7 +392,7 @@ def run_sanitized(arguments: list[str]) -> int:
         library = subprocess.run(
             ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
         )
-        # PYTHONMALLOC gives each object its own block, so that reads beyond its end are noticed.
+        # PYTHONMALLOC gives each object its own block, to notice reads beyond its end.
         environment = {
             "LD_PRELOAD": library.stdout.strip(),
             "PYTHONMALLOC": "malloc",

@@ -47,7 +47,7 @@ def as_columns(rows: Iterable[Message]) -> Columns:
 
 
 def as_facts(row: Message) -> dict[Any, Any]:
-    """The fields that are set in a row: from a field's descriptor to its value for JSON."""
+    """The fields that are set in a row, as a dict from descriptors to values for JSON."""
     return {field: as_json(field, value) for field, value in row.ListFields()}
 
 

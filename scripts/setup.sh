@@ -4,7 +4,7 @@
 #   set_up EXTRA…    makes sure that .venv holds sc2pool with these extras of pyproject.toml
 #
 # Needs python3 (3.11 to 3.14) with its venv module, and nothing else. With a C compiler and Python's
-# headers, the compiled step path is built, too. The user may set
+# headers, the compiled step path is built as well. The user may set
 #
 #   PYTHON           the interpreter; otherwise the newest suitable one on the PATH
 #   SC2POOL_TORCH    cpu or cuda: the build of torch; otherwise the installed build, or cpu
@@ -17,8 +17,8 @@
 #   $PYTHON is of another version, or if $SC2POOL_TORCH is the other build.
 # - On Linux the package index has torch for CUDA only, so the CPU build comes from torch's own
 #   index: torch alone, before all else. If that fails, the build of the package index is taken.
-# - Simultaneous set-ups take turns, where the system has flock.
-# - All messages go to stderr: stdout belongs to the program that is run afterwards.
+# - Simultaneous set-ups take turns, if the system has flock.
+# - All messages go to stderr, because stdout belongs to the program that is run afterwards.
 
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
@@ -171,8 +171,8 @@ install_extras() {
     if [ -n "$below" ]; then # sc2pool itself is there already; pip adds what the extras need
         pip_install "sc2pool[$extras]"
     else
-        # compat: the package is found by its path. Otherwise a script beside the clone, in whose folder
-        # `sc2pool` is a folder, would import that folder.
+        # compat: the package is found by its path. Otherwise a script in the folder that
+        # contains the clone would import the clone's folder, if that folder is called `sc2pool`.
         pip_install --config-settings editable_mode=compat -e "${root}[$extras]"
     fi || {
         cat "$venv/setup.err" >&2

@@ -26,7 +26,7 @@ from tests.support.simulation.shrink import failure, kind, shortest
 
 SHOWN_EVERY_S = 30.0
 GC_THRESHOLDS = (20_000, 20, 100)
-"""A pool is hundreds of small objects: by default, garbage collection takes a third of the time."""
+"""With the defaults, garbage collection of a pool's many objects takes a third of the time."""
 
 
 def main() -> int:

@@ -45,7 +45,7 @@ class LogFile:
             file.seek(self._old_bytes)
             line = b""
             while True:
-                closing = self._closing.is_set()  # before the read, to read the last lines, too
+                closing = self._closing.is_set()  # checked first, so no last lines are missed
                 part = file.readline()
                 line += part
                 if line.endswith(b"\n"):
@@ -55,7 +55,7 @@ class LogFile:
                     if closing:
                         return
                     self._closing.wait(_POLL_INTERVAL_S)
-                    file.seek(file.tell())  # else a C library may not read past the old end
+                    file.seek(file.tell())  # else some C libraries stop at the old end
 
     def close(self) -> None:
         """Leave the file as it was before the game; call it after the game's end."""

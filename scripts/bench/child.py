@@ -81,7 +81,7 @@ def answer(value: Any) -> None:
 
 
 def end(programs: Sequence[subprocess.Popen[str]]) -> None:
-    """End the programs that `ask` asks."""
+    """End programs that `start_asked` has started."""
     for program in programs:
         assert program.stdin is not None
         program.stdin.close()

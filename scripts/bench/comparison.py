@@ -1,4 +1,4 @@
-"""Compares sides by rounds that they play in turn, so that a busy machine slows all of them down.
+"""Compares programs (sides) by rounds that they play in turn, so that other work slows all sides.
 
     A B C   C B A   A B C …      one round each; the order alternates
 

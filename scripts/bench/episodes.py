@@ -6,7 +6,7 @@ Resets have a case of their own; in other cases they would outweigh the steps.
 from __future__ import annotations
 
 WARM_UP_S = 0.1
-"""The warm-up before a round, if the side does not count its warm-up in steps."""
+"""The duration of the warm-up before a round, if the side does not count its warm-up in steps."""
 WARM_UP_STEPS = 20
 
 

@@ -4,8 +4,8 @@
               ◄─ a digest of each step ──
 
 A run plays a task with an env class in one mode, by random actions that the masks allow. Episodes
-are short, so that there are resets and final observations. There is also a spare. Each commit plays
-its own stand-in, so that changes of the stand-in's behaviour are found, too.
+are short, so that there are resets and final observations. Each run also has a spare. Each commit
+plays its own stand-in, so that changes of the stand-in's behaviour are found as well.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ QUIET_CORES = 0.1
 
 @dataclass(frozen=True)
 class Row:
-    """One side under one setting."""
+    """The figures of one side (compared program) under one setting."""
 
     case: str
     setting: str
@@ -158,7 +158,7 @@ class Goal:
     setting: str
     side: str
     against: str | None
-    """The side whose ratio has the bound. None: the bound is on the row's own figure."""
+    """The bound is on the ratio to this side; None if the bound is on the row's own figure."""
     bound: float
     at_most: bool = False
 

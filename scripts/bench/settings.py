@@ -54,7 +54,7 @@ class Settings:
     def before(
         self, maker: str, arguments: Mapping[str, Sequence[Any]]
     ) -> dict[str, Callable[[], Closable]]:
-        """The sides of the earlier commit and the same sides of today; {} without such a commit.
+        """The sides of the earlier commit, and the same sides of today; {} without that commit.
 
         A child process plays each of these sides, because in the benchmark's own process a side is
         slower by a tenth.
@@ -95,6 +95,6 @@ def before(side: str) -> str:
 
 
 def close(side: Any) -> None:
-    """End a side's processes; after a Ctrl-C those of a baseline may have ended already."""
+    """End a side's processes; after a Ctrl-C, a baseline's processes may have ended already."""
     with suppress(EOFError, ConnectionError):
         side.close()

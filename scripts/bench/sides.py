@@ -1,7 +1,7 @@
 """Makes, steps, checks and closes vectorised envs of every kind, as sides of a comparison.
 
 Rule: this module and `benchmark.py` import nothing heavy at the top. `multiprocessing` imports the
-main script in each worker, and a worker's start and memory must depend only on the worker's side.
+main script in each worker, and only the compared program may determine a worker's start and memory.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ WIRE = "bare wire"
 
 
 class EmptySide:
-    """A side of empty envs; checks that the observations count the steps."""
+    """A side (compared program) with empty envs; checks the number of steps in each observation."""
 
     def __init__(self, env: Any, n: int) -> None:
         self.env = env
@@ -95,7 +95,7 @@ def empty_side(kind: str, n: int, observation_bytes: int) -> EmptySide:
 class GameSide:
     """A side of games that are stepped together.
 
-    If an episode ends early, neither the batch in which it ends nor its time is counted.
+    If an episode ends early, neither the batch in which it ends nor this batch's time is counted.
     """
 
     def __init__(self, env: Any, map_name: str, n: int) -> None:

@@ -1,7 +1,7 @@
-"""Adapters: each constructs, resets and steps an env class; all of them return the same records.
+"""Adapters, each of which makes, resets and steps an env class; all return records of one form.
 
 Every call returns records for `tests.support.audit.checker`, and then overwrites all arrays that it
-sent and received: the arrays belong to the trainer, and the pool must not depend on them.
+sent and received, because the arrays belong to the trainer and the pool must not depend on them.
 
 In the modes NEXT_STEP and DISABLED the first observation of the next episode comes one call after
 the end of an episode. Until then the last transition is held back, to complete its record.
@@ -378,7 +378,7 @@ def on_nodes(a_worker: int | None = None) -> Callable[[Setting], Adapter]:
     """A maker of the env of a Ray cluster."""
 
     def make(given: Setting) -> Adapter:
-        from sc2pool.ray import RaySC2VecEnv  # noqa: PLC0415 - only where Ray is
+        from sc2pool.ray import RaySC2VecEnv  # noqa: PLC0415 - only if Ray is needed
 
         return OnNodes(RaySC2VecEnv(**keywords(given, AuditTask, a_worker), node_timeout_s=120.0))
 

@@ -6,7 +6,7 @@ Rules:
 - The attacks so far decide which consequences are allowed (`May`): none, a marked truncation, or an
   error of the package's own types after which no process lives. Everything else is a problem.
 - After an interrupt the next reset works, or reports a closed pool.
-- Attacks act in threads of their own, so that they strike while a call of the env runs.
+- Attacks act in threads of their own, so that they do their harm while a call of the env runs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ HARD_MEMORY_BYTES = 400_000_000
 REOPENED_WITHIN_S = 60.0
 """How long an attack on resources may prevent a new pool."""
 SETTLED_WITHIN_S = 120.0
-"""How long the report of a fault may take: ready envs do not wait for the env with the fault."""
+"""How long the report of a fault may take; meanwhile the envs that are ready may be stepped."""
 CLOSED = (ClosedError, gymnasium.error.ClosedEnvironmentError)
 TYPED = (SC2PoolError, *CLOSED)
 REFUSED = (*TYPED, gymnasium.error.AlreadyPendingCallError, gymnasium.error.ResetNeeded)
@@ -286,13 +286,13 @@ class Arena:
     def _take_events(self, adapter: Adapter) -> None:
         if self.kind.on_nodes:
             return  # the unreported events of an actor are lost when it dies
-        with suppress(OSError):  # no descriptor is free
+        with suppress(OSError):  # if no descriptor is free
             self._ledger.take_events(adapter.pool.stats().events)
 
     def _judge(self, what: str, error: Exception) -> None:
         """Record a problem if this error, which ended the env, is not allowed."""
         text = "".join(traceback.format_exception(error))
-        self._interrupted = True  # the env could not report all of its faults
+        self._interrupted = True  # the env may not have reported all its faults
         if not isinstance(error, TYPED):
             self.problems.append(f"{what} raised {error!r}, which is no error of sc2pool:\n{text}")
         elif self.may < May.ENDED:
@@ -313,7 +313,7 @@ class Arena:
         while True:
             gc.collect()
             living = []
-            with suppress(psutil.Error):  # the process has just ended
+            with suppress(psutil.Error):  # if the process has just ended
                 for child in psutil.Process().children():
                     if child.pid not in self.helpers:
                         living += [child, *child.children(recursive=True)]
@@ -345,7 +345,7 @@ class Arena:
                 act(*arguments)
 
         thread = threading.Thread(target=run, name=act.__name__, daemon=True)
-        with suppress(RuntimeError):  # the limit of processes counts threads, too
+        with suppress(RuntimeError):  # fails at the limit of processes and threads
             thread.start()
             self._threads.append(thread)
 

@@ -19,7 +19,7 @@ NODES_KNOWN_S = 120.0
 
 
 class Cluster:
-    """A head and a second node, each with room for all games: those of two actors, with spares.
+    """A head and a second node, each with room for the games and the spares of two actors.
 
     Attributes:
         nodes: the nodes, for attacks.
@@ -30,7 +30,7 @@ class Cluster:
         self._lost = False
         folder = root / "r"  # a socket's path has at most 107 bytes
         (folder / "ray").mkdir(parents=True)
-        # Ray may not notice a lost node if its own clock jumps; only the trainer's clock is set.
+        # If Ray's clock jumped, Ray might miss a lost node. So only the trainer's clock is set.
         os.environ.pop("LD_PRELOAD", None)
         os.environ.update(
             HOME=str(folder),
@@ -50,11 +50,11 @@ class Cluster:
             self.nodes.kill_second()
 
     def bring_back(self) -> None:
-        """Start the second node again; only in the main thread, as Ray demands."""
+        """Start the second node again; only in the main thread, because Ray demands it."""
         if self._lost:
             self.nodes.clear_second()
             self.nodes.second = self.nodes.add()
-            self.nodes.cluster.wait_for_nodes(NODES_KNOWN_S)  # Ray must know that the old one died
+            self.nodes.cluster.wait_for_nodes(NODES_KNOWN_S)  # Ray must know that the old node died
             self._lost = False
 
     def living(self) -> list[psutil.Process]:
@@ -65,7 +65,7 @@ class Cluster:
         return [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
 
     def what_stays(self) -> list[str]:
-        """As `Belongings.what_stays`, but without Ray's own processes, which come and go."""
+        """The same as `Belongings.what_stays`, without Ray's own processes, which come and go."""
         return [f"process {describe(game)}" for game in self.living()]
 
     def end_new_processes(self) -> None:

@@ -90,7 +90,7 @@ def play_rounds(
     available: set[str],
     cluster: Cluster | None,
 ) -> None:
-    """Play the given rounds, or rounds drawn from the seed, until the time or number is reached."""
+    """Play the given rounds, or rounds from the seed, until the time or their number is reached."""
     weights = {name: attack.weight for name, attack in ATTACKS.items()}
     adapters = attacks_by_adapter(available, orders.get("only", ""))
     end_s = time.monotonic() + 60.0 * orders["minutes"]
@@ -154,7 +154,7 @@ def main(root: str) -> None:
     games, reports, available = prepare(Path(root), orders.get("temper", ""))
     cluster = None
     if orders.get("ray"):
-        from chaos.nodes import Cluster  # noqa: PLC0415 - only where Ray is
+        from chaos.nodes import Cluster  # noqa: PLC0415 - only if Ray is needed
 
         cluster = Cluster(Path(root), games.installation, orders["n"] + 2 * MOST_SPARES)
         available.add("nodes")

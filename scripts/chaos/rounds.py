@@ -80,7 +80,7 @@ def draw(
         mean_strikes: about the mean number of attacks.
     """
     rng = random.Random(f"{seed} {number}")
-    # All adapters in turn; after each turn a new order is drawn.
+    # All adapters play once; then a new order is drawn.
     order = random.Random(f"{seed} {number // len(adapters)}").sample(
         sorted(adapters), len(adapters)
     )
@@ -122,7 +122,7 @@ def shrink(whole: Sequence[T], fails: Callable[[Sequence[T]], bool], repeat: int
             [one for other in chunks[:i] + chunks[i + 1 :] for one in other]
             for i in range(len(chunks))
         ]
-        # With two chunks, the rests are the same as the chunks.
+        # With two chunks, each rest is the other chunk.
         candidates = chunks if len(chunks) == 2 else [*chunks, *rests]
         smaller = next((part for part in candidates if fails_once(part)), None)
         if smaller is not None:

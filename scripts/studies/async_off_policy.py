@@ -124,7 +124,7 @@ def train(study: Study, way: str, seed: int, game_s: float) -> Run:
 
 
 def fresh(study: Study, seed: int) -> VecMonitor:
-    """An env for an evaluation, with the same episodes for each way."""
+    """An env for an evaluation, with the same episodes for each way of training."""
     env = VecMonitor(DummyVecEnv([lambda: gymnasium.make(study.env_id)]))
     env.seed(1_000 + seed)
     return env

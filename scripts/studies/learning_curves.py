@@ -25,7 +25,7 @@ from sc2pool.cli.training.run_folder import EpisodeRow, read_rows
 from sc2pool.tasks.minigames.scores import ON_THE_STANDIN, PUBLISHED, StandInScores
 
 WINDOW = 32
-"""The number of episodes of which a point of a curve is the mean: four of each game."""
+"""Each point of a curve is the mean of this number of episodes: four of each game."""
 HEAD = ("task", "algorithm", "env steps", "random", f"last {WINDOW} episodes", "scripted")
 
 

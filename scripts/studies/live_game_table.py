@@ -9,8 +9,8 @@ even if a learner drops steps. The script appends the figures to `results.jsonl`
 folder, and prints one Markdown table at the end. If a row's library is missing, or a row fails, the
 row says so.
 
-RLlib needs a virtual environment of its own, and rtgym and async-gym-agents may have one, too:
-`--python rllib-ppo=.venv/ray/bin/python`.
+RLlib needs a virtual environment of its own, and rtgym and async-gym-agents may have their own as
+well: `--python rllib-ppo=.venv/ray/bin/python`.
 
 Definitions: a *gap* is the time from an observation to the action that was chosen from it, without
 pauses. A *missed period* is a whole decision period without a new action. A *death without action*
@@ -312,7 +312,7 @@ def play_rtgym(folder: Path, seed: int, _: float) -> None:
     from stable_baselines3.common.callbacks import BaseCallback  # noqa: PLC0415
 
     class Tux(rtgym.RealTimeGymInterface):  # type: ignore[misc]
-        """SuperTux through its hooks alone, because rtgym keeps the clock."""
+        """SuperTux, played by the hooks of its env alone, because rtgym keeps the clock."""
 
         def __init__(self) -> None:
             self.env = RecordedTux(folder)
@@ -390,7 +390,7 @@ def play_rtgym(folder: Path, seed: int, _: float) -> None:
 
 
 def play_async_gym_agents(folder: Path, seed: int, _: float) -> None:
-    """Play with its PPO, which gets a Box: 0.5.0 fails with a Dict (`unhashable type: 'slice'`)."""
+    """Play with the library's PPO on a Box; on a Dict 0.5.0 fails (`unhashable type: 'slice'`)."""
     from async_gym_agents.agents.async_agent import get_injected_agent  # noqa: PLC0415
     from async_gym_agents.envs.multi_env import IndexableMultiEnv  # noqa: PLC0415
     from gymnasium.wrappers import FlattenObservation  # noqa: PLC0415

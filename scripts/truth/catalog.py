@@ -18,7 +18,7 @@ MELEE = ("core", "liberty", "swarm", "void", "voidmulti")
 lists in `void` are right only without these two mods.
 """
 LIBERTY = ("core", "liberty")
-"""The mods of a map that depends on Liberty alone, as SMAC's do."""
+"""The mods of a map that depends on Liberty alone, such as SMAC's maps."""
 KINDS = ("Unit", "Weapon", "Effect", "Behavior", "Footprint", "Mover", "Abil", "Upgrade")
 LISTS = {
     "WeaponArray",
@@ -31,7 +31,7 @@ LISTS = {
     "CardLayouts",
     "LayoutButtons",
 }
-"""Fields to which an element without an index is appended; in others it replaces the old value."""
+"""Fields to which an element without an index is appended; elsewhere it replaces the old value."""
 
 
 @dataclass
@@ -108,7 +108,7 @@ class Catalog:
         table, key = (self._own, name) if name else (self._defaults, element.tag)
         entry = table.setdefault(str(key), Node())
         entry.attributes |= element.attrib
-        # The indices of a list's elements include the elements that the entry inherits.
+        # The indices of a list's elements also count the inherited elements.
         inherits = entry.attributes.get("parent") in self._own
         entry.merge(node_of(element, self._inherited(str(name)) if inherits else entry))
 

@@ -1,9 +1,9 @@
 """Plays battles of two groups of equal cost on the stand-in, and computes the same battles.
 
 The computation (`Reckoning`) uses the stand-in's numbers but ignores crowding: units walk straight
-to the nearest enemy, and through each other. So the difference shows the effect of crowding: melee
-units wait for room, and units walk around others that fight. The units of both battles begin at the
-same places, which are moved a little at random.
+to the nearest enemy, and through each other. So the difference between the two shows the effect of
+crowding: melee units wait for room, and units walk around others that fight. The units of both
+battles begin at the same places, which are moved a little at random.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Measures the stand-in as a client would, to compare it with the game's data and replays.
 
 A fact has the real game's value with its source, and an experiment that measures the stand-in's
-value. In the game's data a second has 16 loops; incomes per minute are incomes in 1344 loops.
+value. In the game's data a second has 16 loops. In incomes per minute, a minute has 1344 loops.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def facts() -> Iterator[Fact]:
         aimed = partial(_to_hit, kind)
         yield Fact(f"{name}: loops from aim to hit", real, XML, aimed, tolerance=1.0)
     for name, period_s in PERIOD_S.items():
-        # The random part of a cooldown is half a loop on average; a battlecruiser's has none.
+        # The random part of a cooldown is half a loop on average; a battlecruiser has no such part.
         real = period_s * LOOPS_PER_DATA_S + (0.0 if name == "Battlecruiser" else 0.5)
         yield Fact(f"{name}: loops between hits", real, XML, partial(_period, TYPE_BY_NAME[name]))
     for what, source, reals, measure in (
@@ -309,7 +309,7 @@ def _minerals(which: range, session: OfflineSession) -> float:
 
 
 def _crowded(session: OfflineSession) -> float:
-    """The income of a field in a town of eight fields with three SCVs each."""
+    """The income of a field in a town of eight fields, with three SCVs on each field."""
     workers, fields = _begin_town(session, 24)
     _gather(session, workers, fields)
     return _earned(session, "collected_minerals") / len(fields)

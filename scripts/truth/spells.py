@@ -39,7 +39,7 @@ def _flies(at: At, mover: str, path: str) -> float:
 
 
 def _storms(at: At) -> float:
-    """How long a storm hurts a unit that stays in it; its buff outlasts the storm."""
+    """How long a storm hurts a unit that stays in it; the storm's buff lasts longer."""
     return _acts(at, "PsiStormPersistent") + at("Behavior/PsiStorm/Duration")
 
 

@@ -73,7 +73,7 @@ def rounded(value: float) -> float:
 
 
 def from_catalogs(game: GameData, name: str) -> Facts:
-    """The facts of a unit type that the catalogs have.
+    """The facts that the catalogs have about a unit type.
 
     Raises:
         KeyError: the catalogs have no such type.
@@ -153,7 +153,7 @@ def _weapon(game: GameData, weapon: Node) -> Facts:
 
 
 def damage_of(game: GameData, name: str) -> Node | None:
-    """The effect of a chain that does the damage, or None."""
+    """The effect in a chain that does the damage, or None."""
     effects = chain(game, name, FOLLOWED)
     return next((one for one in effects if one.tag == "CEffectDamage"), None)
 
@@ -187,7 +187,7 @@ def chain(
 
 
 def from_tables(row: data_pb.UnitTypeData) -> Facts:
-    """The facts of a unit type that the data tables have; unset fields are 0 there."""
+    """The facts that the data tables have about a unit type; unset fields are 0 in the tables."""
     facts: Facts = {ours: rounded(getattr(row, theirs)) for ours, theirs in OF_TABLES.items()}
     if row.require_attached:
         facts["tech_requirement_id"] = 0  # the row names the tech lab, which may be of any kind
@@ -214,10 +214,10 @@ def _in_tables(weapon: data_pb.Weapon) -> Facts:
 
 
 def in_order(found: list[Facts]) -> Facts | None:
-    """The useful weapons as a chain: each has the next one as `other`; ground before air.
+    """The useful weapons as a chain, ground before air; each has the next weapon as `other`.
 
     Weapons without damage are left out, and so are further weapons against the same targets: some
-    of these are the same weapon with another look for near enemies.
+    of these are the same weapon with another animation for near enemies.
     """
     order = ("Any", "Ground", "Air")
     found = sorted(found, key=lambda one: (order.index(one["targets"]), -one["range"]))

@@ -27,7 +27,7 @@ OF_UNITS = {
 """Our names and the catalogs' names of a unit's fields that are plain numbers."""
 NAMES = [name for name, _ in jsonc.read(files.NUMBERS)]
 MARKERS = {spell.marker for spell in SPELLS}
-"""The types of units that mark the place of a spell until it acts; they cannot be hit."""
+"""The types of units that mark a spell's place until the spell acts; such units cannot be hit."""
 
 
 def ours() -> dict[str, Facts]:
@@ -51,7 +51,7 @@ def ours() -> dict[str, Facts]:
 
 
 def in_catalogs(game: GameData) -> dict[str, Facts]:
-    """The same by the catalogs; a level that differs from the first level has its own entry."""
+    """What upgrades change by the catalogs; a level unlike the first level has its own entry."""
     found: dict[str, Facts] = {}
     for name, entry in UPGRADES.items():
         by_level = "general_id" in entry

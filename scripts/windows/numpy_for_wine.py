@@ -29,7 +29,7 @@ static dc B(double _Complex w) { dc z = { __real__ w, __imag__ w }; return z; }
 
 
 def imported(module: Path) -> list[str]:
-    """The names that a module imports from either DLL."""
+    """The names that a module imports from Wine's DLL or from the new one."""
     objdump = ["x86_64-w64-mingw32-objdump", "-p", str(module)]
     text = subprocess.run(objdump, capture_output=True, text=True, check=True).stdout
     names: list[str] = []

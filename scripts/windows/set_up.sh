@@ -109,7 +109,7 @@ export DISPLAY=${SC2POOL_WINE_DISPLAY:-}  # without a display no window can be o
 unset PYTHONHOME
 exec 3>&1 4>&2
 # Wine's services would keep inherited pipes open for their whole life, so start them without pipes.
-if wineserver -p60 </dev/null >/dev/null 2>&1 3>&- 4>&-; then  # 2 if it runs already
+if wineserver -p60 </dev/null >/dev/null 2>&1 3>&- 4>&-; then  # status 2 if a server already runs
     setsid wine cmd /c exit </dev/null >/dev/null 2>&1 3>&- 4>&-
 fi
 # CPython cannot use a regular file of Linux as a standard stream here (fstat fails, because the file
@@ -154,7 +154,7 @@ if [ "$(cat "$target/.ready" 2>/dev/null)" != "$wanted" ]; then
     echo "$wanted" >"$target/.ready"
 fi
 
-# 8. The compiled modules, from the C code that Cython has made for `.venv`. Without that, pure Python runs.
+# 8. The compiled modules, from the C code that Cython has made for `.venv`. Without it, pure Python runs.
 compile() { # MODULE as a path, then options
     local c=$root/build/$1.c pyd=$root/$1.pyd
     [ -e "$c" ] && [ "$c" -nt "$pyd" ] || return 0

@@ -5,7 +5,7 @@
 
 This is a limit for comparisons, not a pool: nothing is checked, no process is watched, and an
 exception hangs the batch. The trainer waits for a single child with a blocking read, and for
-several children with an edge-triggered epoll, which needs no read. Each way is faster in its case.
+several children with an edge-triggered epoll, which needs no read. Each is faster in its case.
 """
 
 from __future__ import annotations

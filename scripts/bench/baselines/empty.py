@@ -1,7 +1,7 @@
 """The empty env: its step costs almost nothing, so a measurement shows the cost of the pool.
 
 Each observation begins with the number of steps made, so that an old observation is detected. This
-module imports little, because every worker of every side imports it.
+module imports little, because every worker of every compared program imports it.
 """
 
 from __future__ import annotations

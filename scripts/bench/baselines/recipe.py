@@ -7,8 +7,8 @@ Many bridges are made like this. python-sc2 runs its own loop, so it gets a proc
 `step` puts an action on one queue and gets the transition from the other queue.
 
 Rules: nothing is slower than necessary. The bridge does not sleep, log or poll, and `on_step`
-blocks in `get` without delay. The task that the other sides play also computes observations and
-commands here, from the raw observation. python-sc2's own loop and the queues are unchanged.
+blocks in `get` without delay. The task, the same as in the other compared programs, computes
+observations and commands from the raw observation. python-sc2's own loop and queues are unchanged.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class RecipeEnv(gymnasium.Env):
         self._process = context.Process(
             target=play,
             args=(*self._arguments, self._actions, self._transitions),
-            daemon=True,  # an interrupted worker would wait for any other process without limit
+            daemon=True,  # for other processes, an interrupted worker would wait without limit
         )
         self._process.start()
         return self._get(timeout_s=STARTED_WITHIN_S)[0], {}

@@ -2,9 +2,9 @@
 
     action + step + observation in one write ─► game ─► three frames ─► the next write …
 
-There are n processes, each with a game and a websocket, that do not wait for each other. Only the
-boundaries of the replies' frames are read. This rate is the upper limit for every pool. After each
-round one observation is read, to prove that all steps were made.
+Each of n processes has a game and a websocket; no process waits for another. Only the boundaries of
+the replies' frames are read. This rate is the upper limit for every pool. After each round one
+observation is read, to prove that all steps were made.
 
     python -m bench.baselines.wire ROOT MAP      one of the n processes; see `bench.child`
 """
@@ -36,7 +36,7 @@ N_BURSTS = 64
 
 
 class WireSide:
-    """The n processes as a side of a comparison."""
+    """The n processes as a side (one of the compared programs)."""
 
     def __init__(self, n: int, map_name: str, root: str, episode_steps: int) -> None:
         self._children = [
@@ -147,7 +147,7 @@ async def connect(port: int) -> Wire:
 
 
 async def serve(root: str, map_name: str) -> None:
-    """Launch a game and obey the commands on stdin until it is closed."""
+    """Launch a game and obey the commands on stdin until stdin is closed."""
     from bench.tasks import task_on  # noqa: PLC0415
 
     task = task_on(map_name)

@@ -1,6 +1,6 @@
 """Case *games of a given cost*: the canned game, which burns CPU or sleeps in each step.
 
-A game that burns CPU takes this machine's cores from pool and recipe alike, so the bare wire is the
+Games that burn CPU use the cores that pool and recipe need, so the bare wire is the
 limit. A game that sleeps imitates a game on a core of its own. If the cores suffice for all other
 work, n such games can reach n times the rate of a single one on the bare wire. With sleeping games
 the CPU time of a step is also measured at several n: it should not rise with n.
@@ -91,7 +91,7 @@ def sleeping(settings: Settings) -> list[Row]:
 
 
 def sleeping_sides(settings: Settings, n: int) -> dict[str, Callable[[], Any]]:
-    """The pool (all envs, and first-ready on the same games), the bare wire, and one game alone."""
+    """The pool (all envs at once, or the first ready ones), the bare wire, and one game alone."""
     root, map_name = settings.root, canned_map(SLEEP)
     pool = cache(partial(game_side, POOL_TASK, map_name, n, root))
     return {

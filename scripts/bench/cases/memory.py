@@ -1,6 +1,6 @@
 """Case *memory*: memory of workers and trainer, with the pool and with SB3's `SubprocVecEnv`.
 
-Each side runs under a trainer of its own, which imports only the modules that the side needs:
+Each side (compared program) has its own trainer, which imports only the modules that it needs:
 
     python -m bench.cases.memory SIDE N ROOT      prints the memory of its processes, as JSON
 """

@@ -19,7 +19,7 @@ PEERS = (SB3, GYMNASIUM, BARE)
 
 
 def pool_only(settings: Settings) -> list[Row]:
-    """All sizes and numbers of envs."""
+    """Measure all sizes of observations and all numbers of envs."""
     rows = []
     for n in settings.ns or NS:
         for size_kb in settings.sizes_kb or SIZES_KB:

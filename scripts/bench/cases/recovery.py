@@ -64,7 +64,7 @@ class SlowToReset(MoveToBeacon):
 
 
 def recovery(settings: Settings) -> list[Row]:
-    """Both parts."""
+    """Measure deaths, then stalls."""
     return [
         row for n in settings.ns or (N,) for row in (*deaths(settings, n), *stalls(settings, n))
     ]
@@ -109,7 +109,7 @@ def _kill_and_step(settings: Settings, n: int, spares: int) -> tuple[list[float]
 
 
 def stalls(settings: Settings, n: int) -> list[Row]:
-    """Milliseconds of a median batch, and of the slowest hundredth."""
+    """Milliseconds of a batch: the median, and the 99th percentile."""
     game = settings.root
     sides: dict[str, Callable[[], VecEnv]] = {
         "sc2pool, spares=2": lambda: SubprocSC2VecEnv(n=n, task=SlowToReset, game=game, spares=2),

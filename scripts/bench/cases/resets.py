@@ -5,7 +5,7 @@
     new pair         the game was killed: another worker and another game process
 
 Episodes end one after the other. Batches in which an episode ends are compared with the others.
-With a spare they should not take longer.
+With a spare the former should not take longer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BATCH_WITH = "batch with"
 
 
 def resets(settings: Settings) -> list[Row]:
-    """All kinds, in pools with 0, 1 and 2 spares."""
+    """Measure all kinds of resets, in pools with 0, 1 and 2 spares."""
     rows: list[Row] = []
     for n in settings.ns or (N,):
         found = [row for kind in RESET_KINDS for row in reset_rows(settings, n, kind)]

@@ -1,8 +1,8 @@
 """Case *training*: PPO's env steps a second, end to end, with the policy and the resets.
 
 The sides are the pool, and SB3's `SubprocVecEnv` with the recipe or `SC2GymEnv` in it. They have
-the same hyperparameters, task and games. Unlike the other cases this one counts the resets, as a
-training has them. The recipe starts a new game for every episode.
+the same hyperparameters, task and games. Unlike the other cases this one counts the resets, because
+they are part of a training. The recipe starts a new game for every episode.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ NS = (8,)
 END_EARLY = ("DefeatRoaches",)
 """Maps whose episodes may end at any step.
 
-The bare wire cannot play these maps, because it does not read the flags. The wall time of their
-resets is not counted. The CPU time of the resets cannot be separated, so no CPU time is shown.
+The bare wire cannot play these maps, because it does not notice an episode's end. The wall time of
+their resets is not counted. The CPU time of the resets cannot be separated, so none is shown.
 """
 
 

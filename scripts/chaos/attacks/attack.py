@@ -10,7 +10,7 @@ from chaos.arena import Arena, May
 
 Do = Callable[[Arena, Random], None]
 SOON_S = (0.0001, 0.3)
-"""Bounds of the delay after which an attack strikes: in the same step, or some steps later."""
+"""Bounds of the delay before an attack acts: it acts in the same step, or some steps later."""
 
 
 @dataclass(frozen=True)

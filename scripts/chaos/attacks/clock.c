@@ -1,4 +1,4 @@
-/* Preloaded: the wall clock is off by the seconds that the file $SC2POOL_CHAOS_CLOCK holds, a long.
+/* This preloaded library adds the seconds in the file $SC2POOL_CHAOS_CLOCK (a long) to the wall clock.
 
    The kernel's own clock is not set. So a wait until an instant of the wall clock, such as Ray's
    waits with a timeout, is turned into a wait for the time until that instant. */
@@ -78,7 +78,7 @@ int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *
 {
     struct timespec now, at = *until;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    /* A condition may have been made for either clock. The wall clock is decades ahead. */
+    /* A condition may wait by either clock; a time that is decades ahead is of the wall clock. */
     if (until->tv_sec / 2 > now.tv_sec)
         at = monotonic(until);
     return pthread_cond_clockwait(condition, mutex, CLOCK_MONOTONIC, &at);

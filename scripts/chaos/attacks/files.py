@@ -1,7 +1,7 @@
 """Deletes folders and locks; makes the temporary folder read-only, or not executable, for a while.
 
 In practice a cleaner of temporary files or a user may delete folders and locks. While the temporary
-folder is read-only or not executable, a worker is killed, so that its replacement meets this state.
+folder is read-only or not executable, a worker is killed, so that the new worker meets this state.
 A file system in use cannot become read-only, so an empty read-only one is mounted over it.
 """
 
@@ -36,7 +36,7 @@ def run_folder(rng: Random) -> None:
 
 
 def run_files(rng: Random) -> None:
-    """Delete a run's files, and make its folder look old, so that the run seems dead to a sweep."""
+    """Delete a run's files, and make its folder look old, so that a clean-up takes it for dead."""
     if (run := a_run(rng)) is None:
         return
     for path in run.iterdir():

@@ -1,4 +1,4 @@
-"""Forks of the trainer; and other trainers, each killed after it has made a pool, which sweeps."""
+"""Forks the trainer, and starts other trainers, whose new pools delete the files of dead runs."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _neighbour(arena: Arena, stage: str, delay_s: float, number: signal.Signals)
 
 
 def cleaner(arena: Arena, rng: Random) -> None:
-    """A cleaner deletes a run's files, a new pool sweeps, and a worker is killed."""
+    """Delete a run's files, make a new pool, which deletes dead runs' files, and kill a worker."""
     arena.beside(0.0, _cleaner, arena, rng)
 
 
@@ -125,7 +125,7 @@ def _cleaner(arena: Arena, rng: Random) -> None:
 
 
 def bait(arena: Arena, rng: Random) -> None:
-    """Put a link in place of a dead run's folder; a sweep must not follow it."""
+    """Put a link in place of a dead run's folder; a pool's clean-up must not follow it."""
     del rng
     arena.beside(0.0, _bait, arena)
 
@@ -134,7 +134,7 @@ def _bait(arena: Arena) -> None:
     temp = Path(tempfile.gettempdir())
     pid = _neighbour(arena, "playing", 0.0, signal.SIGKILL)
     for run in temp.glob(f"sc2pool-run-*-{pid}-*"):
-        precious = temp / f"precious-{pid}"  # a copy: another sweep may delete the run
+        precious = temp / f"precious-{pid}"  # a copy: another pool may delete the run
         with suppress(shutil.Error):  # sockets are not copied
             shutil.copytree(run, precious, symlinks=True)
         (precious / "file").touch()

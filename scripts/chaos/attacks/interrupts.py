@@ -1,7 +1,7 @@
 """A timer raises KeyboardInterrupt at random instants of every call of the env.
 
-Most of a call is waiting. So some timers count only the trainer's CPU time, to strike while it
-computes.
+Most of a call is waiting. So some timers count only the trainer's CPU time, to interrupt the
+trainer while it computes.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def in_close(arena: Arena, rng: Random) -> None:
 
 
 def in_construction(arena: Arena, rng: Random) -> None:
-    """Close the env, interrupt the construction of the next, and check that no process lives."""
+    """Close the env, interrupt the construction of another, and check that no process lives."""
     arena.close()
     in_call(arena, rng, "make")
     if arena.adapter is None:

@@ -47,4 +47,4 @@ ATTACKS = {
     "node lost": Attack("node", lose_node, May.ENDED, needs("nodes")),
     "node back": Attack("node", bring_node_back, May.NOTHING, needs("nodes"), weight=2.0),
 }
-"""All may end the env, because a cluster that fails while a pool is made raises an error."""
+"""All of them may end the env: if the cluster fails while a pool is made, an error is raised."""

@@ -56,7 +56,7 @@ def kill_a_worker(arena: Arena, rng: Random) -> None:
 
 
 def missed_by_a_worker(arena: Arena, rng: Random, act: Callable[[Random], None]) -> None:
-    """Call `act` after a short delay, and kill a worker: `act` may harm its replacement."""
+    """Call `act` after a short delay, and kill a worker, whose replacement `act` may harm."""
     arena.beside(soon(rng), act, Random(rng.random()))
     kill_a_worker(arena, rng)
 
@@ -65,7 +65,7 @@ def stop_trainer(arena: Arena, rng: Random, lengths_s: Sequence[float]) -> None:
     """Stop and continue the trainer from another process, as Ctrl-Z and `fg` do."""
     stopped_s = rng.choice(lengths_s) * rng.random()
     script = f"sleep {soon(rng):f}; kill -STOP $0; sleep {stopped_s:f}; kill -CONT $0"
-    with suppress(OSError):  # another attack may have taken all processes or descriptors
+    with suppress(OSError):  # if another attack has taken all processes or descriptors
         helper = subprocess.Popen(["sh", "-c", script, str(os.getpid())])
         arena.helpers.add(helper.pid)
         arena.beside(0.0, helper.wait)
