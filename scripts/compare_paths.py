@@ -308,7 +308,7 @@ def difference(payload: bytes, request_id: int = REQUEST_ID) -> str | None:
 
 
 def judged(payload: bytes, request_id: int) -> Any:
-    """What pure Python reads from the reply in the middle of a game; raises if the reply is bad."""
+    """What pure Python reads from a reply during a game; raises if the reply is bad."""
     head = Head.FromString(payload)
     replies.check(head, request_id, "observation")
     replies.require(head, "observation")

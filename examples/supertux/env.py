@@ -52,9 +52,9 @@ class SuperTuxEnv(RealTimeEnv[Observation, np.int64]):
     Action: `Discrete(4)`, see `ACTIONS`. Reward: progress to the right, in screens of 640 pixels.
     Terminated when Tux dies or reaches the goal, truncated after 2,000 ticks.
 
-    Info, beside that of `RealTimeEnv`: `tick` (of the game's process), `late_ticks` (delay of this
-    step's action), `misses` (periods of this episode without a new action), `x` (pixels), `died`,
-    `unattended` (Tux died while an action was late by a period or more), `goal`.
+    Info, in addition to that of `RealTimeEnv`: `tick` (of the game's process), `late_ticks` (delay
+    of this step's action), `misses` (periods of this episode without a new action), `x` (pixels),
+    `died`, `unattended` (Tux died while an action was late by a period or more), `goal`.
 
     The game has no seed, so `reset(seed=…)` does not make episodes repeatable.
 

@@ -34,7 +34,7 @@ _INTRO_FADES_WITHIN_S: Final = 2.0
 _TICKS_THAT_PROVE_PLAY: Final = 4
 _POLL_S: Final = 0.002
 _SETTINGS: Final = "(supertux-config (pause_on_focusloss #f))\n"
-"""Without these settings, a game on a desktop would pause, and a step would wait for ever."""
+"""Otherwise a game on a desktop would pause without the focus, and a step would wait for ever."""
 _MARK: Final = b"[SCRIPTING] run "
 _HOW_TO_INSTALL: Final = (
     "install it from https://www.supertux.org"
@@ -145,8 +145,8 @@ class SuperTux:
     def _leave_intro(self) -> None:
         """Press a key to leave the intro, and wait until the level runs.
 
-        On a busy machine a frame may span two ticks, and the key press counts in both ticks. The
-        second key press then leaves the level, and the game ends.
+        On a busy machine a frame may span two ticks. Then one key press counts twice, once in each
+        tick: the second count leaves the level, and the game ends.
         """
         deadline = Deadline.after(_STARTS_WITHIN_S)
         self._await(lambda: self.state.tick >= 0, deadline)
@@ -172,8 +172,8 @@ class SuperTux:
 
     def write_episode(self, number: int) -> None:
         """Ask for the episode with this number: the level restarts if the number is new."""
-        # Write once, with constant length: the game may read the file at any moment, and Windows
-        # does not replace open files.
+        # Write once, with constant length, because the game may read the file at any moment, and
+        # Windows does not replace open files.
         text = f"state.wanted <- {number:9d};\n".encode()
         file = os.open(self.folder / "episode.nut", os.O_WRONLY | os.O_CREAT)
         try:

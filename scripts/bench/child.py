@@ -24,7 +24,7 @@ END_S = 5.0
 def start(
     module: str, *arguments: object, import_from: Sequence[Path] = (), **options: Any
 ) -> subprocess.Popen[Any]:
-    """Run `python -m module`; the kernel kills it when this thread ends.
+    """Run `python -m module`; the kernel kills this program when the calling thread ends.
 
     Args:
         module: such as `bench.baselines.wire`.

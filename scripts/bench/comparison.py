@@ -35,7 +35,7 @@ def alternate(
         rounds: the least number of rounds of each side.
         seconds: about how long a round takes.
         on_round: called after each round.
-        most_rounds: the most rounds of each side, used while `is_certain` is false.
+        most_rounds: the most rounds of each side; more than `rounds` only until `is_certain`.
 
     Returns:
         The rounds of each side, in their order.

@@ -1,4 +1,4 @@
-"""Measures an earlier commit of sc2pool as one more side of the same case, in the same rounds.
+"""Measures an earlier commit of sc2pool as one more side (compared program), in the same rounds.
 
     benchmark ─ prepare, run ─► python -m bench.revision: this benchmark, on the other sc2pool
               ◄─ steps, time ──

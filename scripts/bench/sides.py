@@ -138,7 +138,7 @@ class GameSide:
 
 
 class FirstReadySide:
-    """A pool whose envs are stepped as soon as a few are ready, on the games of another side.
+    """A pool that steps envs as soon as a few are ready, on the same games as another side.
 
     This side does not notice resets, so an episode of the map must be longer than the benchmark.
     """

@@ -4,7 +4,7 @@ Every call returns records for `tests.support.audit.checker`, and then overwrite
 sent and received, because the arrays belong to the trainer and the pool must not depend on them.
 
 In the modes NEXT_STEP and DISABLED the first observation of the next episode comes one call after
-the end of an episode. Until then the last transition is held back, to complete its record.
+the end of an episode. Until then the adapter keeps the last transition, to complete its record.
 """
 
 from __future__ import annotations

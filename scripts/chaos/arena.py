@@ -87,7 +87,7 @@ class Arena:
         transitions: the number of checked transitions.
         counts: the numbers of other events.
         helpers: process ids of the attacks' own processes, which the pool need not end.
-        took_s: the last duration of each call, for attacks that strike during a call.
+        took_s: the last duration of each call, for attacks that act during a call.
     """
 
     def __init__(  # noqa: PLR0917

@@ -1,7 +1,7 @@
 """Draws rounds from a seed, and finds the shortest part of a round that fails.
 
 A round is an adapter with attacks (strikes) on it, as plain data; all functions here are pure. Each
-strike has its own seed, so if some strikes are left out, the others draw the same as before.
+strike has its own seed, so if some strikes are left out, the other strikes draw the same numbers.
 
 Processes are not deterministic, so a part that fails only sometimes may seem not to fail; `shrink`
 therefore tries each part more than once. The part that it returns fails, but a shorter part that

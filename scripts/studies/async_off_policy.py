@@ -146,12 +146,12 @@ def random_return(study: Study) -> float:
 
 
 def compare(name: str, seeds: int, game_s: float) -> None:
-    """Train in all ways and print the ratios."""
+    """Train SB3's class and the async class in both modes, and print the ratios."""
     study = STUDIES[name]
     at_random = random_return(study)
     runs: dict[str, list[Run]] = {way: [] for way in WAYS}
     for seed in range(seeds):
-        for way in WAYS:  # alternately, so that a slow phase of the machine slows all ways
+        for way in WAYS:  # in turn, so that a slow phase of the machine slows all of them
             runs[way].append(train(study, way, seed, game_s))
     plain_gain = mean(run.final_return for run in runs["plain"]) - at_random
     plain_speed = mean(run.steps_per_s for run in runs["plain"])

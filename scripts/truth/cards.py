@@ -1,7 +1,7 @@
 """Reads the command cards of Terran units from the game's catalogs.
 
-A card is a unit's buttons that name one of the unit's own abilities. Buttons without an ability id
-in the data tables, such as those of passive abilities, are not compared.
+A card consists of a unit's buttons that name one of the unit's own abilities. Buttons without an
+ability id in the data tables, such as those of passive abilities, are not compared.
 """
 
 from __future__ import annotations

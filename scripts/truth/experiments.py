@@ -210,7 +210,7 @@ def _turn(kind: UnitType, session: OfflineSession) -> float:
 
 
 def _around_a_corner(room: float) -> float:
-    """The shortest way from a walk's start past the wall, for a unit that keeps `room` from it."""
+    """The shortest path from a walk's start past the wall, for a unit `room` away from the wall."""
     across = WALL_HEIGHT / 2.0
     straight = math.sqrt(TO_WALL**2 + across**2 - room**2)
     turn = math.atan2(across, TO_WALL) + math.asin(room / math.hypot(TO_WALL, across))
@@ -218,7 +218,7 @@ def _around_a_corner(room: float) -> float:
 
 
 def _course(goal: tuple[float, float], session: OfflineSession, *, wall: bool = False) -> float:
-    """The length of a marine's way to the goal, computed from its time and speed, in cells."""
+    """The length of a marine's path to the goal, computed from its time and speed, in cells."""
     _begin_town(session, 0)
     (x, y), (kind, depot) = COURSE, (TYPE_BY_NAME["Marine"], TYPE_BY_NAME["SupplyDepot"])
     walls = [(depot.id, 1, x + 6.0, y + off) for off in (-2.0, 0.0, 2.0)] if wall else []

@@ -104,7 +104,7 @@ def _added_to(game: GameData, upgrade: Node, weapon: Node, known: Facts) -> Fact
 
 
 def _added(upgrade: Node, reference: str, before: float = 0.0) -> float:
-    """The amount by which an upgrade, which adds to a number or sets it, changes the number."""
+    """The amount by which an upgrade changes a number that it increases or sets."""
     added = 0.0
     for one in upgrade.items("EffectArray"):
         if one.attributes.get("Reference") == reference:

@@ -41,7 +41,7 @@ MIN_READY = 8
 ONE_GAME = f"{WIRE}, one game"
 ALONE = "n × one game alone"
 GAMES_PER_ENV = 2
-"""For each env there is a game of the pool and a game of the bare wire."""
+"""For each env two games run: one of the pool and one of the bare wire."""
 BYTES_PER_GAME = 120_000_000
 """About the memory of a stand-in game with its worker."""
 

@@ -15,7 +15,7 @@ SOON_S = (0.0001, 0.3)
 
 @dataclass(frozen=True)
 class Attack:
-    """A way to do harm.
+    """A kind of harm, with the function that does it.
 
     Attributes:
         kind: the group in which the attack is counted.
