@@ -4,9 +4,9 @@ Arguments are checked and converted by pure functions. Rules: the errors are tho
 `AsyncVectorEnv`: a wrong type is a TypeError, a wrong value or length is a ValueError
 (`ConfigError` is a ValueError). The caller's objects are not changed.
 
-`begin_episodes` turns a trainer's reset into episodes of the pool, also for
-`SC2TianshouVectorEnv`. Rule: a reset of a task's envs without seed and options begins the same
-episodes as an autoreset would, so spares may have these ready.
+`begin_episodes` turns a reset by the trainer into episodes of the pool, for `SC2TianshouVectorEnv`
+as well. Rule: a reset of a task's envs without seed and options begins the same episodes as an
+autoreset would, so spare games may have these episodes ready.
 
 `VectorSpaces` makes the vector env's spaces from the spaces of its envs. `observation_mode` says
 how far the envs' observation spaces must agree: "same" (they are equal), "different" (same shape
@@ -38,7 +38,7 @@ Seeds = int | Sequence[int | None] | None
 def check_concurrency(max_concurrency: object) -> int | None:
     """How many envs may run at one time, None for all; `ConfigError` unless it is at least 1.
 
-    The messages are those of gymnasium's `AsyncVectorEnv`, which has this keyword, too.
+    The error messages are those of gymnasium's `AsyncVectorEnv`, which has the same keyword.
     """
     if max_concurrency is None:
         return None
@@ -87,7 +87,7 @@ def seeds_of_tasks(
     if not _is_list(seed):
         return [None] * len(seeds), seeds[0]
     known = [one for one in (seeds[env] for env in envs) if one is not None]
-    # With the length in front, a list with one seed gives other episodes than that single seed.
+    # The length in front makes the list `[7]` give other episodes than the single seed 7.
     return list(seeds), [len(known), *known] if known else None
 
 
@@ -141,7 +141,7 @@ def split_mask(
 def begin_episodes(
     pool: Pool, envs: Sequence[int], seed: Seeds, options: Mapping[str, Any], *, is_task: bool
 ) -> None:
-    """Begin an episode in each of these envs. If they are all envs, drop pending steps first.
+    """Begin an episode in each of these envs. If no env is missing, drop pending steps first.
 
     Args:
         envs: the envs to reset, ascending.
@@ -180,7 +180,7 @@ _GYMNASIUMS_OWN = (
 
 
 class VectorSpaces:
-    """Makes the spaces of a vector env from its envs' spaces; `agree` sets the attributes.
+    """Makes the spaces of a vector env from its envs' spaces; `agree` stores them.
 
     The arguments are those of `gymnasium.vector.AsyncVectorEnv`. An `observation_mode` that is a
     tuple is (batched, single). With `shared_memory`, `agree` refuses spaces that are not

@@ -123,7 +123,7 @@ class SnapshotCallback(BaseCallback):
     def _on_rollout_end(self) -> None:
         rates = self._rates
         present = self._store.snapshots()
-        if present:  # an empty list is a failed read, because the first snapshot is never removed
+        if present:  # if empty, the read failed: the first snapshot is never removed
             rates.keep(snapshot.name for snapshot in present)
         try:
             rates.save()

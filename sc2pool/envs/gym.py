@@ -50,7 +50,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
             map, or a task with several learning players.
     """
 
-    metadata: dict[str, Any] = {  # noqa: RUF012 - as gymnasium has it
+    metadata: dict[str, Any] = {  # noqa: RUF012 - as gymnasium declares it
         "render_modes": ["human", "rgb_array"]
     }
 

@@ -2,7 +2,7 @@
 
     SC2ParallelEnv("3m")            agents marine_0, marine_1, marine_2 in one game
     SC2ParallelEnv("MarineDuel")    agents player_0, player_1, each with a game of its own
-    SC2ParallelEnv("3m_duel")       agents player_0_marine_0, … player_1_marine_2: both in one
+    SC2ParallelEnv("3m_duel")       agents player_0_marine_0, … player_1_marine_2: two teams
 
 Rules are PettingZoo's (`ParallelEnv`): no autoreset. All agents act in each step, and all are done
 in the same step, because their game ends for all. The games are launched by the first reset, not by
@@ -248,7 +248,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
 
 
 def with_shared_state(task: type[TaskDefinition]) -> type[TaskDefinition]:
-    """The task, or, if it has a state, a subclass with the state in each row's observation."""
+    """The task; if it has a state, a subclass that adds the state to each row's observation."""
     if not issubclass(task, TeamTask) or task.state_space is None or task.shares_state:
         return task
     members = {"shares_state": True, "__module__": task.__module__, "__doc__": task.__doc__}
@@ -285,7 +285,7 @@ def mask_space(actions: spaces.Space[Any]) -> spaces.Space[Any]:
 
 
 def nested(tuple_of: Callable[[Sequence[Any]], Any], parts: Sequence[Any], shape: Any) -> Any:
-    """These parts as nested tuples, nested like an array of this shape."""
+    """The parts in tuples that are nested like the axes of an array of this shape."""
     if len(shape) == 1:
         return tuple_of(parts)
     size = len(parts) // shape[0]

@@ -76,7 +76,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
     def reset(self) -> VecEnvObs:
         """Begin an episode in every env, and drop a pending step.
 
-        If several envs share a game, the game gets the first env's options.
+        If several envs share a game, the game gets the options of the first of them.
 
         Returns:
             Observations in the space's structure and dtypes, with a first axis of length
@@ -177,8 +177,8 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
     def pause(self, indices: VecEnvIndices = None) -> None:
         """Stop the games of these envs until their next step or reset, or until `resume`.
 
-        No game loop should pass during a pause; `stats().pauses` counts the loops that did. A game
-        that was paused k times needs k calls of `resume`.
+        No game loop should pass during a pause; `stats().pauses` counts the loops that passed
+        anyway. A game that was paused k times needs k calls of `resume`.
 
         Raises:
             AlreadyPendingCallError: `step_wait` has not been called after `step_async`.

@@ -401,7 +401,7 @@ def gym_specs(env_fns: Sequence[EnvFn], n: int | None = None) -> list[GymSpec]:
 
 
 def check_start_method(name: str, value: str | None) -> None:
-    """Check a start method's name, which has no effect; `ConfigError` if no start method has it."""
+    """Check that a start method has this name, else raise `ConfigError`; the name has no effect."""
     if not isinstance(value, str | None):
         raise ConfigError(
             f"{name} must be None or a start method's name, got {value!r}; for a number of envs "
@@ -421,7 +421,7 @@ def whole_number(name: str, value: object, least: int) -> int:
     """
     number: int | None = None
     if isinstance(value, SupportsIndex) and not isinstance(value, bool):
-        with suppress(TypeError):  # an array of several numbers has `__index__`, too
+        with suppress(TypeError):  # an array of several numbers has an `__index__` that raises
             number = index(value)
     if number is None or number < least:
         raise ConfigError(f"{name} must be a whole number of at least {least}, got {value!r}")

@@ -3,9 +3,9 @@
 Rules are tianshou's (`tianshou/env/venvs.py`): the trainer resets an env whose episode is over; in
 an asynchronous env, a step returns when the first envs are ready. As in the other classes, the pool
 begins the next episode by itself. So an env whose episode is over is ready when its next episode's
-first observation has arrived, and `reset` returns this observation without a wait while the other
-envs step. Keys that the pool adds to an info begin with `sc2pool.`. Their values are numbers,
-because tianshou's buffers get None for a missing text, and tianshou's trainer refuses None.
+first observation has arrived, and `reset` returns this observation at once, even while other envs
+step. Keys that the pool adds to an info begin with `sc2pool.`. Their values are numbers, because
+tianshou's buffers get None for a missing text, and tianshou's trainer refuses None.
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
 
         Raises:
             ResetNeeded: the first reset does not reset all envs.
-            AlreadyPendingCallError: steps are pending, and an env's episode is not over, or a seed
-                or options are given. Receive the pending steps first, with `step(None)`.
+            AlreadyPendingCallError: steps are pending, and either an env's episode is not over, or
+                a seed or options are given. Receive the pending steps first, with `step(None)`.
             CrashLoopError, UserCodeError, ObservationError: see their docstrings; every later call
                 raises `ClosedError`.
         """
@@ -168,10 +168,10 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         Returns:
             A tuple for k envs: observations, as from `reset`, rewards, float64 (k,), terminations
             and truncations, bool (k,), and infos, an array of k dicts. If an episode is over, the
-            observation is its last one. The rows have the order of `id`. In an asynchronous env
-            they have another order, and each info names its env as `env_id`. After a game's fault
-            its env is truncated, with `sc2pool.synthetic` and `sc2pool.fault` (instance,
-            recovery_s) in the info; `stats().events` has the details.
+            observation is its last one. The rows have the order of `id`, except in an asynchronous
+            env, where each info names its env as `env_id`. After a game's fault its env is
+            truncated, with `sc2pool.synthetic` and `sc2pool.fault` (instance, recovery_s) in the
+            info; `stats().events` has the details.
 
         Raises:
             ActionError: an action is outside the space; nothing has been sent to any game.

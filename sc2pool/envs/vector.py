@@ -419,7 +419,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
             for env, value in enumerate(values):
                 self.pool.set_attr([env], name, value)
 
-    @property  # type: ignore[misc]  # it has no setter: n envs have n generators
+    @property  # type: ignore[misc]  # no setter, because n envs have n generators
     def np_random(self) -> Any:
         """The random generators of the user's envs; for tasks, a generator that no game uses."""
         return super().np_random if self._is_task else self.get_attr("np_random")
@@ -479,7 +479,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """End every worker and game within a time limit.
 
         Args:
-            timeout: how many seconds envs of the user may take to close by themselves; None for 2.
+            timeout: how many seconds envs of the user may take to close; None for 2 s.
             terminate: kill these envs at once.
         """
         if self.pool.closed:

@@ -8,7 +8,7 @@ A decision period is `step_mul` game loops, and its action is due when the perio
 is elastic: a period begins at the end of the previous period, so a late action shortens only its
 own period. If an action is late by a whole period or more, the lost time is not made up for. The
 grid of periods then begins again at the observed loop, and the loops in between are skipped. A pool
-of several games may delay the next period of one, so that all actions are due together.
+of several games may delay the next period of one game, so that all actions are due together.
 
 No request waits in the game for a later loop, because the game may never answer such a request (if
 the episode ends first). So `LoopTimer` predicts when the game reaches a loop. The caller sleeps
@@ -123,9 +123,9 @@ class LoopTimer:
 
     Each observation bounds the instant at which loop 0 would have begun, because the game was at
     the observed loop between the request and its reply. While the bounds are far apart, the
-    prediction is their middle. The next observation then halves the distance of the bounds: either
-    it shows the loop, or the caller looks again a few milliseconds later. If a game falls behind
-    its bounds, the caller looks again at longer and longer intervals.
+    prediction is their midpoint. The observation at that time halves the distance of the bounds. If
+    it does not show the loop yet, the caller observes again a few milliseconds later. If a game
+    falls behind its bounds, the caller observes it at longer and longer intervals.
     """
 
     def __init__(self, loops_per_s: float) -> None:
@@ -137,7 +137,7 @@ class LoopTimer:
         self._earliest_s, self._latest_s = -math.inf, math.inf
         self._noted_s = 0.0
         self._behind_s = 0.0
-        """The newest interval between two looks while the game is behind its bounds; else 0."""
+        """The newest interval between observations while the game is behind its bounds; else 0."""
 
     def note(self, loop: int, asked_s: float, answered_s: float) -> None:
         """Record the loop of an observation, and when it was requested and answered."""
@@ -168,11 +168,11 @@ class LoopTimer:
 
 
 _EXACT_S: Final = 0.003
-"""If the bounds are this close to each other, the middle between them need not be tried."""
+"""If the bounds are this close to each other, their midpoint need not be tried."""
 _LEAST_S: Final = 0.0001
 """The least distance of the bounds. If they are closer, the game is behind its prediction."""
 _DRIFT: Final = 0.0005
-"""Seconds per second by which the game's clock may differ from ours; a generous bound."""
+"""Seconds per second by which the two clocks may drift apart; a generous bound."""
 
 
 def loops_passed(before: int, after: int, ran_s: float) -> int:
@@ -180,7 +180,7 @@ def loops_passed(before: int, after: int, ran_s: float) -> int:
 
     `before` is the last loop seen before the pause, `after` the first loop seen after it; between
     the two the game ran for `ran_s`. The result is 0 if the game can have played all loops in
-    `ran_s`: one loop that was nearly over, and as many as fit into that time.
+    `ran_s`: one loop that was nearly over, plus as many as fit into that time.
     """
     loops = after - before
     return 0 if loops <= 1 + int(ran_s * LOOPS_PER_S) else loops

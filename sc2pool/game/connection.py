@@ -9,9 +9,9 @@ Rules:
   surplus reply, an end of the connection. Every use of a broken connection raises the first fault.
   So a late reply is never taken for the answer to a later request.
 - A burst (several requests in one write) that is answered in time costs one task switch and no
-  timer of its own. If the event loop may be blocked (`DirectReader`), it costs no switch either.
-- A step with usual replies takes the compiled path (`_fast`) and skips all of this. All other
-  replies take the path above.
+  timer of its own. If the event loop may be blocked (`DirectReader`), even the switch is saved.
+- A step with usual replies takes the compiled path (`_fast`) and skips the path drawn above. All
+  other replies take the latter.
 
 `GameAPI` joins the connection with the game's process and port.
 """
@@ -234,8 +234,8 @@ class Connection(picows.WSListener):
         """The handshake is done; called by picows."""
         self._transport = transport
         # picows keeps the cause of a disconnect for a waiting caller. `fail` already has the cause,
-        # but asyncio would complain if nobody read picows' copy. The task is not created by the
-        # loop, so that it does not count among `WorkerLoop.tasks`.
+        # but asyncio would complain if nobody read picows' copy. This task reads it. It is not
+        # created by the loop, so that it does not count among `WorkerLoop.tasks`.
         self._disconnected = asyncio.Task(transport.wait_disconnected(), loop=self._loop)
         self._disconnected.add_done_callback(lambda task: task.cancelled() or task.exception())
         self._reader = DirectReader(self._sock, transport.underlying_transport)
@@ -407,7 +407,7 @@ class Connection(picows.WSListener):
 
 
 _EXIT_GRACE_S: Final = 1.0
-"""How much later than the end of its socket the end of a dying process may be noticed."""
+"""How long after a dying process has closed its socket its exit may be noticed."""
 _POLL_S: Final = 0.005
 
 
@@ -423,10 +423,10 @@ class GameAPI:
     ) -> None:
         self.process = process
         self.pid = process.pid if listener_pid is None else listener_pid
-        """The listener's pid (a script may have started it); if unknown, the started process's."""
+        """The pid of the process that listens on the port; if unknown, the started process's."""
         self.port = lease.port
         self.listener_proven = listener_pid is not None
-        """False if the system does not reveal the listener."""
+        """False if the system does not reveal which process listens."""
         self.status = Status.UNKNOWN
         """The status in the newest reply; every reply has one."""
         self._lease = lease

@@ -5,7 +5,7 @@
                   └────────► create_game, join_game ◄───────┼────────────────────────────────────┘
                                                             └─► episode
 
-A restart takes a fraction of create_game's time. But in the real game it does not restore
+A restart takes a fraction of create_game's time. But in the real game a restart does not restore
 everything: exhausted mineral fields stay lost. And no known client restarts games with a computer
 or a Random race. So the first observation after a restart is compared with that after create_game.
 
@@ -18,8 +18,8 @@ undecided, and `Game.untold_end` names the sign of the end.
 Rules: all functions are pure, all times are arguments, and no requests are sent here. After a
 request that moves the game to another loop (quick_load) the loop is unknown until an observation
 shows it. In real time an observation may show any later loop. A sign of the end must last for about
-a second before it counts, because in running games, too, units are replaced, orders fail and
-processes stop briefly.
+a second before it counts, because units are replaced, orders fail and processes stop briefly in
+running games as well.
 """
 
 from __future__ import annotations
@@ -255,14 +255,15 @@ as long as a short step."""
 
 
 class LoopCost:
-    """Compares a game's CPU time per loop with the time in its first episodes.
+    """Compares a game's CPU time per loop with that of its first episodes.
 
-    Reports say that the real game slows down over hours. Wall time also grows on a busy machine.
+    Reports say that the real game slows down over hours. Wall time would show the machine's load.
     """
 
     def __init__(self) -> None:
         self.growth: float | None = None
-        """Newest cost / first cost: the smaller of the two newest ratios; None before two exist."""
+        """Newest cost divided by first cost; of the last two ratios the smaller, None before
+        two."""
         self._ratio: float | None = None
         self._first: _Use | None = None
         self._recent = _NOTHING
@@ -304,10 +305,10 @@ _ALL_GONE: Final = "no own unit was left"
 _NOT_OURS: Final = "the own units could not be commanded any more"
 
 _STANDSTILL_S: Final = 1.0
-"""How long a game loop must stand still to be a sign. A running game plays 22 loops in it."""
+"""How long a game loop must stand still to be a sign; a running game plays 22 loops meanwhile."""
 LONGEST_LOOK_S: Final = 0.1
-"""The most time between two looks that counts as a standstill, because this process may have been
-stopped between them."""
+"""At most this much of the time between two observations counts as standstill, because this process
+may have been stopped meanwhile."""
 _LASTING_LOOPS: Final = 22
 """How many loops a sign must last to count: a second in real time."""
 _CANNOT_CONTROL: Final = int(error_pb2.YouCantControlThatUnit)
@@ -322,7 +323,7 @@ class EndSigns:
         self._loop = -1
         self._seen_s = self._still_since_s = 0.0
         self.stood_s = 0.0
-        """How long the game loop has stood still, with at most `LONGEST_LOOK_S` for each look."""
+        """How long the game loop has stood still, with at most `LONGEST_LOOK_S` per observation."""
         self._had_units = False
         self._gone_since: int | None = None
         self._obeyed = False
@@ -374,7 +375,7 @@ def _lasts(since: int | None, loop: int) -> bool:
 
 
 def shown_again(last: Observed, told: sc_pb.ResponseObservation | None = None) -> Observed:
-    """A copy of `last`, its events (already delivered) replaced by those of the stub `told`."""
+    """A copy of `last` with the events of the stub `told`: its own have been delivered before."""
     response = sc_pb.ResponseObservation()
     response.CopyFrom(last.response)
     for field in ("actions", "action_errors", "chat", "player_result"):

@@ -76,7 +76,7 @@ _OF_THE_POOL: Final = frozenset(
 
 
 class ResetKind(StrEnum):
-    """How an episode began, the cheapest way first."""
+    """How an episode began, the cheapest kind first."""
 
     RESTART = "restart"
     CREATE = "create"
@@ -179,7 +179,8 @@ class Game:
         deadline: Deadline,
         surroundings: Surroundings = NOWHERE,
     ) -> Game:
-        """Starts a game, waits for its answer; `limits` apply afterwards. See `program.launch`."""
+        """Starts a game and waits for its answer; `limits` apply afterwards. See
+        `program.launch`."""
         api = await launch(
             installation,
             deadline,
@@ -290,7 +291,8 @@ class Game:
         return fault if self._first_map is None else self.about_map(fault, self._first_map)
 
     def about_map(self, fault: GameFault, map_path: Path) -> GameFault:
-        """The fault of an episode's beginning, with a note about the map if it may be the cause."""
+        """The fault of an episode's beginning, with a note about the map if the map may be the
+        cause."""
         is_loading = self._first_map is not None and not self.process.was_killed
         loading_failed = is_loading and fault.kind in _LOADING_FAULTS
         if fault.map_note or not (loading_failed or fault.kind is FaultKind.SETUP_FAILED):
@@ -330,7 +332,8 @@ class Game:
         self.tick = None
 
     def begin_phase(self, map_path: Path) -> None:
-        """Begin the common time limit of an episode's first requests; working games get more."""
+        """Begin the common time limit of an episode's first requests; a game that works gets
+        more."""
         self._first_map = None if self._began else map_path
         self._detector.begin(self._limits.create_join_s)
 
@@ -404,9 +407,9 @@ class Game:
         """Gives commands, if any, advances the game by `loops`, and observes.
 
         In real time, `step` waits until the end of the decision period. If the game is already past
-        the due loop, `step` observes immediately, and `tick` says how late it was. A failed action
-        is no error: `action_results` tells of it. Raises UserCodeError if `loops`, the task's
-        `step_mul`, is not a whole number of at least 1.
+        the due loop, `step` observes immediately, and `tick` says how late the step was. A failed
+        action is no error: `action_results` tells of it. Raises UserCodeError if `loops`, the
+        task's `step_mul`, is not a whole number of at least 1.
         """
         if (type(loops) is not int and not isinstance(loops, Integral)) or loops < 1:
             raise UserCodeError(f"step_mul must be a whole number of at least 1, got {loops!r}")
@@ -464,7 +467,7 @@ class Game:
             wait_s = min(self._timer.due_s(due) - time.monotonic(), longest_wait_s)
             if wait_s > 0:
                 await asyncio.sleep(wait_s)
-            longest_wait_s = LONGEST_LOOK_S  # a game that is late may have stopped, so look often
+            longest_wait_s = LONGEST_LOOK_S  # a game that is late may have stopped, so check often
             self.asked_s = time.monotonic()
             limit_s = self._limits.reset_s if self._loops.nothing_seen else self._limits.step_s
             self._detector.begin(limit_s, may_fall_silent=True)
@@ -473,7 +476,7 @@ class Game:
             except GameFault:
                 if not self._detector.silent or self._newest is None:
                     raise
-                self._gone_silent = True  # a late reply would be taken for another one
+                self._gone_silent = True  # a late reply would be taken for a later request's
                 return self._end_untold(SILENT), True
             newest, ended = await self._accept_or_look_again(reply, loops=0)
             if ended:
@@ -534,7 +537,7 @@ class Game:
 
         A refusal is not raised: `reply.error` contains it, and is empty after success. If the reply
         is an observation, its events are delivered again with the next step. Raises UserCodeError
-        if a task sends a request that would end its game, or that gets no answer.
+        if a task sends a request that would end its game, or that the game never answers.
         """
         if self.serves_a_task:
             self._check_of_task(request)

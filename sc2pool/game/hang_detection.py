@@ -6,8 +6,8 @@
     A process that waits for a processor is starved, not hung: its limit is extended while it waits.
     In real time a game that sleeps through `SILENCE_S` has ended without a report (`silent`).
 
-The worker applies this to each burst of requests (`HangDetector`). The supervisor's deadline of a
-step and the watchdog's samples use the same figures. A game that answers in time costs nothing
+The worker applies these rules to each burst of requests (`HangDetector`). The supervisor's deadline
+of a step and the watchdog's samples use the same figures. A game that answers in time costs nothing
 here, because its CPU time is read only after half of the limit without an answer.
 
 In lock-step no game of a match answers before both players have requested their step. So if one
@@ -41,7 +41,7 @@ process does not wait for a processor."""
 STALL_S: Final = 1.0
 """If a timer is this late, this process itself was stopped (Ctrl-Z, a closed lid) or busy."""
 _MOST_EXTENSIONS: Final = 20
-"""The most times that a limit is extended, by half of it each time, while a game is starved."""
+"""The most times that a limit is extended, each time by its half, while a game is starved."""
 SILENCE_S: Final = 1.0
 """How long a game in real time may sleep with an unanswered request for an observation. A running
 game uses CPU time in each of its loops, 22 times a second."""
@@ -97,7 +97,7 @@ def _waited_share(then: Activity, now: Activity, lasted_s: float) -> float:
 def unless_stalled(deadline: Deadline, grace_s: float) -> Deadline:
     """The given deadline, or a later one if this process did not run when the deadline passed.
 
-    The awaited process may have been stopped, too, or may have got its request only now.
+    The awaited process may have been stopped as well, or may have got its request only now.
     """
     if time.monotonic() - deadline.instant_s > STALL_S:
         return Deadline.after(grace_s)
@@ -126,7 +126,7 @@ class HangDetector:
         self._limit_s = math.inf
         self._may_fall_silent = False
         self._waits: Iterator[float] | None = None
-        """The waits after the first deadline. Nearly every answer comes before it."""
+        """The waits after the first deadline; None before it. Nearly every answer comes earlier."""
         self.deadline = Deadline(math.inf)
         self.silent = False
         """True if the newest wait ended because the game has ended without a report."""
@@ -134,7 +134,8 @@ class HangDetector:
     def begin(self, limit_s: float, *, may_fall_silent: bool = False) -> Deadline:
         """The first deadline for the next answer. An idle game counts as hung after `limit_s`.
 
-        `may_fall_silent` is for observations in real time: any running game answers at once.
+        `may_fall_silent` is for observations in real time, because a running game answers these at
+        once.
         """
         self.silent = False
         self._limit_s = limit_s

@@ -5,7 +5,7 @@
     leave both ─► create ─► join both
 
 Rules:
-- A game of one player is a match of one side, which waits for nobody, and no fault names a side.
+- A game of one player is a match of one side: it waits for nobody, and its faults name no side.
 - The two sides carry out their requests concurrently, and the match waits for both.
 - A fault of either side is the fault of the match, and its detail names the side. If a reply is
   missing, `judge` finds the side that should have sent it.
@@ -219,7 +219,7 @@ class Match:
     def _align(self) -> None:
         """Let the next periods of both sides begin at the same loop, the later of their two loops.
 
-        Both act together. So if one side fell behind, the other would be late in every later step.
+        Both act together. So if their periods differed, one side would be late in every later step.
         """
         clocks = [game.clock for game in self.games]
         loop = max(clock.next_begin for clock in clocks)
@@ -227,7 +227,8 @@ class Match:
             clock.delay(loop - clock.begun_at)
 
     async def step_one(self, index: int, actions: Sequence[sc_pb.Action], loops: int) -> Step:
-        """Steps one side (0 is the host) in real time; the other may step, too. See `Game.step`."""
+        """Steps one side (0 is the host) in real time; the other may step meanwhile. See
+        `Game.step`."""
         side = list(MatchSide)[index]
         try:
             step = await self.games[index].step(actions, loops)
@@ -286,7 +287,8 @@ class Match:
     async def _blamed(
         self, side: MatchSide, fault: GameFault, answered: Sequence[bool]
     ) -> GameFault:
-        """The fault with the side to blame: one that has not `answered` may wait for the other."""
+        """The fault, naming the side to blame: one that has not `answered` may wait for the
+        other."""
         if fault.kind is FaultKind.GAME_EXITED:
             return _named(side, fault)
         evidence = await self._evidence(answered)

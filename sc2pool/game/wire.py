@@ -86,7 +86,7 @@ def _port_of(address: str) -> int:
 def frames(requests: Iterable[sc_pb.Request]) -> bytes:
     """The requests as a client's binary websocket messages, joined for one write.
 
-    The mask that websockets require is zero: other masks only protect proxies, absent here.
+    The mask that websockets require is zero: other masks only protect proxies, and here are none.
     """
     framed = []
     for request in requests:

@@ -10,7 +10,7 @@ differs from python-sc2's own loop in four ways:
 - Actions, step and observation are sent as one burst, in place of four round trips.
 - For an `RLBotAI` the map's description, whose pathing grid shows the places of structures, is
   fetched again only if the bot sees other structures than before: each fetch takes a round trip.
-- `UnitSorter` sorts the units of an observation into the bot's groups, because that is faster.
+- `UnitSorter` sorts the units of an observation into the bot's groups, faster than python-sc2.
 - The bot sees the episode's final state.
 
 Rules: `sc2.main` and `SC2Process` are never imported, because they change the process's signals and
@@ -188,7 +188,7 @@ class DrivenBot:
             bot._prepare_first_step()
         await bot.on_start()
         with self._showing("the first observation", first):
-            # Prepare it twice, as python-sc2 does, so that the first units raise no events.
+            # Prepare the step twice, as python-sc2 does, so that the first units raise no events.
             prepare_step(bot, GameState(first.response), self._shared.sorter, game_info)
         self._obstacles = obstacles_of(bot)
 
@@ -356,7 +356,7 @@ class Place:
         groups: the names of the bot's `Units` that contain such units.
         tags: the names of the bot's sets that contain the tags of such units.
         type_data: the data of the unit's type, if python-sc2 looks them up.
-        with_gas: the place of those units of this kind that hold gas, if it differs.
+        with_gas: the place of those units of this kind that hold gas, if that place differs.
     """
 
     groups: tuple[str, ...] = ()

@@ -36,7 +36,7 @@ class GymSpec:
     def player(self) -> Player:
         """The env's player; ConfigError if `env_fn` returns no env, or one that lacks a space."""
         env = self.env_fn()
-        # A class is refused, too: it has the attributes if its body defines the spaces.
+        # Refuse a class, too, although it has these attributes if its body defines the spaces.
         if isinstance(env, type) or not hasattr(env, "observation_space"):
             raise ConfigError(
                 f"env_fns[{self.index}] returned {env!r:.80}, expected a gymnasium.Env"

@@ -82,7 +82,7 @@ class PlayedSide(ABC):
     async def see(self, step: Step) -> None:
         """Show the side the result of a step."""
 
-    async def end(self, last: Transition | None) -> None:  # noqa: B027 - few want it
+    async def end(self, last: Transition | None) -> None:  # noqa: B027 - few sides need it
         """End the episode, with this last transition."""
 
     async def stop(self) -> None:  # noqa: B027 - only a bot has something to stop
@@ -120,7 +120,8 @@ class ProtoSide(TaskSide):
         self.newest = await self._driven.see(step, self.game.tick)
 
     async def play_alone(self, pair: QueuePair) -> None:
-        """Play the game's only side (the usual case) to its last transition; the caller puts it."""
+        """Play the game's only side (the usual case) to its last transition, which the caller
+        puts."""
         task, driven, game = self.task, self._driven, self.game
         is_team = isinstance(task, TeamTask)
         take = pair.get_actions if is_team else pair.get_action
@@ -422,7 +423,7 @@ class MatchEpisode:
         return {i: list(islice(actions, agents_of(type(one)))) for i, one in self._tasks.items()}
 
     async def _step(self, actions: Mapping[int, Sequence[Any]]) -> None:
-        """Play one env step with each side's actions: to the learner's next turn, or the end."""
+        """Play one env step with each side's actions, up to the learner's next turn or the end."""
         match, sides, waits = self._match, self._sides, self._waits
         results: list[list[int]] = [[] for _ in sides]
         while True:
@@ -503,9 +504,8 @@ def as_one_episode(
     Args:
         transitions: each side's newest, None for a side without any. At least one ends the episode.
         results: each side's result; None if the game continued, or did not report one.
-        opponent: its name. None against a learner, or without an opponent.
-        untold_end: see `Game`.
-        contradiction: see `Match`.
+        opponent: the opponent's name. None against a learner, or without an opponent. untold_end:
+        see `Game`. contradiction: see `Match`.
     """
     present = [one for one in transitions if one is not None]
     terminated = any(one.terminated for one in present)

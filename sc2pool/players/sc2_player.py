@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from sc2pool.players.bots import SharedData
 
 _MOST_READS: Final = 20
-"""How often at most to read the loop of a match's game that is behind the other game. Each read
+"""The most readings of the loop of a game that is behind the other game of its match. Each reading
 takes less than a millisecond."""
 
 
@@ -221,7 +221,7 @@ class SC2Player(Player):
     def prepare(
         self, task: TaskDefinition, episode: Episode, attributes: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Set a new task's attributes before its first hook, those of `set_attr` included."""
+        """Set a new task's attributes before its first hook, including those of `set_attr`."""
         task.episode = episode
         task.options = episode.options
         task.game_version = self.game.version
@@ -287,7 +287,8 @@ class SC2Player(Player):
         for game in self.match.games:
             game.pause(time.monotonic())
         self._loop_before_pause = self.game.loop_seen
-        # Count from the request: a worker may wait long for a CPU before it reads the reply.
+        # Count from the request, because a worker may wait long for a CPU before it reads the
+        # reply.
         asked_s = min(game.asked_s for game in self.match.games)
         self._ran_around_pause_s = time.monotonic() - asked_s
 

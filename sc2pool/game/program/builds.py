@@ -1,4 +1,4 @@
-"""What is known about a build of the game: causes of its end, and the findings of the doctor.
+"""What is known about a build of the game: why it ends, and what `sc2pool doctor` found.
 
 Rules: `diagnose` and `known_faults` are pure. The log is searched first, because it is the most
 exact. A build's known faults count only if they fit how the game ended. Patterns are texts that
@@ -173,7 +173,7 @@ class Settled:
     restart_faithful: bool | None = None
     """restart_game restores everything that an episode has used up, such as minerals."""
     restart_with_computer: bool | None = None
-    """restart_game restores all this in games with a computer or a Random race, too."""
+    """restart_game restores the same in games with a computer or a Random race."""
     bursts_in_matches: bool | None = None
     """In a match, bursts of requests give the same observations as single requests."""
     silent_end: bool | None = None
@@ -222,7 +222,7 @@ def _path(installation: Installation) -> Path:
 
 
 def _identity(executable: Path) -> str:
-    """A hash that changes if another program lies at the path."""
+    """A hash that changes if another program is put at the path."""
     found = executable.stat()
     if found.st_size < SMALL_BYTES:
         known = executable.read_bytes()

@@ -6,7 +6,7 @@
 
 Rules: all three check the directory in the same way, and no later code knows whether the game is
 the real one. A given path without an installation is an error. The next usual place is tried only
-if the one before does not exist. Results are not cached, and installations are not changed.
+if the previous place does not exist. Results are not cached, and installations are not changed.
 
 Inside WSL only the Linux game is searched for; a game under `/mnt/c` must be played from Windows.
 """
@@ -42,7 +42,7 @@ MAP_SUFFIX: Final = ".SC2Map"
 _BASE_FOLDER: Final = re.compile(r"Base(\d+)")
 
 _CACHE_VARIABLE: Final = "WIN_PD_OVERRIDE_LOCAL_APPDATA" if WINDOWS else "XDG_CACHE_HOME"
-"""The environment variable that changes the folder that platformdirs gives as the user's cache."""
+"""The environment variable from which platformdirs takes the user's cache folder, if it is set."""
 STAND_IN_S: Final = 120.0
 """Time limit for writing the stand-in, which starts an interpreter and writes some small files."""
 
@@ -53,9 +53,9 @@ class Platform:
 
     usual_places: tuple[str, ...]
     executable: str
-    """Its path, relative to the folder of a version."""
+    """The executable's path, relative to the folder of a version."""
     working_directory: str | None
-    """Its path, relative to the installation; None if any directory will do."""
+    """The directory's path, relative to the installation; None if any directory will do."""
     execute_info: str | None
     """A file in the home directory, in which the game stores the path of its last start."""
 
@@ -109,7 +109,7 @@ def find_installation(game: str | os.PathLike[str] = "auto", *, says: bool = Tru
 
     Args:
         game: `"auto"`, `"real"`, `"standin"`, or the path of an installation.
-        says: whether a warning, logged once, tells that "auto" plays the stand-in.
+        says: whether to log a warning, once, that "auto" plays the stand-in.
 
     Raises:
         ConfigError: no installation was found, or the one found may not be read. The message lists

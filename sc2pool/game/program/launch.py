@@ -1,14 +1,14 @@
 """From an installation to a game that answers: lease, spawn, wait, prove, connect.
 
 Rules:
-- Nothing is sent to a port's listener before its process is known to be our game. If the system
-  does not reveal the listener, the launch continues and is marked unproven.
+- Nothing is sent to the process that listens on a port before it is known to be our game. If the
+  system does not reveal that process, the launch continues and is marked unproven.
 - A game accepts a single websocket, its seat. We connect as soon as the game listens. If another
   program has taken the seat, another game is started immediately, on another port.
 - The wait ends when the game answers, when its process ends, or at the deadline.
 - A program that answers the handshake with anything but a websocket is given up: at once if the
   answer is not HTTP, else after a time, because a game may refuse while it starts.
-- A game that a signal has stopped is given up, because the watchdog does not know it yet.
+- A game that a signal has stopped is given up here, because the watchdog does not watch it yet.
 - A taken port costs one try. An executable that is missing, not executable or being written may be
   in the middle of an update, and is tried again until the deadline. All other failures are final.
 - After any failure, process, port, descriptors and files are released.
@@ -40,15 +40,15 @@ from sc2pool.processes.filelock import try_lock, unlock_and_remove
 from sc2pool.processes.spawn import is_shortage
 
 _POLL_S: Final = 0.004
-"""Poll interval until the game listens. We connect half an interval later, on average; until then
+"""Poll interval until the game listens. On average we connect half an interval later; until then
 another program may connect first. Polling this often takes 3 % of a core."""
 _SEAT_POLL_S: Final = 0.25
-"""How often to look which program has the seat, while the game answers no handshake."""
+"""Time between two checks of which program has the seat, while no handshake is answered."""
 _STOP_POLL_S: Final = 0.5
-"""Time between two looks at whether a signal has stopped the game."""
+"""Time between two checks whether a signal has stopped the game."""
 _STOPPED_LOOKS: Final = 3
-"""How many looks in a row must find the game stopped. Looks are counted, not time, because this
-process may have been stopped, too (Ctrl-Z, a closed lid)."""
+"""How many checks in a row must find the game stopped. Checks are counted, not time, because this
+process may have been stopped as well (Ctrl-Z, a closed lid)."""
 _APART_S: Final = 0.1
 """The least time between the starts of two games."""
 _TURN_POLL_S: Final = 0.01
@@ -227,7 +227,7 @@ async def _when_ready(
 
 
 class _Stops:
-    """Looks now and then whether a signal has stopped the game."""
+    """Checks now and then whether a signal has stopped the game."""
 
     def __init__(self, process: GameProcess) -> None:
         self._process = process
@@ -235,7 +235,7 @@ class _Stops:
         self._found = 0
 
     def check(self) -> None:
-        """Look, unless it is too early; GameFault STOPPED if the last looks saw a stopped game."""
+        """Check, unless it is too early; GameFault STOPPED if the last checks found it stopped."""
         if not self._next_look.expired():
             return
         self._next_look = Deadline.after(_STOP_POLL_S)

@@ -332,7 +332,7 @@ def _start(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            preexec_fn=die_with_parent(),  # noqa: PLW1509  # it takes no lock
+            preexec_fn=die_with_parent(),  # noqa: PLW1509  # safe: it takes no lock
             # Windows cannot pass descriptors to a child, so its locks end with this process.
             pass_fds=() if WINDOWS else (lease.fd,),
             # A new group, so that the terminal's Ctrl-C does not reach the game.
