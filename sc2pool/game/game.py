@@ -291,8 +291,7 @@ class Game:
         return fault if self._first_map is None else self.about_map(fault, self._first_map)
 
     def about_map(self, fault: GameFault, map_path: Path) -> GameFault:
-        """The fault of an episode's beginning, with a note about the map if the map may be the
-        cause."""
+        """The fault of an episode's beginning, with a note if the map may be the cause."""
         is_loading = self._first_map is not None and not self.process.was_killed
         loading_failed = is_loading and fault.kind in _LOADING_FAULTS
         if fault.map_note or not (loading_failed or fault.kind is FaultKind.SETUP_FAILED):
@@ -332,8 +331,7 @@ class Game:
         self.tick = None
 
     def begin_phase(self, map_path: Path) -> None:
-        """Begin the common time limit of an episode's first requests; a game that works gets
-        more."""
+        """Begin the common time limit of an episode's first requests; a working game gets more."""
         self._first_map = None if self._began else map_path
         self._detector.begin(self._limits.create_join_s)
 

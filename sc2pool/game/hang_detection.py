@@ -134,8 +134,7 @@ class HangDetector:
     def begin(self, limit_s: float, *, may_fall_silent: bool = False) -> Deadline:
         """The first deadline for the next answer. An idle game counts as hung after `limit_s`.
 
-        `may_fall_silent` is for observations in real time, because a running game answers these at
-        once.
+        `may_fall_silent` is for observations in real time, which any running game sends at once.
         """
         self.silent = False
         self._limit_s = limit_s

@@ -227,7 +227,7 @@ class Match:
             clock.delay(loop - clock.begun_at)
 
     async def step_one(self, index: int, actions: Sequence[sc_pb.Action], loops: int) -> Step:
-        """Steps one side (0 is the host) in real time; the other may step meanwhile. See
+        """Steps one side (0 is the host) in real time, perhaps beside the other. See
         `Game.step`."""
         side = list(MatchSide)[index]
         try:
@@ -287,8 +287,7 @@ class Match:
     async def _blamed(
         self, side: MatchSide, fault: GameFault, answered: Sequence[bool]
     ) -> GameFault:
-        """The fault, naming the side to blame: one that has not `answered` may wait for the
-        other."""
+        """The fault of the side to blame; a side that has not `answered` may wait for the other."""
         if fault.kind is FaultKind.GAME_EXITED:
             return _named(side, fault)
         evidence = await self._evidence(answered)

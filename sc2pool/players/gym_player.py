@@ -1,8 +1,8 @@
 """The gym player: any `gymnasium.Env` behind a queue pair.
 
 Rules: the env belongs to its worker and is reset in place. Its actions are not checked, and its
-observations are cast to the space. `seed` and `options` are passed to `reset` only if they have a
-value, unless the episode requests both.
+observations are cast to the space. `seed` and `options` are passed to `reset` if they have a value,
+or if the episode requests both.
 """
 
 from __future__ import annotations

@@ -120,8 +120,7 @@ class ProtoSide(TaskSide):
         self.newest = await self._driven.see(step, self.game.tick)
 
     async def play_alone(self, pair: QueuePair) -> None:
-        """Play the game's only side (the usual case) to its last transition, which the caller
-        puts."""
+        """Play the only side (the usual case) up to its last transition, which the caller puts."""
         task, driven, game = self.task, self._driven, self.game
         is_team = isinstance(task, TeamTask)
         take = pair.get_actions if is_team else pair.get_action
@@ -504,8 +503,9 @@ def as_one_episode(
     Args:
         transitions: each side's newest, None for a side without any. At least one ends the episode.
         results: each side's result; None if the game continued, or did not report one.
-        opponent: the opponent's name. None against a learner, or without an opponent. untold_end:
-        see `Game`. contradiction: see `Match`.
+        opponent: the opponent's name. None against a learner, or without an opponent.
+        untold_end: see `Game`.
+        contradiction: see `Match`.
     """
     present = [one for one in transitions if one is not None]
     terminated = any(one.terminated for one in present)

@@ -35,9 +35,9 @@ class TaskSpec:
     realtime: bool = False
     """Whether the game runs by itself, without waiting for actions."""
     step_mul: int | None = None
-    """Game loops per env step; None for the task's own."""
+    """Game loops per env step; None for the task's own number."""
     max_loops: int | None = None
-    """The time limit of an episode in game loops; None for the task's own."""
+    """The time limit of an episode in game loops; None for the task's own limit."""
     max_episode_steps: int | None = None
     """The limit of an episode in env steps; None for no limit."""
     opponent: Opponent | Computer | None = None

@@ -3,8 +3,8 @@
     view_of(observation)  ─► the units: kind, place, health, target
     map_of(game_info)     ─► the map: size, playable area, pathing grid
 
-Rules: views are made from messages that the player already has, without a request to the game. They
-have at most `UNITS_SHOWN` units, and only JSON's types, so NaN and infinity become 0.
+Rules: views are made from messages that the player already has, without a request to the game.
+Views have at most `UNITS_SHOWN` units, and only JSON's types, so NaN and infinity become 0.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UNITS_SHOWN = 1000
 """The most units in a view."""
 
 KINDS = ("own", "ally", "enemy", "neutral", "minerals", "gas", "beacon")
-"""How a unit is drawn; a view holds the index in this tuple."""
+"""The kinds of units to draw; for each unit a view holds the kind's index in this tuple."""
 
 _KIND = {name: index for index, name in enumerate(KINDS)}
 _BY_ALLIANCE = {

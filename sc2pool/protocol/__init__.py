@@ -1,6 +1,6 @@
 """The SC2 API without I/O: builds requests and checks replies. Also defines the game's time unit.
 
-Importing this package imports no protobuf messages, because workers without a game use it too.
+Importing this package imports no protobuf messages, because workers without a game import it.
 """
 
 from __future__ import annotations

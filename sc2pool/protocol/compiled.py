@@ -36,7 +36,7 @@ def warn_if_hidden() -> None:
     """Warn once if a clone in the current folder hides an installed, faster sc2pool."""
     if STEP_PATH == "compiled" or "SC2POOL_PURE" in os.environ:
         return
-    from importlib import metadata  # noqa: PLC0415 - seldom needed; workers start faster
+    from importlib import metadata  # noqa: PLC0415 - seldom needed, and slows the start
 
     here = Path(__file__).parents[1]
     for one in metadata.distributions(name="sc2pool"):

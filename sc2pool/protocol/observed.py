@@ -13,7 +13,7 @@ times, its values are *merged*: their repeated fields are concatenated. So units
 after another can be read as one unit whose fields are lists. See "Last One Wins" in
 https://protobuf.dev/programming-guides/encoding/.
 
-A task gets an observation as an `Observed`, of which each part is decoded on first use:
+A task gets an observation as an `Observed`, which decodes each of its parts on first use:
 
     Observed ── game_loop, score       decoded on arrival
              ── plain                  the reply as read by the compiled path, if that has read it
@@ -24,7 +24,7 @@ A task gets an observation as an `Observed`, of which each part is decoded on fi
 Rules:
 - A part is decoded once. Undecodable bytes raise `GameFault` then, as they would if everything were
   decoded on arrival.
-- NaN and infinite numbers, which the protocol's types allow, raise `GameFault`, too. Otherwise a
+- NaN and infinite numbers, which the protocol's types allow, raise `GameFault` as well. Otherwise a
   NaN would reach the task's hooks, and its effects would count as the user's errors.
 - One sum checks many numbers, because a sum is finite only if all its terms are. (The terms have 32
   bits, so the sum cannot overflow.) If a sum is not finite, the numbers are checked one by one.
@@ -32,7 +32,7 @@ Rules:
 `PendingEvents` keeps the events that a game reports only once. Deaths, alerts, errors of actions,
 chat and results are only in the first observation after they happened. Some observations are not
 used: those around a pause, and the one before the result is known. Rule: the events of unused
-observations are delivered in order with the next used one, which otherwise stays undecoded.
+observations are delivered in order with the next used one. Without them it stays undecoded.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class Observed:
         # The compiled path has checked all numbers of all units.
         if self.plain is None and not isfinite(sum(map(sum, _numbers_of_unit(self._units)))):
             _complain_of_columns(self._units)
-        # The score itself is a whole number.
+        # The score itself is a whole number, so only its details are checked.
         details = self._head.score.score_details
         if _ENDS_LIKE_NAN.search(details):
             decoded = score_pb2.ScoreDetails.FromString(details)
@@ -383,6 +383,6 @@ def merged(
     whole = sc_pb.ResponseObservation()
     whole.CopyFrom(earlier)
     if newest.player_result:
-        whole.ClearField("player_result")  # the game has reported the same result twice
+        whole.ClearField("player_result")  # else the merge would list the same result twice
     whole.MergeFrom(newest)
     return whole

@@ -41,7 +41,7 @@ LAST_LOOP: Final = 1 << 19
 HARD_RESET_LOOP: Final = 1 << 18
 """From this game loop on, the game cannot be restarted; a new game must be created."""
 FIRST_LOOP_MAX: Final = 16
-"""A first observation should have game loop 0; up to this game loop it is accepted."""
+"""A first observation should have game loop 0; later ones up to this loop are accepted."""
 _WORDS: Final = 500
 """At most this many characters of a game's own text are put into an error message."""
 _STUB_LOOP: Final = (1 << 32) - 1
@@ -81,7 +81,7 @@ _PERMANENT: dict[str, frozenset[int]] = {
     "replay_info": frozenset(_ReplayInfo.Error.values()) - {_ReplayInfo.DownloadError},
     "start_replay": frozenset(_Replay.Error.values()) - {_Replay.LaunchError},
 }
-"""The errors of each request that a new game would not cure."""
+"""By request: the errors that a new game would not cure."""
 _MAY_FAIL: Final = _SETUP | _PERMANENT.keys() | {"restart_game"}
 """Requests whose replies have an `error` field besides `Response.error`."""
 

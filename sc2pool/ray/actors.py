@@ -1,8 +1,8 @@
 """Starts, calls and replaces the actors of a cluster's pool, the Ray processes with its games.
 
-Rules: a dead actor is replaced immediately, on a node with room, whatever its last call was. If too
-many actors die, or no node has room in time, the pool has failed, and all actors are ended. Only
-this module replaces actors.
+Rules: a dead actor is replaced immediately, on a node with room, whatever the actor's last call
+was. If too many actors die, or no node has room in time, the pool has failed, and all actors are
+ended. Only this module replaces actors.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ class Actors:
         return os.getpid() == self._owner_pid and bool(connection() == self._connection)
 
     def stats(self) -> PoolStats:
-        """The merged statistics of all actors; `merge_stats` tells which are approximate."""
+        """The actors' merged statistics; `merge_stats` tells which figures are approximate."""
         if self._connected:
             self._update_stats(self._every)
         parts = [(one.node.name, one.stats) for one in self._every if one.stats is not None]

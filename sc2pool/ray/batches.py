@@ -46,7 +46,7 @@ def together(layout: SpaceLayout, batches: Sequence[Batch]) -> Batch:
 def truncation(layout: SpaceLayout, last: Batch, first: Batch, fault: Mapping[str, Any]) -> Batch:
     """A batch that truncates every env of a dead node, marked as synthetic.
 
-    `last` is the dead node's newest batch, `first` its successor's first; infos describe `fault`.
+    `last` is the dead node's newest batch, `first` the first of its successor; infos have `fault`.
     """
     n = len(first.rewards)
     return Batch(

@@ -218,7 +218,7 @@ def on_each(
         try:
             found.append((node, ray.get(reference, timeout=deadline.remaining_s())))
         except TaskUnschedulableError as error:
-            # The node has just joined or died. Ray needs some seconds to spread such news.
+            # The node may have just joined or died: Ray needs some seconds to spread such news.
             if deadline.expired():
                 raise ConfigError(f"node {node.name} takes no work: {error}") from error
             time.sleep(_AGAIN_S)

@@ -2,12 +2,12 @@
 
     driver: RemoteGames ── a call, one array each way ──► node: NodeGames ─► Pool ─► workers, games
 
-Rules of the node: it finds its own installation of the game. The process imports neither torch nor
-Stable-Baselines3. However the process ends, the pool's workers and games end, too, as with any
-trainer's process. It ends as soon as its node's raylet (Ray's main process there) ends. Without
-this rule, an idle actor of a killed raylet would live on with its games until its next call (seen
-for 20 s with Ray 2.60). The process then ends without closing its pool, because closing would make
-a waiting call raise, as if the trainer had closed the pool.
+Rules of the node: it finds its own installation of the game. The actor's process imports neither
+torch nor Stable-Baselines3. However this process ends, the pool's workers and games end, too, as
+with any trainer's process. The process ends as soon as its node's raylet (Ray's main process there)
+ends. Without this rule, an idle actor of a killed raylet would live on with its games until its
+next call (seen for 20 s with Ray 2.60). The process then ends without closing its pool, because
+closing would make a waiting call raise, as if the trainer had closed the pool.
 
 Rules of the driver: every wait for a node with room has a deadline. A call has no time limit,
 because the node's pool has its own limits. But after the time limit of a step the actor must answer
@@ -165,7 +165,7 @@ _POLL_S = 0.2
 _ANSWER_S = 10.0
 """Time limit for a working actor's answer to the question whether it is alive."""
 _HEALTH = "health"
-"""The concurrency group of that question, with a thread of its own beside the games' thread."""
+"""The concurrency group of this question, with a thread of its own beside the games' thread."""
 _Actor = ray.remote(concurrency_groups={_HEALTH: 1})(NodeGames)
 """The actor class, made only once, because Ray keeps its data about every actor class for ever."""
 

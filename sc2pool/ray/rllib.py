@@ -337,7 +337,7 @@ def highest(stats: PoolStats) -> dict[str, float]:
 def runner_seed(seed: int, life: tuple[int, ...], made_anew: bool) -> int:
     """The seed of a vector env; the numbers in `life` identify the vector env within the run.
 
-    If `made_anew`, this process replaces a dead process, and must not repeat its episodes.
+    If `made_anew`, this process replaces a dead process, whose episodes it must not repeat.
     """
     key = (*map(int, life), secrets.randbits(32)) if made_anew else tuple(map(int, life))
     return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])

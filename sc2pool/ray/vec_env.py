@@ -277,7 +277,7 @@ class ClusterPool:
         return [results[env] for env in envs]
 
     def stats(self) -> PoolStats:
-        """The merged statistics of all nodes; `merge_stats` tells which are approximate."""
+        """The merged statistics of all nodes; `merge_stats` tells which figures are approximate."""
         return replace(self._actors.stats(), env_steps=self._steps)
 
     def games_by_node(self) -> dict[str, int]:

@@ -36,7 +36,7 @@ _NODES_EVERY_S = 2.0
 
 @dataclass(frozen=True)
 class Seen:
-    """What a pool's files show of it.
+    """What a pool's files show of the pool.
 
     Attributes:
         node: the name of the pool's node.
@@ -59,7 +59,7 @@ class Viewer:
     def read(self, *, closely: bool) -> list[Seen]:
         """Read the files of all pools that have written them, and ask the pools to keep them fresh.
 
-        If `closely`, the files of curves, views and maps are read, too.
+        If `closely`, these include the files of curves, views and maps.
         """
         found = []
         for run, trainer in sorted(living_runs(Path(tempfile.gettempdir())).items()):
@@ -74,7 +74,7 @@ class Viewer:
         return found
 
     def _is_here(self, trainer: int) -> bool:
-        """True if a process belongs to this node, because several nodes may share a machine."""
+        """True if a process belongs to this node; several nodes may share a machine."""
         with suppress(psutil.Error):
             return self._raylet in (psutil.Process(trainer).ppid(), trainer)
         return False

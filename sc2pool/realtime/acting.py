@@ -14,7 +14,7 @@ Rules of the actor:
 - The thread ends when the learner releases `exchange.learning`. It cleans up itself, because
   Ctrl-C, which reaches only the main thread, may interrupt the learner's clean-up at any line.
 - With `LateActions` a second thread chooses actions while the actor's thread plays late ones.
-- `VecNormalize`'s statistics change only where `_exchange` returns True.
+- `VecNormalize`'s statistics change only after a step for which `_exchange` returns True.
 
 Late actions are played in the game's periods in which the policy is still computing:
 
@@ -31,8 +31,8 @@ Each late period is stored as a step of its own:
 - Off-policy algorithms learn from any action. Each transition has the observation at its period's
   beginning, the action that was played, and the reward of that period. The Q-value assumes that
   later actions are chosen without a delay. Late periods must not be merged into the transition of
-  the action that was being chosen: that action has no effect on their rewards, and the next
-  observation does not show it, so its Q-value would not depend on it.
+  the action that was being chosen: that action affects neither their rewards nor the next
+  observation, so the Q-value would not depend on the action.
 - `AsyncPPO` learns the value of late observations, but not the probability of late actions, because
   the policy has not chosen them. Their importance weight is 0. The policy's next action is stored
   with the observation that the policy saw, because the action's log-prob is for this observation.
@@ -133,11 +133,11 @@ C = TypeVar("C", bound=Choice)
 class Actor(ABC, Generic[C]):
     """Steps all envs with the newest weights while `exchange.learning` is held.
 
-    `model` is the learner's, after `_setup_learn`, so its envs are already reset. `policy` is the
-    actor's own copy of the module that chooses actions; `weights` holds the newest weights of that
-    module. `exchange` receives the steps. `observations` are the newest observations, with a first
-    axis of n. `gaps` has the time from each observation to its action. `late_steps` counts the
-    steps with late actions; one step of all n envs counts once.
+    `model` is the learner's model after `_setup_learn`, so its envs are already reset. `policy` is
+    the actor's own copy of the module that chooses actions; `weights` holds the newest weights of
+    that module. `exchange` receives the steps. `observations` are the newest observations, with a
+    first axis of n. `gaps` has the time from each observation to its action. `late_steps` counts
+    the steps with late actions; one step of all n envs counts once.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class Actor(ABC, Generic[C]):
     def finish(self) -> None:
         """Wait until the thread has ended; `exchange.learning` must have been released."""
         self._exchanged.wake_actor()
-        with suppress(RuntimeError):  # an interrupt has prevented the start of the thread
+        with suppress(RuntimeError):  # raised if an interrupt prevented its start
             self._thread.join()
 
     @abstractmethod
@@ -264,7 +264,7 @@ A = TypeVar("A", bound=Actor[Any])
 def short_collections() -> Iterator[None]:
     """In the block, exempt all objects that exist now from garbage collection.
 
-    Torch and SB3 alone bring 200,000 objects. A collection that looks at all of them stops every
+    Torch and SB3 alone bring 200,000 objects. A collection that checks all of them stops every
     thread for 0.1 s or longer, which is more than a decision period of most games.
     """
     theirs = gc.get_freeze_count()  # not 0 if the program has frozen objects itself
@@ -449,7 +449,7 @@ _MAX_GAPS: Final = 1 << 16
 
 
 class Signal:
-    """Wakes a thread that waits, now or later. One thread gives the signal, another waits.
+    """Wakes a thread that waits now or will wait later. One thread gives the signal, another waits.
 
     The signal is a lock that the giver releases. A `threading.Condition` would not do, because it
     is written in Python: an interrupt inside it could leave the other thread blocked for ever.

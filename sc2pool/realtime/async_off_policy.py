@@ -133,7 +133,7 @@ class UpdateRatio:
         self._made = 0
 
     def owe(self, env_steps: int) -> None:
-        """Record that the learner has taken a rollout, and now has to make its updates."""
+        """Record that the learner has taken a rollout, whose updates it now has to make."""
         updates = self._gradient_steps if self._gradient_steps >= 0 else env_steps
         self._owed.append(updates)
         self._env_steps += env_steps
@@ -145,7 +145,7 @@ class UpdateRatio:
         return bool(self._owed)
 
     def pay(self) -> int:
-        """Record the updates for the oldest such rollout as made; return their number."""
+        """Record the updates for the oldest owing rollout as made; return their number."""
         updates = self._owed.popleft()
         self._made += updates
         return updates
@@ -274,8 +274,8 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
         model.learn(100_000)
 
     Each class takes any `VecEnv`, and all arguments of SB3's class. `learn`, `save`, `load`, the
-    replay buffer's files, callbacks and loggers are SB3's. Each loads models that SB3's class has
-    saved, and SB3's class loads its models.
+    replay buffer's files, callbacks and loggers are SB3's. Each class loads models that SB3's class
+    has saved, and the reverse.
 
     There are as many updates per step as `train_freq` and `gradient_steps` demand, never more. A
     learner that is too slow makes fewer, and the log says so. No step is lost: steps that wait when
@@ -292,12 +292,12 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
       began, without the first `learning_starts` steps
     - `async/lag_mean`, `async/lag_max`: by how many versions of the weights the actor was behind
       the learner, in the steps since the last record. Each rollout of `train_freq` makes a version.
-    - `async/full_queue_steps`: env steps since `learn` began after which the actor waited for the
+    - `async/full_queue_steps`: env steps, since `learn` began, after which the actor waited for the
       learner, because 1,000 steps of all envs were in the queue
-    - `async/late_steps`: env steps since `learn` began with late actions
+    - `async/late_steps`: env steps with late actions, since `learn` began
     - `async/gap_s_p50`, `async/gap_s_p99`, `async/gap_s_max`: seconds from an observation to its
       action, since the last record
-    - `async/update_gap_s_p50`, …: the same figures for the steps during an update alone
+    - `async/update_gap_s_p50`, …: the same figures, only for the steps during an update
 
     Args:
         args: see SB3's class.
@@ -429,7 +429,7 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
             callback.update_locals(locals())
             try:
                 continue_training = callback.on_step()
-            finally:  # the env has played the step, whatever a callback does
+            finally:  # the env has played the step, even if a callback raises
                 replay_buffer.add(*step.transition)
                 self._last_obs = new_obs
             if not continue_training:

@@ -20,9 +20,9 @@ is only read, not collected, so the `Popen` object of the game's owner still get
 `RunningClock` counts the time for which a process was not stopped. A pool that pauses an env stops
 the child processes of the env's worker, and a `PauseGate` stops the game's process tree. In both
 cases the system reports the game's process as stopped, so the clock needs no message about pauses.
-No system counts for how long a process is stopped. So a thread looks at the process's state many
-times per decision period. The clock is wrong by at most the time between two looks, at the
-beginning and at the end of a pause.
+No system counts for how long a process is stopped. So a thread reads the process's state many times
+per decision period. At the beginning and at the end of a pause the clock is wrong by at most the
+time between two readings.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ _MICROSECONDS: Final = 1_000_000
 """The clock's ticks per second for a game that reports no ticks."""
 _LOOKS_PER_PERIOD: Final = 20
 _LOOK_S: Final = (0.002, 0.02)
-"""Shortest and longest time between two looks at whether a process is stopped."""
+"""Shortest and longest time between two checks whether a process is stopped."""
 _SLEEP_S: Final = (0.001, 0.02)
-"""Shortest and longest sleep between two looks at the game's ticks, or at whether it has ended."""
+"""Shortest and longest sleep between two checks of the game's ticks, or of whether it has ended."""
 _END_FOLLOWS_S: Final = 0.5
-"""How much later than a broken connection the game's end may become visible."""
+"""How long after a broken connection the game's end may become visible."""
 _WAIT_POLL_S: Final = 0.01
 """Sleep between two calls of `wait_until`'s function, which may capture the screen."""
 
@@ -274,7 +274,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         """Leave a pause since the last observation out of the clock; called by `PausableEnv`.
 
         No pause is left out twice: ticks stand still in a pause, and the clock notices that the
-        process `game_pid` is stopped. It does not notice a game that pauses itself.
+        process `game_pid` is stopped. The clock does not notice a game that pauses itself.
 
         Args:
             pause_s: length of the pause in seconds.
@@ -523,7 +523,7 @@ class ActionInFlightObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 _STOPPED: Final = frozenset({psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP})
 _REST: Final = 20
-"""The thread's rest, in multiples of the time that a look takes (milliseconds on Windows)."""
+"""The thread's rest, in multiples of the time that a check takes (milliseconds on Windows)."""
 _ENDS_WITHIN_S: Final = 5.0
 
 
@@ -569,9 +569,9 @@ class GameProcess:
 class RunningClock:
     """A clock that stands still while a process is stopped.
 
-    `stopped_s` is how long, in seconds, the process had been stopped at the last look.
-    `interval_s`, the time between two looks at the process, is the clock's accuracy. On Windows a
-    look takes long, so the time between two looks may be longer.
+    `stopped_s` is how long, in seconds, the process had been stopped at the last check.
+    `interval_s`, the time between two checks of the process, is the clock's accuracy. On Windows a
+    check takes long, so the time between two checks may be longer.
     """
 
     def __init__(self, process: GameProcess, interval_s: float) -> None:
@@ -590,12 +590,12 @@ class RunningClock:
             if time.monotonic() - self._looked_s >= self._rest_s:  # the thread is late
                 self._look()
             since_s = 0.0 if self._is_stopped else time.monotonic() - self._looked_s
-            # A look may find that the process was stopped some time ago.
+            # A check may find that the process was stopped some time ago.
             self._shown_s = max(self._shown_s, self._looked_s - self.stopped_s + since_s)
             return self._shown_s
 
     def look(self) -> None:
-        """Look at the process now, for an exact `stopped_s`."""
+        """Check the process now, for an exact `stopped_s`."""
         with self._lock:
             self._look()
 
@@ -603,7 +603,7 @@ class RunningClock:
         before_s, was_stopped = self._looked_s, self._is_stopped
         self._is_stopped = self._process.is_stopped()
         self._looked_s = time.monotonic()
-        # If the state has changed since the last look, count half of the time since then.
+        # If the state has changed since the last check, count half of the time since then.
         share = (was_stopped + self._is_stopped) / 2
         self.stopped_s += share * (self._looked_s - before_s)
 

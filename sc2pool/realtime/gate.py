@@ -272,7 +272,7 @@ class _PausesItself:
     def pause(self) -> None:
         """Check that the game runs, and then pause it."""
         self._before = self._read()
-        # While the game runs, a picture may stand still. Ticks may not, except on a busy machine.
+        # While the game runs, a picture may stand still. Ticks do so only on a busy machine.
         within_s = _REACTS_WITHIN_S if self._has_ticks else self._still_s
         self._runs = self._changes_from(self._before, within_s)
         if self._has_ticks and not self._runs:
@@ -347,7 +347,7 @@ class PausableEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
 
     Args:
         env: the env of one game.
-        gate: the gate of this game; `close` closes the gate, too.
+        gate: the gate of this game; the env's `close` also closes the gate.
     """
 
     def __init__(self, env: gymnasium.Env[ObsType, ActType], gate: PauseGate) -> None:

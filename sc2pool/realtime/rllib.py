@@ -87,7 +87,7 @@ class RLlibPauseCallback(RLlibCallback):
         """Before the first fragment, check that none takes longer than RLlib waits for it."""
         del metrics_logger, keywords
         runners = algorithm.env_runner_group
-        # IMPALA and its variants take the samples that are ready; one process waits without limit.
+        # IMPALA and its variants take what is ready; without remote runners no wait has a limit.
         if isinstance(algorithm.config, IMPALAConfig) or not runners.num_remote_workers():
             return
         try:
@@ -113,7 +113,7 @@ class RLlibPauseCallback(RLlibCallback):
 def log_growth(
     metrics_logger: MetricsLogger, key: str, before: Mapping[str, float], now: Mapping[str, float]
 ) -> Mapping[str, float]:
-    """Log by how much these figures have grown, which RLlib adds up; return the current figures."""
+    """Log the growth of these figures, because RLlib adds up logs; return the current figures."""
     for name, total in now.items():
         grown = total - before.get(name, 0)
         metrics_logger.log_value((key, *name.split("/")), grown, reduce="lifetime_sum")

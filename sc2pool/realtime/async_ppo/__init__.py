@@ -6,5 +6,5 @@ learner.py    actor: observe ─ act ─ observe ─ act ─ observe ─ …    
               callbacks ─► update ────────────────┴─► callbacks ─► …  `AsyncPPO.learn`
 
 decoupled.py       the update: PPO's loss, corrected for data of an older policy
-update_process.py  the same update in a child process (`actor="process"`), both ends
+update_process.py  the same update in a child process (`actor="process"`): both processes' code
 """

@@ -16,8 +16,9 @@ The actor samples actions as SB3's `OnPolicyAlgorithm.collect_rollouts` does. Bo
 limits is the learner's work.
 
 The actor stays in the process that made the env. No other process can step the env, because the
-env's sockets, child processes and locks belong to this one. If one interpreter is too slow for both
-threads, `actor="process"` moves the update: a child process computes it and sends the weights back.
+env's sockets, child processes and locks belong to this process. If one interpreter is too slow for
+both threads, `actor="process"` moves the update: a child process computes it and returns the
+weights.
 
 Rules of the learner: it takes whole rollouts, in order. All that SB3 does with a step (callbacks,
 `num_timesteps`, episode statistics) happens in the learner's thread, for the steps that the learner
@@ -135,7 +136,8 @@ class RolloutStore(Exchange):
                 self._wait_for_step(error)
 
     def follow(self, rollout: Rollout) -> Iterator[ExchangedStep]:
-        """Yield the steps of a rollout of `take`, each as soon as the actor has added it.
+        """Yield the steps of a rollout that `take` returned, each as soon as the actor has added
+        it.
 
         Raises the error that `fail` was given, in place of the first missing step.
         """
@@ -161,7 +163,7 @@ class PPOChoice:
     played: NDArray[Any]
     """The clipped actions, which the envs received."""
     values: th.Tensor | None
-    """float (n, 1), on the CPU; None if the policy was late and the learner computes them."""
+    """float (n, 1), on the CPU; None if the policy was late: the learner then computes them."""
     log_probs: th.Tensor
     """Of the behaviour policy, float (n,), on the CPU; infinity for actions it has not chosen."""
 
@@ -209,7 +211,7 @@ class PPOActor(Actor[PPOChoice]):
         if choice.values is None:
             self._ended |= played.dones
         elif self._ended.any():
-            # The policy saw these envs' last episodes, so its actions are not for the new ones.
+            # The policy chose actions for these envs' previous episodes, not for the new ones.
             choice = replace(
                 choice,
                 observations=_where(self._ended, self.observations, choice.observations),
@@ -258,8 +260,8 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
     It takes any `VecEnv` and all arguments of `stable_baselines3.PPO`. `learn`, `save`, `load`,
     callbacks and loggers are PPO's, and it loads models that PPO has saved.
 
-    The data comes from a slightly older policy than the one that learns. The loss corrects for that
-    (`sc2pool.realtime.async_ppo.decoupled`). On data of the current policy it is PPO's loss.
+    The data comes from a slightly older policy than the one that learns. The loss corrects for this
+    age (`sc2pool.realtime.async_ppo.decoupled`). On data of the current policy the loss is PPO's.
 
     If the learner is slower than the actor, rollouts are dropped. One complete rollout waits for
     the learner, and the next one replaces it, unless `game_waits`. `num_timesteps` and callbacks
@@ -273,10 +275,10 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
       was too slow
     - `async/stale_steps`: env steps since `learn` began that were discarded because they were
       older than `max_lag`
-    - `async/late_steps`: env steps since `learn` began with late actions, including dropped ones
+    - `async/late_steps`: env steps with late actions, since `learn` began, including dropped ones
     - `async/gap_s_p50`, `async/gap_s_p99`, `async/gap_s_max`: seconds from an observation to its
       action, for all steps since the last record, including dropped ones
-    - `async/update_gap_s_p50`, …: the same figures for the steps during an update alone
+    - `async/update_gap_s_p50`, …: the same figures, only for the steps during an update
 
     After each update the importance weights are logged: their mean as `async/weight_mean`, their
     maximum before the cap as `async/weight_max`, and as `async/weight_capped` the fraction above
@@ -287,7 +289,7 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
         actor: `"thread"`, or `"process"`, which computes the updates in a child process. A child
             process pays off if an update keeps the interpreter busy. It takes 2 s to start, and the
             model's state is sent both ways for each update. The script needs no `__main__` guard.
-            In that process, `train` can read and change any attribute of the model that can be
+            In the child process, `train` can read and change any attribute of the model that can be
             pickled. Other changes, in the class, a module or a callback, are lost.
         max_lag: how many updates old a rollout's oldest step may be. Older rollouts are discarded.
             One or two updates are usual.

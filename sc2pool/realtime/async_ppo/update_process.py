@@ -51,7 +51,7 @@ class Begin:
     seed: int
     """The seed for the shuffling of samples; drawn from the trainer's generator."""
     state: bytes
-    """The model's state, which the child process, having set `sys_path`, unpickles as a test."""
+    """The model's state. As a test, the child process unpickles it after setting `sys_path`."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class UpdateProcess(ChildProcess):
     """Starts the child process, and waits until it has loaded the model.
 
     `LearnerError` if the process has exited, or uses no CPU time. Another error if the model's
-    policy cannot be pickled, or if the child process cannot import its modules.
+    policy cannot be pickled, or if the child process cannot import the policy's modules.
     """
 
     def __init__(self, model: PPO) -> None:
@@ -210,7 +210,7 @@ def copied(policy: P) -> P:
 class Packed:
     """A model's state for one update, pickled as `data` for `Unpacked`, and the objects in it.
 
-    If `with_inputs`, the rollout buffer, which an update needs, is packed, too. If the policy
+    If `with_inputs`, the rollout buffer, which an update needs, is packed as well. If the policy
     cannot be pickled, the error is raised with a note.
     """
 
@@ -282,7 +282,7 @@ class Unpacked:
         tensors, storages = {}, set()
         for number, part in enumerate(self._parts):
             if _holds_values(part):
-                # If two tensors share memory, as a parameter and its data do, send it once.
+                # If two tensors share memory, as a parameter and its data do, send the memory once.
                 place = part.untyped_storage().data_ptr(), part.storage_offset(), part.shape
                 if place not in storages:
                     storages.add(place)

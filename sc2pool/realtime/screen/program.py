@@ -72,7 +72,7 @@ class Program:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                preexec_fn=die_with_parent(),  # noqa: PLW1509  # it takes no lock
+                preexec_fn=die_with_parent(),  # noqa: PLW1509  # safe: it takes no lock
             )
             self.pid = self._process.pid
             try:
@@ -165,7 +165,7 @@ class VirtualDisplay:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=die_with_parent(),  # noqa: PLW1509  # it takes no lock
+                preexec_fn=die_with_parent(),  # noqa: PLW1509  # safe: it takes no lock
                 pass_fds=[number_fd],
             )
 

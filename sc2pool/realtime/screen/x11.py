@@ -1,4 +1,4 @@
-"""An X server's windows, and its keyboard. For games, XTEST's presses are a person's."""
+"""An X server's windows, and its keyboard. Games take XTEST's presses for a person's."""
 
 from __future__ import annotations
 
