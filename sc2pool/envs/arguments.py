@@ -36,7 +36,7 @@ Seeds = int | Sequence[int | None] | None
 
 
 def check_concurrency(max_concurrency: object) -> int | None:
-    """How many envs may run at one time, None for all; `ConfigError` unless it is at least 1.
+    """How many envs may run at one time (None: all); `ConfigError` if the number is below 1.
 
     The error messages are those of gymnasium's `AsyncVectorEnv`, which has the same keyword.
     """
@@ -52,7 +52,7 @@ def check_concurrency(max_concurrency: object) -> int | None:
 
 
 def seed_of_each(seed: Seeds, num_envs: int) -> list[int | None]:
-    """A seed, or None, for each env: env i gets `seed + i`, or the i-th element of a list.
+    """A seed, or None, for each env: env i gets `seed + i`, or the i-th element of a list of seeds.
 
     Raises:
         ValueError: a list of another length.
@@ -161,7 +161,7 @@ def begin_episodes(
     if run_seed is not None:
         pool.seed(run_seed)
     if len(envs) == pool.n:
-        pool.drop()  # steps that an interrupted call has left pending
+        pool.drop()  # an interrupted call may have left steps pending
     pool.begin(envs, requests)
 
 

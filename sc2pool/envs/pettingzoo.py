@@ -258,7 +258,7 @@ def with_shared_state(task: type[TaskDefinition]) -> type[TaskDefinition]:
 
 
 def names_of(task: type[TaskDefinition], *, alone: bool) -> list[str]:
-    """The agents' names: those of a team, of the learning players, or of each player's team.
+    """The names of the agents: of a team, of the learning players, or of both players' teams.
 
     If `alone`, only one player learns, and an opponent plays the other side.
     """

@@ -321,7 +321,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
             return list(every)
         try:
             many: list[int] = list(indices) if isinstance(indices, Iterable) else [indices]
-            if bool not in map(type, many):  # a mask is not a list of numbers
+            if bool not in map(type, many):  # a mask of bools is not a list of indices
                 return [every[operator.index(env)] for env in many]
             wrong: type[Exception] = TypeError
         except (IndexError, TypeError) as error:

@@ -250,9 +250,9 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
             truncations, bool (n,), and infos, a dict of arrays (n,) with masks. In the mode
             NEXT_STEP, the step after an episode's end resets the env: the action has no effect,
             and the reward is 0. In the mode SAME_STEP, if an episode ends, its last observation and
-            info are in the infos as `final_obs` and `final_info`; observation and info are the next
-            episode's. After a fault of a game its envs are truncated, with `sc2pool.synthetic` and
-            `sc2pool.fault` in the info.
+            info are in the infos as `final_obs` and `final_info`; the returned observation and info
+            are the next episode's. After a fault of a game its envs are truncated, with
+            `sc2pool.synthetic` and `sc2pool.fault` in the info.
 
         Raises:
             ValueError: the number of actions is wrong, or an action is outside a task's space. No
@@ -563,7 +563,7 @@ class Pending:
 
     @contextmanager
     def both_parts(self) -> Iterator[None]:
-        """A block that begins a call and waits for it; an interrupt marks the call as late."""
+        """A block that begins a call and waits for its result; an interrupt makes the call late."""
         with self._one_thread():
             try:
                 yield

@@ -122,10 +122,10 @@ class LoopTimer:
     """Predicts when a game in real time reaches a loop.
 
     Each observation bounds the instant at which loop 0 would have begun, because the game was at
-    the observed loop between the request and its reply. While the bounds are far apart, the
-    prediction is their midpoint. The observation at that time halves the distance of the bounds. If
-    it does not show the loop yet, the caller observes again a few milliseconds later. If a game
-    falls behind its bounds, the caller observes it at longer and longer intervals.
+    the observed loop at some instant between the request and its reply. While the bounds are far
+    apart, the prediction is their midpoint. The observation at that time halves the distance of the
+    bounds. If it does not show the loop yet, the caller observes again a few milliseconds later. If
+    a game falls behind its bounds, the caller observes it at longer and longer intervals.
     """
 
     def __init__(self, loops_per_s: float) -> None:

@@ -214,11 +214,11 @@ class Connection(picows.WSListener):
             self._timer.cancel()
             self._timer = None
         if self._transport is not None:
-            with contextlib.suppress(RuntimeError):  # the event loop is closed
+            with contextlib.suppress(RuntimeError):  # raised if the event loop is closed
                 self._disconnected.cancel()
             try:
                 self._transport.disconnect(graceful=False)
-            except RuntimeError:  # the event loop is closed, or runs in another thread now
+            except RuntimeError:  # raised if the loop is closed, or now runs in another thread
                 with contextlib.suppress(RuntimeError):
                     transport: Any = self._transport.underlying_transport
                     transport._force_close(None)  # `abort` without its check of the thread
@@ -291,7 +291,7 @@ class Connection(picows.WSListener):
         try:
             await self._answered
         except GameFault:
-            pass  # `_fault` has it
+            pass  # the cause is in `_fault`
         except asyncio.CancelledError:
             # Replies still to come would be taken for the next burst's.
             self.fail(GameFault(FaultKind.CONNECTION_LOST, "a request was abandoned"))

@@ -78,7 +78,7 @@ class Beginning:
         )
 
     def difference(self, later: Beginning, area: common_pb2.RectangleI | None) -> str:
-        """What differs in a later beginning, in words; empty if nothing does.
+        """What differs in a later beginning, in words; empty if nothing differs.
 
         Enemies are not compared under fog, or if the map's playable `area` is unknown (None).
         """
@@ -126,7 +126,8 @@ class ResetLadder:
         self._created = None
 
     def not_again(self) -> None:
-        """Record that the game must not be restarted: it has two players, or ended unreported."""
+        """Record that the game must not be restarted: it has two players, or its end was not
+        reported."""
         self._world = None
 
     def difference(
@@ -262,8 +263,7 @@ class LoopCost:
 
     def __init__(self) -> None:
         self.growth: float | None = None
-        """Newest cost divided by first cost; of the last two ratios the smaller, None before
-        two."""
+        """Newest cost divided by first; of the last two ratios the smaller, None before two."""
         self._ratio: float | None = None
         self._first: _Use | None = None
         self._recent = _NOTHING

@@ -179,8 +179,7 @@ class Game:
         deadline: Deadline,
         surroundings: Surroundings = NOWHERE,
     ) -> Game:
-        """Starts a game and waits for its answer; `limits` apply afterwards. See
-        `program.launch`."""
+        """Starts a game and awaits its answer; `limits` apply afterwards. See `program.launch`."""
         api = await launch(
             installation,
             deadline,
@@ -362,7 +361,7 @@ class Game:
     async def leave(self) -> None:
         """Leaves the running or ended game, if there is one."""
         if self.status in (Status.IN_GAME, Status.ENDED):
-            # Ignore a refusal: no game is left to leave. Any other problem makes create_game fail.
+            # A refusal means that no game is left. Any other problem makes create_game fail.
             await self._burst([requests.leave_game()])
 
     async def save_map(self, name: str, content: bytes) -> None:

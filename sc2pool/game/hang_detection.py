@@ -90,7 +90,7 @@ def _waited_share(then: Activity, now: Activity, lasted_s: float) -> float:
     """The share of the time for which a process waited for a processor."""
     idle = now.cpu_s - then.cpu_s < IDLE_CPU_SHARE * lasted_s
     if idle and then.is_ready and now.is_ready:
-        return 1.0  # its wait has not ended, so `waited_s` lacks it
+        return 1.0  # the process's wait has not ended, so `waited_s` lacks it
     return (now.waited_s - then.waited_s) / lasted_s
 
 

@@ -227,8 +227,7 @@ class Match:
             clock.delay(loop - clock.begun_at)
 
     async def step_one(self, index: int, actions: Sequence[sc_pb.Action], loops: int) -> Step:
-        """Steps one side (0 is the host) in real time, perhaps beside the other. See
-        `Game.step`."""
+        """Steps one side (0: the host) in real time, perhaps beside the other. See `Game.step`."""
         side = list(MatchSide)[index]
         try:
             step = await self.games[index].step(actions, loops)

@@ -107,7 +107,7 @@ def prepare_step(
     """
     method, grid = bot.distance_calculation_method, bot.game_info.pathing_grid
     if method in _LAZY_METHODS:
-        bot.distance_calculation_method = 0  # set back after the units are prepared
+        bot.distance_calculation_method = 0  # restored after the units are prepared
     sorts = sorter.can_sort_for(bot)
     if sorts:
         vars(bot)["_prepare_units"] = partial(sorter.sort, bot, state)  # python-sc2 calls it

@@ -58,7 +58,7 @@ class PlayedSide(ABC):
 
     game: Game
     newest: Transition | None = None
-    """None if no task plays the side, or if its bot itself puts all transitions but the last."""
+    """None if no task plays the side, or if the side's bot puts all transitions but the last."""
 
     @property
     def result(self) -> int | None:

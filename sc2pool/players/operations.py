@@ -44,7 +44,7 @@ def env_method(target: Any, name: str, args: Sequence[Any], kwargs: Mapping[str,
 
 
 def call(target: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Call a method, or get an attribute, like gymnasium's `VectorEnv.call`."""
+    """Call a method, or get an attribute, as gymnasium's `VectorEnv.call` does."""
     attribute = get_attr(target, name)
     return attribute(*args, **kwargs) if callable(attribute) else attribute
 

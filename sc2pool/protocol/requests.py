@@ -32,7 +32,7 @@ def ping() -> sc_pb.Request:
 def create_game(
     setup: GameSetup, map_path: Path, seed: int | None, map_data: bytes = b""
 ) -> sc_pb.Request:
-    """A new game for the setup's API players and computers.
+    """Creates a game for the setup's API players and computers.
 
     Args:
         map_path: sent unchanged; a game looks up a relative path in its own map folder.

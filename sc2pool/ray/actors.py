@@ -121,7 +121,7 @@ class Actors:
         phase: Phase,
         begin: Callable[[RemoteGames], ResetArguments | None],
     ) -> list[Reply]:
-        """The reply of each actor. For an actor that has died, the first reply of its successor.
+        """The reply of each actor, or, if an actor has died, the first reply of its successor.
 
         `references` has None for an actor that was just replaced; `begin` returns the arguments
         that reset a successor. `phase` is for fault reports. `NodeLostError` if the games of a dead

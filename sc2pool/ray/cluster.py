@@ -157,7 +157,7 @@ def _no_cluster(address: str | None, error: Exception) -> ConfigError:
 
 
 def answered(call: Callable[[], T]) -> T:
-    """The result of a Ray call that asks the cluster's head, and that Ray itself does not limit.
+    """The result of a Ray call to the cluster's head, for which Ray itself has no time limit.
 
     `NodeLostError` if the call has not returned in time.
     """

@@ -3,17 +3,17 @@
     driver: RemoteGames ── a call, one array each way ──► node: NodeGames ─► Pool ─► workers, games
 
 Rules of the node: it finds its own installation of the game. The actor's process imports neither
-torch nor Stable-Baselines3. However this process ends, the pool's workers and games end, too, as
+torch nor Stable-Baselines3. However this process ends, the pool's workers and games end with it, as
 with any trainer's process. The process ends as soon as its node's raylet (Ray's main process there)
 ends. Without this rule, an idle actor of a killed raylet would live on with its games until its
 next call (seen for 20 s with Ray 2.60). The process then ends without closing its pool, because
 closing would make a waiting call raise, as if the trainer had closed the pool.
 
 Rules of the driver: every wait for a node with room has a deadline. A call has no time limit,
-because the node's pool has its own limits. But after the time limit of a step the actor must answer
-that it is alive; a stopped process does not answer. An exception on a node is raised here with the
-same type and a note that names the node. If an actor does not answer, Ray's error, whatever it is,
-becomes `LostError`, and the actor is killed. The caller then needs a new actor.
+because the node's pool has its own limits. But after the time limit of a step the actor must
+confirm that it is alive; a stopped process does not answer. An exception on a node is raised here
+with the same type and a note that names the node. If an actor does not answer, Ray's error,
+whatever it is, becomes `LostError`, and the actor is killed. The caller then needs a new actor.
 """
 
 from __future__ import annotations

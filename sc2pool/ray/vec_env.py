@@ -126,7 +126,7 @@ class ClusterPool:
         seeds: Sequence[int | None] | None = None,
         options: Sequence[Mapping[str, Any]] | None = None,
     ) -> Batch:
-        """Begin a new episode in every env, in any state, and receive the first observations."""
+        """Begin an episode in every env, whatever its state, and receive the first observations."""
         self._actors.check_usable()
         self._sent = None  # the nodes drop a pending step when they reset
 

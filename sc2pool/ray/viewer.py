@@ -2,8 +2,8 @@
 
     node: Viewer ─► the live files of the pools of Ray's processes there ─► driver: all of them
 
-Rules: viewers only read, so they disturb no pool. They listen on no port, because Ray carries their
-answers, and so only users of the cluster get them. A viewer shows the pools of its own node's
+Rules: viewers only read, so they disturb no pool. They listen on no port. Ray carries their
+answers, so only users of the cluster get these. A viewer shows the pools of its own node's
 processes, which have the same parent process as the viewer.
 """
 

@@ -186,7 +186,7 @@ class Actor(ABC, Generic[C]):
 
     @abstractmethod
     def _choose_late(self, chosen: C, played: NDArray[Any]) -> C:
-        """The choice of late actions: envs get `played`; `chosen` is the policy's last choice."""
+        """Make a choice of the late actions `played`; `chosen` is the policy's last choice."""
 
     @abstractmethod
     def _exchange(self, choice: C, played: Played) -> bool:

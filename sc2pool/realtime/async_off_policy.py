@@ -458,7 +458,7 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
         )
 
     def dump_logs(self) -> None:
-        """See SB3; while the actor runs, its figures are logged, too."""
+        """See SB3; while the actor runs, logs the actor's figures as well."""
         if self._actor is not None:
             full_queue_steps = self._actor.steps.full * self.n_envs
             figures = {**self._ratio.figures(), "full_queue_steps": full_queue_steps}

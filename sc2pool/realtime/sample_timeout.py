@@ -75,8 +75,9 @@ class Discards:
     def after_training_step(self, discarded: int, steps: int, timeout_s: float | None) -> None:
         """Check the counters after one of RLlib's training steps (samples, then an update).
 
-        `discarded`, in samples, and `steps`, the env steps learned from, count from the training's
-        start. `SampleTimeoutError` if all samples of the last two training steps were discarded.
+        `discarded` (samples) and `steps` (env steps that were learned from) count since the
+        training began. `SampleTimeoutError` if all samples of the last two training steps were
+        discarded.
         """
         newly_discarded, self._discarded = discarded - self._discarded, discarded
         empty, self._steps = steps == self._steps, steps

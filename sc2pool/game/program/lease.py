@@ -78,7 +78,7 @@ def lease_directory() -> Path:
 
 
 def _places(uid: int) -> list[Path]:
-    """Possible directories, the usual one first; without TMPDIR, which may differ by trainer."""
+    """Possible directories, the usual one first. Not TMPDIR, which may differ between trainers."""
     if WINDOWS:
         return []  # Windows has no uids and no `pwd`
     import pwd  # noqa: PLC0415

@@ -17,8 +17,7 @@ limits is the learner's work.
 
 The actor stays in the process that made the env. No other process can step the env, because the
 env's sockets, child processes and locks belong to this process. If one interpreter is too slow for
-both threads, `actor="process"` moves the update: a child process computes it and returns the
-weights.
+both threads, `actor="process"` moves the update: a child process computes it and returns weights.
 
 Rules of the learner: it takes whole rollouts, in order. All that SB3 does with a step (callbacks,
 `num_timesteps`, episode statistics) happens in the learner's thread, for the steps that the learner
@@ -136,8 +135,7 @@ class RolloutStore(Exchange):
                 self._wait_for_step(error)
 
     def follow(self, rollout: Rollout) -> Iterator[ExchangedStep]:
-        """Yield the steps of a rollout that `take` returned, each as soon as the actor has added
-        it.
+        """Yield the steps of a rollout from `take`, each as soon as the actor has added that step.
 
         Raises the error that `fail` was given, in place of the first missing step.
         """

@@ -51,7 +51,7 @@ class X11Screen:
 
     def _seen(self, window: Any) -> Iterator[OpenWindow]:
         """The window, if it is visible."""
-        with suppress(*self._gone):  # the window was closed since it was listed
+        with suppress(*self._gone):  # the window may have been closed since it was listed
             if window.get_attributes().map_state == self._x.IsViewable:
                 yield OpenWindow(window.id, self._title(window), self._pid(window))
 
