@@ -179,7 +179,7 @@ class Connection(picows.WSListener):
         try:
             outcome = await reader.step(first_id, serialized, loops, deadline.instant_s)
         except asyncio.CancelledError:
-            # Replies still to come would be taken for the next burst's.
+            # Else replies still to come would be taken for the next burst's.
             self.fail(GameFault(FaultKind.CONNECTION_LOST, "a request was abandoned"))
             raise
         kinds = _ACTION_AND_STEP if actions else _STEP
@@ -293,7 +293,7 @@ class Connection(picows.WSListener):
         except GameFault:
             pass  # the cause is in `_fault`
         except asyncio.CancelledError:
-            # Replies still to come would be taken for the next burst's.
+            # Else replies still to come would be taken for the next burst's.
             self.fail(GameFault(FaultKind.CONNECTION_LOST, "a request was abandoned"))
             raise
 

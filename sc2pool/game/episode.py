@@ -126,8 +126,7 @@ class ResetLadder:
         self._created = None
 
     def not_again(self) -> None:
-        """Record that the game must not be restarted: it has two players, or its end was not
-        reported."""
+        """Record that the game must not be restarted: it has two players or no reported end."""
         self._world = None
 
     def difference(

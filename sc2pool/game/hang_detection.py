@@ -7,8 +7,8 @@
     In real time a game that sleeps through `SILENCE_S` has ended without a report (`silent`).
 
 The worker applies these rules to each burst of requests (`HangDetector`). The supervisor's deadline
-of a step and the watchdog's samples use the same figures. A game that answers in time costs nothing
-here, because its CPU time is read only after half of the limit without an answer.
+of a step and the watchdog's samples use the same figures. A game that answers within half of the
+limit costs nothing here, because its CPU time is read only after that.
 
 In lock-step no game of a match answers before both players have requested their step. So if one
 game hangs, both seem to hang. The system's view of both processes identifies the culprit:

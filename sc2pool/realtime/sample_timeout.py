@@ -75,9 +75,8 @@ class Discards:
     def after_training_step(self, discarded: int, steps: int, timeout_s: float | None) -> None:
         """Check the counters after one of RLlib's training steps (samples, then an update).
 
-        `discarded` (samples) and `steps` (env steps that were learned from) count since the
-        training began. `SampleTimeoutError` if all samples of the last two training steps were
-        discarded.
+        `discarded` (samples) and `steps` (env steps learned from) are counts since the training
+        began. `SampleTimeoutError` if all samples of the last two training steps were discarded.
         """
         newly_discarded, self._discarded = discarded - self._discarded, discarded
         empty, self._steps = steps == self._steps, steps

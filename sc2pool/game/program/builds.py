@@ -95,7 +95,7 @@ _PATTERNS: Final[tuple[tuple[str, str], ...]] = (
 """Texts that games print, and the advice for each; the first match counts."""
 
 _SEGMENTATION_FAULT: Final = (-11, 139, 0xC0000005)
-"""How `subprocess` and a shell report SIGSEGV, and Windows' code for it."""
+"""The exit codes of a segmentation fault: from `subprocess`, from a shell, and on Windows."""
 
 
 class _KnownBuild(NamedTuple):

@@ -1,7 +1,7 @@
 """From an installation to a game that answers: lease, spawn, wait, prove, connect.
 
 Rules:
-- Nothing is sent to the process that listens on a port before it is known to be our game. If the
+- Nothing is sent to a port's listening process until that process is known to be our game. If the
   system does not reveal that process, the launch continues and is marked unproven.
 - A game accepts a single websocket, its seat. We connect as soon as the game listens. If another
   program has taken the seat, another game is started immediately, on another port.

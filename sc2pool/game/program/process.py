@@ -272,8 +272,8 @@ class GameProcess:
 
 
 def log_left_in(directory: Path) -> str:
-    """The last log lines of games that a killed worker left in this folder; empty without such a
-    game."""
+    """The last log lines of games that a killed worker left in this folder; empty if it left
+    none."""
     tails = []
     with suppress(OSError):
         for path in sorted(directory.glob(f"{_FOLDER_PREFIX}*/{_LOG}")):
