@@ -339,7 +339,8 @@ _say_once = cache(log.warning)
 def threads_advice(threads: int, games: int, cores: int) -> str | None:
     """Advice on torch's threads; None if there is nothing to improve.
 
-    With PPO's small network, eight games and two cores, two threads cost a quarter of the speed.
+    With PPO's small network, eight games and two cores, two torch threads cost a quarter of the
+    speed.
     """
     if threads == 1 or games < cores:
         return None

@@ -7,8 +7,8 @@
 Rules:
 - A game of one player is a match of one side: it waits for nobody, and its faults name no side.
 - The two sides carry out their requests concurrently, and the match waits for both.
-- A fault of either side is the fault of the match, and its detail names the side. If a reply is
-  missing, `judge` finds the side that should have sent it.
+- A fault of either side is the fault of the match, and the fault's detail names the side. If a
+  reply is missing, `judge` finds the side that should have sent it.
 - A game that has ended on one side has ended on both, and the results are opposite. Results that
   contradict each other are counted, and replaced by Undecided.
 - The games are started one after the other (see `launch`), as in python-sc2 on Linux.

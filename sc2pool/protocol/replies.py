@@ -1,7 +1,7 @@
 """Checks of a reply: does it answer the request, and did the request succeed?
 
 That a reply can be parsed proves nothing, because an empty frame and most frames with a flipped bit
-can be parsed, too. So a reply is checked in three steps, each a pure function:
+can be parsed as well. So a reply is checked in three steps, each a pure function:
 
     check    it answers the request: id, kind and status fit            else GameFault BAD_REPLY
     require  the request succeeded: it was not refused and did not fail else GameFault, ConfigError

@@ -487,7 +487,7 @@ class AsyncSAC(AsyncOffPolicy, SAC):
 class AsyncTD3(AsyncOffPolicy, TD3):
     """TD3 for games that do not wait; see `AsyncOffPolicy`.
 
-    Without `action_noise` it does not explore, as in SB3.
+    Without `action_noise` TD3 does not explore, as in SB3.
     """
 
     _acting_module = "actor"

@@ -1,8 +1,8 @@
 """What is known about a build of the game: why it ends, and what `sc2pool doctor` found.
 
 Rules: `diagnose` and `known_faults` are pure. The log is searched first, because it is the most
-exact. A build's known faults count only if they fit how the game ended. Patterns are texts that
-games were seen to print. So `diagnose` may give no advice, but should not give wrong advice.
+exact source. A build's known faults count only if they fit how the game ended. Patterns are texts
+that games were seen to print. So `diagnose` may give no advice, but should not give wrong advice.
 
 `sc2pool doctor --full` measures ("settles") facts that the game's documentation leaves open. The
 facts are stored for later pools on the same build:
