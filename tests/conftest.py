@@ -9,7 +9,7 @@
 A test that any game should pass plays `game_installation`. A test that expects the stand-in's
 behaviour plays `standin_dir`, or is marked `standin(reason)` and skipped with `--game`.
 
-The temporary files of a run, also those of its workers and games, are in one folder, so that tests
+The temporary files of a run, of its workers and of its games are in one folder, so that tests
 can tell their own processes and files from those of other programs.
 """
 
@@ -35,7 +35,7 @@ import pytest
 
 # More threads of torch would spin beside the games of other tests, here and in child processes.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Ray declares a node dead if it answers late for a minute; on a busy machine, all nodes do.
+# Ray declares a node dead if it answers late for a minute; on a busy machine, any node may.
 os.environ.setdefault("RAY_health_check_timeout_ms", "60000")
 # By default Ray's processes have a low priority, so they would wait for other tests' processes.
 os.environ.setdefault("RAY_worker_niceness", "0")
@@ -120,7 +120,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def run_temp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The run's temp folder, for this process and all its children; a cache folder is set, too."""
+    """Sets the run's temp folder and cache folder, for this process and all its children."""
     folder: Path = tmp_path_factory.mktemp("run-temp")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(folder))
@@ -224,7 +224,7 @@ def wait_for() -> WaitFor:
 
 @pytest.fixture
 def begun(make_env: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes pools like the folder's `make_env`, and begins their first episodes."""
+    """Makes pools as the folder's `make_env` does, and begins their first episodes."""
 
     def make(**options: Any) -> Any:
         env = make_env(**options)

@@ -35,7 +35,7 @@ class PlayingPool(Trainer):
         self.pid = self.process.pid
 
     def told(self) -> dict[str, Any]:
-        """The content of the pool's live files, read like the commands read it."""
+        """The content of the pool's live files, read as the commands read it."""
         told = choose(None, self.pid).first_poll()
         assert told is not None
         return told
@@ -137,7 +137,7 @@ def screen() -> Iterator[Callable[..., Screen]]:
 
 @pytest.fixture
 def start_pool(standin_dir: Path) -> Iterator[Callable[[int], PlayingPool]]:
-    """Starts a pool; `start_pool(2)` starts one of two envs, and returns when it plays."""
+    """`start_pool(2)` starts a pool of two envs, and returns when the pool plays."""
     with ExitStack() as pools:
 
         def start(n: int) -> PlayingPool:
@@ -153,6 +153,6 @@ def pool(standin_dir: Path, wait_for: Callable[..., None]) -> Iterator[PlayingPo
     """A pool of two envs and a spare, for tests that change nothing."""
     with PlayingPool(standin_dir, 2, 1) as playing:
         playing.wait_for_stage("playing")
-        # The spare's game may start late, which must not be blamed on a test.
+        # Wait for the spare's game: if it started later, a test would be blamed for the process.
         wait_for(lambda: all(row["pid"] for row in playing.told()["instances"]))
         yield playing

@@ -1,4 +1,4 @@
-"""The commands `tasks`, `standin`, `bench`; any command whose output nobody reads, or at Ctrl-C."""
+"""The commands `tasks`, `standin` and `bench`; all commands with unread output or at a Ctrl-C."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ sys.exit(main())
 @pytest.mark.parametrize("buffered", [True, False], ids=["buffered", "unbuffered"])
 def test_a_closed_pipe_ends_quietly(into_closed_pipe, argument, buffered):
     done = into_closed_pipe(argument, buffered=buffered)
-    unseen = not buffered and argument == "--help"  # argparse ignores the error
+    unseen = not buffered and argument == "--help"  # argparse ignores the error of writing
     assert done.returncode == (0 if unseen else 141)
     assert not re.search("Error|Traceback|Exception", done.stderr)
 

@@ -342,7 +342,7 @@ SETTLED: dict[str, dict[str, object]] = {
     "silent-end": {"silent_end": True},
     "spent-minerals": {"restart_faithful": False},
 }
-"""For each temper: the facts that are settled by the measurement that finds the temper."""
+"""For each temper: the facts that the measurement of this temper settles."""
 
 
 @pytest.mark.parametrize("found", TEMPERS, ids=lambda found: found[0])
@@ -363,7 +363,7 @@ FACTS: dict[str, dict[str, Any]] = {
     "D09": {"bursts_in_matches": True},
     "D16": {"after_stop": "catch-up"},
 }
-"""The facts that the measurements of a game without tempers settle."""
+"""The facts that are settled by measuring a game without tempers."""
 NOT_MEASURED = {"D12", "D13", "D17", "D24"}
 """Measurements that this test leaves out: of times, and long ones."""
 
@@ -390,7 +390,7 @@ def test_a_map_that_ends_the_game_is_named(tempered: Installed, tmp_path: Path) 
     judgement = findings["D21 installed maps"].judgement
     assert judgement.outcome is DIFFERS
     assert "Tomorrow fails: the game ended: signal SIGSEGV" in judgement.figure
-    # The other maps are loaded, by a second process.
+    # A second process loads the other maps.
     assert "loaded" in judgement.figure
     assert "newer editor" in judgement.advice
 

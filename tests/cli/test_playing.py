@@ -147,7 +147,7 @@ class Fires:
 
 
 def test_a_model_of_another_algorithm_plays_as_it_does_in_a_program(play, standin_dir, tmp_path):
-    """The model is MaskablePPO's, so it needs masks; only the model's file says so."""
+    """The model is MaskablePPO's, so it needs masks; only the model's file names the algorithm."""
     with closing(SubprocSC2VecEnv("DefeatRoaches", n=1, game=standin_dir, seed=5)) as env:
         model = MaskablePPO("MlpPolicy", env, n_steps=8, batch_size=8, seed=2, device="cpu")
         env.seed(5)
@@ -179,7 +179,7 @@ def test_sigterm_leaves_no_file(standin_dir, tmp_path):
     folder = tmp_path / "temporary"
     folder.mkdir()
     command = (*COMMAND, "play", "3m", "--video", folder / "a.mp4", "--game", standin_dir)
-    # The folder that torch makes when it is imported must be elsewhere.
+    # Importing torch makes a folder, which must lie outside `folder`.
     env = os.environ | {"TMPDIR": str(folder), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "torch")}
     process = start(*command, "--episodes", "1000", stderr=None, env=env)
     assert process.stdout is not None

@@ -280,7 +280,7 @@ def test_localhost_is_ours(watching):
 
 def test_it_listens_on_the_loopback_address_only(watching):
     with socket.socket() as elsewhere:
-        # The port is free on another address, so the server listens on one address only.
+        # This succeeds only if the server has left the port free on other addresses.
         elsewhere.bind(("127.0.0.2", watching.port))
     with socket.socket() as all_addresses, pytest.raises(OSError, match="in use"):
         all_addresses.bind(("127.0.0.1", watching.port))
@@ -293,7 +293,7 @@ def test_a_taken_port(pool, watching, command):
 
 
 class Games(HTMLParser):
-    """The games on a rendered page: of each, the text of every part, by the part's class name."""
+    """The games on a rendered page; each game is a dict of its parts' texts, by class name."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -372,7 +372,7 @@ def test_a_browser_shows_every_game(watching, tmp_path, wait_for):
         assert game["health"] in ("good", "busy")
         assert game["instance"] in ("instance 0", "instance 1", "instance 2")
         assert int(game["units"]) > 0
-        # At the end of an episode, only one side has units to tell of.
+        # At the end of an episode, only one side has units to report.
         assert re.match(r"DefeatRoaches: \d+ (own|enemy)", game["told"])
         assert re.fullmatch(r"-?\d+(\.\d+)?", game["return"])
         assert "event" not in game

@@ -135,7 +135,7 @@ def test_a_run_that_another_training_has_ended_meanwhile(finished: Path) -> None
         steps=512,
         hyperparameters=SHORT,
         resume=finished / "model.zip",
-        steps_done=256,  # as it was when the arguments were checked
+        steps_done=256,  # the number when the arguments were checked
     )
     with pytest.raises(ConfigError, match=r"model\.zip has 512 steps already: give more as --st"):
         run(options)
@@ -301,7 +301,7 @@ def test_it_searches_goes_on_and_writes_the_best(tune, tmp_path):
     assert found.n_timesteps == read_hyperparameters("maskable-ppo", "3m").n_timesteps
     assert re.search(r"--algo maskable-ppo --hyperparameters .*best.yml\n$", said)
 
-    # As if the search was killed before it wrote the file of its best trial.
+    # The folder is as if the search had been killed before it wrote the file of its best trial.
     written = (search / "best.yml").read_text()
     (search / "best.yml").unlink()
     assert tune("--task=3m", "--algo=maskable-ppo", "--steps=256", "--trials=3")[0] == 0

@@ -145,7 +145,7 @@ class Crowded(Counting):
 
 
 class Hanging(Counting):
-    """Hangs in a "step" or in a "call" of `area`."""
+    """Hangs in its step ("step"), or in a call of its method `area` ("call")."""
 
     def __init__(self, hangs_in: str) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 class Masked(MoveToBeacon):
-    """Allows one action in each step, one after the other; its episodes are four steps long."""
+    """Allows one action in each step, in turn each of the eight; its episodes have four steps."""
 
     max_loops = 32
     times_asked = 0
@@ -57,7 +57,7 @@ class Placed(MoveToBeacon):
 
 
 class PlacedBot(MoveToBeaconBot):
-    """The same task as a bot."""
+    """`Placed` as a bot."""
 
     observation_space = Placed.observation_space
     max_loops = 24
@@ -85,7 +85,7 @@ class Paid(MoveToBeacon):
 
 
 class PaidBot(MoveToBeaconBot):
-    """The same task as a bot."""
+    """`Paid` as a bot."""
 
     max_loops = 24
 

@@ -40,7 +40,7 @@ LIMIT_S = 300.0
 SAVES_AT = (100, 200, 400)
 """Env steps at which a training saves itself, which it otherwise does once a minute."""
 SHARD_STEPS = 300
-"""Few enough that a shard of a dataset has two episodes."""
+"""Steps in a shard of a dataset: so few that a shard has two episodes."""
 
 
 def saving(on_step: Callable[[Any], bool]) -> Callable[[Any], bool]:

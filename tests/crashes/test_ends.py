@@ -1,11 +1,11 @@
-"""Commands that are ended at a change of their files lose, double and tear nothing.
+"""A command that is ended at a change of its files loses, doubles and damages nothing.
 
 A command runs once undisturbed, and its changes are logged. Then it runs again for each chosen
 change: at that change the command is killed, or killed within the write, or the disk becomes full.
 The test checks the files, lets the second part of the command run, and checks the files again.
 
 A check fails with an AssertionError that begins with the kind of the damage: lost or doubled. Any
-other exception of a check means that a file is torn, because it cannot be read.
+other exception means that the check cannot read a file, because the file is damaged ("torn").
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Command(ABC):
         """Check the files after the second part, which ran undisturbed.
 
         Args:
-            all_figures: whether no update may lack its figures, as one may after a full disk.
+            all_figures: whether every update must have its figures, which a full disk may prevent.
         """
 
 

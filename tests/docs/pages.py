@@ -38,7 +38,7 @@ class Block:
     language: str
     code: str
     line: int
-    """The page's number of the block's first line of code, counted from 1."""
+    """The line number, in the page, of the block's first line of code; lines count from 1."""
 
     @property
     def library(self) -> str | None:

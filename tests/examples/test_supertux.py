@@ -208,7 +208,7 @@ def test_tux_dies_without_a_gate(env):
 @needs_supertux
 def test_gymnasiums_env_checker_passes():
     env = gymnasium.make("examples.supertux:SuperTux-v0").unwrapped
-    check_env(env, skip_render_check=True)  # that check starts a game for each mode
+    check_env(env, skip_render_check=True)  # the render check starts a game for each mode
     env.close()
 
 
@@ -263,7 +263,7 @@ def test_a_program_that_is_killed_is_a_fault(name, kinds):
         assert raised.value.kind in kinds
         with pytest.raises(GameFault):
             env.reset()
-        with suppress(Exception):  # so that it loses its connection before close
+        with suppress(Exception):  # so that the env loses its connection before close
             env._window.grey(60, 80)
 
 
@@ -411,5 +411,5 @@ def test_a_trainer_that_is_killed_leaves_no_process(how, run_temp):
     _, left = psutil.wait_procs(family, timeout=300)
     assert [process for process in left if process.status() != psutil.STATUS_ZOMBIE] == []
     if how == "paused":
-        sweep(run_temp)  # like the next pool
+        sweep(run_temp)  # as the next pool would
         assert game_folders(run_temp) == folders

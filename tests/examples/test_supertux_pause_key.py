@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 )
 RUN = np.int64(1)
 PAUSE_S = 1.0
-"""66 ticks."""
+"""The length of a pause, 66 ticks."""
 
 
 @pytest.fixture

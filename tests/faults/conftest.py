@@ -44,7 +44,7 @@ def undisturbed(standin_dir: Path) -> Recording:
 
 @pytest.fixture
 def strike_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file that tells tasks and start scripts which strike to carry out."""
+    """The file that tells tasks and start scripts which harm (a "strike") to do."""
     path = tmp_path / "strike"
     monkeypatch.setenv(STRIKE_FILE, str(path))
     return path
@@ -52,7 +52,7 @@ def strike_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def arm(strike_file: Path) -> Callable[[str], None]:
-    """`arm("game KILL")`: the first process of the pool that looks for a strike gets this one."""
+    """`arm("game KILL")` orders a strike; the pool's first process that looks for one does it."""
 
     def write(harm: str) -> None:
         whole = strike_file.with_suffix(".new")
@@ -84,7 +84,7 @@ def faulty_games(standin_dir: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def faulty(faulty_games: Faulty) -> Iterator[Faulty]:
-    """The installation of `faulty_games`; the end of the test cancels an order not carried out."""
+    """The installation of `faulty_games`; an order that is still open is cancelled at the end."""
     yield faulty_games
     faulty_games.orders.unlink(missing_ok=True)
 

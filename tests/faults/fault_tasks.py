@@ -1,7 +1,7 @@
 """Tasks that do harm on command.
 
-Workers and trainer programs import this module like one of a user's. Nearly all tasks play
-MoveToBeacon, as usual while no harm is done.
+Workers and trainer programs import this module as they import a user's. Nearly all tasks play
+MoveToBeacon, and play it as usual while no harm is done.
 """
 
 from __future__ import annotations

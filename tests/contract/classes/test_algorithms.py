@@ -197,7 +197,7 @@ def test_an_algorithm_learns_where_the_task_returns_no_masks(vec_task):
 
 @pytest.mark.parametrize("spares", [0, 2])
 def test_no_masked_action_is_ever_taken(vec_task, spares):
-    """The task would raise at a masked action in training, after a fault or in evaluation."""
+    """The task raises at a masked action; none comes in training, after faults or in evaluation."""
     pool = vec_task(OneAllowed, n=2, spares=spares)
     env = all_of_it(pool)
     evaluation = MaskableEvalCallback(

@@ -38,7 +38,7 @@ from tests.support.pools import begun
 
 OWN = palette.SIDES[1]
 TOLERANCE = 0.3
-"""In cells: the unit's nose has the colour of the body, so it shifts the pixels' centre."""
+"""Allowed error in cells, because the unit's nose, in the same colour, shifts the centre."""
 
 
 def place_of_the_marine(frame: Any, game_info: Any) -> Any:

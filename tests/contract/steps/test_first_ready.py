@@ -81,7 +81,7 @@ def test_ready_env_is_received_and_steps_alone(pool, gate):
         assert batch.observations.shape == (len(batch.envs), 1)
         pool.send([0] * len(batch.envs), batch.envs)
     assert {env for env, _ in seen} == {0, 2}
-    # Episodes are three steps long; a new one begins with a 0.
+    # Episodes are three steps long; a new episode begins with observation 0.
     for env in (0, 2):
         counts = [count for other, count in seen if other == env]
         assert counts == list(islice(cycle([1, 2, 0]), len(counts)))

@@ -144,7 +144,7 @@ def test_the_same_seed_gives_the_same_run(vec):
 
 @without_workers
 class TestTasks:
-    """A task's seed is that of the whole run: it also decides every later episode."""
+    """A task's seed is for the whole run: it decides all later episodes, not only the first."""
 
     def test_neighbouring_seeds_have_no_episode_in_common(self, vec_task, vector_task, gym_env):
         def first_episodes(made, reset) -> list[int]:

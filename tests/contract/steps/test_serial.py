@@ -48,7 +48,7 @@ def steps_of(env: Any) -> Iterator[Any]:
 
 
 def test_what_is_closed_is_not_waited_for(monkeypatch):
-    """The env waits with `select`, as on Windows: unlike epoll, it refuses a closed descriptor."""
+    """The env waits with `select`, as on Windows: unlike epoll, `select` refuses a closed one."""
     monkeypatch.setattr(selectors, "DefaultSelector", selectors.SelectSelector)
     env = begun(SC2VectorEnv([Counting], serial=True))
     env.close(terminate=True)
@@ -231,7 +231,7 @@ class InItsThread(MoveToBeacon):
 
 
 def test_large_actions_and_attributes_do_not_block(pools):
-    """In one thread, neither side of a channel can read while the other one sends."""
+    """In one thread, neither end of a channel can read while the other end sends."""
 
     class Large(gymnasium.Env):
         observation_space = spaces.Text(3_000_000)

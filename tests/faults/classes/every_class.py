@@ -96,7 +96,7 @@ class Driver:
         return self._reset()
 
     def step(self) -> Played:
-        """Play a step, after a reset of each learner that is over and that no step would reset."""
+        """Play a step; before it, reset each learner that is over and that no step would reset."""
         return self._step()
 
     def close(self) -> None:
@@ -218,7 +218,7 @@ class Driver:
 
 
 def rows_of(batch: Any) -> list[Any]:
-    """The observations of a batch, one by one and not copied; spaces may be without a layout."""
+    """The observations of a batch, one by one, not copied; their space may lack a layout."""
     if isinstance(batch, np.ndarray):
         return list(batch) if batch.ndim > 1 else [batch[i : i + 1] for i in range(len(batch))]
     if isinstance(batch, dict):

@@ -1,6 +1,6 @@
-"""Plays envs of a class that replace each instance after two episodes: `recycled.py CLASS`.
+"""Plays envs of a class, which replace each instance after two episodes: `recycled.py CLASS`.
 
-Prints counts as JSON: for tasks in each mode and, if the class takes `env_fns`, for them.
+Prints counts as JSON: for tasks in each mode and, if the class takes `env_fns`, for these.
 """
 
 from __future__ import annotations

@@ -33,6 +33,6 @@ def trainer(start_trainer: Callable[..., Trainer], standin_dir: Path) -> Callabl
 
 @pytest.fixture
 def swept(run_temp: Path) -> Iterator[None]:
-    """After the test, sweeps the files of killed trainers, like the next pool."""
+    """After the test, deletes the files of killed trainers, as the next pool would."""
     yield
     sweep(run_temp)

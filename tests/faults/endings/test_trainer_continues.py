@@ -175,7 +175,7 @@ def test_an_interrupted_recv_may_be_asked_again(env, monkeypatch, envs):
         patch.setattr(WAITER, "wait", interrupted)
         patch.setattr(WAITER, "wait_for", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            while True:  # replies may come early, so no wait
+            while True:  # again if replies came early, because then no call waits
                 assert pool.recv().observations.tolist() == [[number % 3]] * len(rows)
                 number += 1
                 pool.send(ACTIONS[rows], envs)
@@ -211,12 +211,12 @@ def test_a_handler_that_closes_ends_the_call_with_closed_error(env, monkeypatch,
     for name in ("wait", "wait_for"):
         monkeypatch.setattr(WAITER, name, closing_before(getattr(WAITER, name)))
     with pytest.raises(ClosedError, match=r"has closed the pool|the pool is closed"):
-        while True:  # replies may come early, so no wait
+        while True:  # again if replies came early, because then no call waits
             env.step(ACTIONS) if call == "step" else env.reset()
 
 
 STOPPED_FOR_S = 2.5
-"""Longer than any limit for a reply that the trainer program "is stopped" has."""
+"""Longer than all limits for a reply in the config "is stopped" of the trainer program."""
 
 
 @pytest.mark.usefixtures("swept")

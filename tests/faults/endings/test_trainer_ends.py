@@ -91,7 +91,7 @@ def test_killed_while_children_are_stopped(trainer):
     ],
 )
 def test_killed_with_envs_that_have_started_programs(start_trainer, state):
-    """Only the worker that runs the envs knows of the programs, and it may be in any state."""
+    """Only the envs' worker knows of these programs, and the worker may be in any state."""
     victim = start_trainer("trainer_of_envs.py", state)
     fork = victim.wait_for_stage("training")["fork"]
     victim.process.kill()
@@ -183,7 +183,7 @@ def test_a_second_interrupt_cuts_the_grace_of_closing_short():
 
 
 ENDS_WITHIN_S = 60.0
-"""Limit for the end of a program, which takes as long as `close` may if it lacks a resource."""
+"""Limit for a program's end; if a resource is lacking, the end takes as long as `close` may."""
 
 
 @pytest.mark.timing

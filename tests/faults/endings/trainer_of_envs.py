@@ -1,9 +1,9 @@
 """A training program that a test kills: `trainer_of_envs.py STATE`.
 
-Its env has started a program, which has started another. The trainer prints the pids of both, of
-its worker and of its own fork once the state is reached: its worker "steps", "is paused", "is
-stopped" or "hangs" (in C code that lets no other thread of the worker run), or the trainer "has
-forked" (its child inherits all that it has open).
+Its env has started a program, which has started another. Once STATE is reached, the trainer prints
+the pids of both programs, of its worker and of its own fork. STATE says what the worker does:
+"steps", "is paused", "is stopped" or "hangs" (in C code that lets none of its other threads run);
+or it is "has forked": the trainer has a child, which inherits all that the trainer has open.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from tests.support.systems import strike
 QUIET_STEPS = 3
 """Steps before the harm, which is done to env 0 of two."""
 
-# The fault's kind depends on what notices it first: the worker's deadline or the watchdog.
+# The fault's kind depends on what notices the harm first: the worker's deadline or the watchdog.
 EXPECTED_KINDS = {
     "game KILL": {"game-exited"},
     "game STOP": {"deadline", "stopped"},
@@ -111,7 +111,7 @@ def test_between_steps(make_env, undisturbed, wait_for, harm):
                 wait_for(lambda p=process: has_ended(p))
         return step(env, 0, 0)
 
-    # The worker reports its game's end; that of the worker itself is noticed in the step.
+    # The worker reports its game's end; the worker's own end is noticed in the step.
     phase = "idle" if harm == "game KILL" else "stepping"
     play_on_after(env, undisturbed, harm_step, EXPECTED_KINDS[harm], phase)
 

@@ -1,6 +1,6 @@
 """Launches, repairs and fault reports: taken ports, exhausted resources, and repeated failures.
 
-No value in a fault report breaks the step, and no problem with its folder or disk.
+Neither a value in a fault report nor a problem with its folder or disk breaks the step.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def test_an_executable_that_never_listens(make_env, installation):
 
 
 def test_games_killed_while_they_launch_are_tried_again(begun, installation, tmp_path):
-    """SIGKILL may come from a lack of memory, so two of them do not show a broken installation."""
+    """SIGKILL may come from a lack of memory, so two such ends show no broken installation."""
     (tmp_path / "lives").write_text("..")
     script = f'[ -s "{tmp_path}/lives" ] && truncate -s -1 "{tmp_path}/lives" && kill -KILL $$'
     env = begun(n=1, game=installation(script))
