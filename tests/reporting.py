@@ -1,7 +1,7 @@
 """The report of a run: its progress, and the tests that were slow or passed only the second time.
 
 CPU time is that of the test's process and of its children that have ended, fixtures included; a
-busy machine does not change it. It is sent to pytest-xdist's controller with the test's report.
+busy machine does not change it. pytest-xdist's controller gets the time with the test's report.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.tiers import tier_of
 SHOWN_EVERY_S = 15.0
 SLOWEST = 20
 FAST_CPU_S = 5.0
-"""A test of the fast tier that takes longer should become faster, or move to another tier."""
+"""A longer test of the fast tier should become faster, or move to another tier."""
 COST = "sc2pool_cost"
 
 

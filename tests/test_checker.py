@@ -119,7 +119,7 @@ class SwapsActions(Crooked):
 
 
 class RepeatsAnObservation(Crooked):
-    """One env's row is not updated, so it shows the observation before."""
+    """One env's row is not updated, so it shows the previous observation."""
 
     def lie(self, observations: Any, *rest: Any) -> Step:
         if self.steps == 5:
@@ -304,11 +304,11 @@ EPISODE_STEPS = LAST_LOOP // STEP_MUL
 STRIKES = {
     5: (0, "game", signal.SIGKILL),
     10: (1, "worker", signal.SIGSTOP),
-    # The last seat; if the pool has spares, it is a spare's.
+    # The last seat, which is a spare's if the pool has spares.
     25: (-1, "game", signal.SIGKILL),
     30: (-1, "worker", signal.SIGKILL),
 }
-"""By the number of the batch: the seat and process that are struck, and the signal."""
+"""By the number of the batch: the seat and the process that get the signal, and the signal."""
 ASKED = {40: "crash", 45: "hang", 50: "exit"}
 """By the number of the batch: what the first env's game is asked to do through the API."""
 
@@ -332,7 +332,7 @@ def make_env(standin_dir: Path) -> Iterator[MakeEnv]:
 
 
 class Bad:
-    """Carries out strikes and `ASKED`, and keeps the ledger of faults."""
+    """Carries out `STRIKES` (signals) and `ASKED`, and keeps the ledger of faults."""
 
     def __init__(
         self,

@@ -49,7 +49,7 @@ in_each_loop = pytest.mark.parametrize(
     "event_loop_kind", ["any loop", "a worker's loop", "pure Python"], indirect=True
 )
 """For tests that use a connection in special ways: runs them in a loop that watches the socket, in
-one that blocks in a read, and in pure Python, where a game must behave the same."""
+a loop that blocks in a read, and in pure Python. A game must behave the same in all three."""
 
 
 @pytest.fixture(autouse=True)

@@ -12,13 +12,13 @@ It is started like the game. `behaviour.json` in its data directory says what go
     warns      true            each reply has a text in `error`
     player_id  N               the id in join_game's reply; with 0 the status stays launched
     units_fade true            each restart has one unit less than before
-    ends_at    LOOP            the game ends here
+    ends_at    LOOP            the game ends at this loop
     hard_reset true            restarts ask for a hard reset
-    same_again true            every episode is the same; without it the minerals tell its number
+    same_again true            all episodes are the same; else minerals tell an episode's number
     repeats_seed true          a restart plays the same episode again
     without_ids true           no reply has an id
     drifts     true            no two observations are the same
-    bursts_differ true         what is asked in one burst is answered otherwise
+    bursts_differ true         requests in a burst get other minerals than single requests
     no_exit    true            a request to exit is refused
 
 FRAMES is a name of wrong frames, see `send_wrong`.

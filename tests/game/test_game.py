@@ -166,7 +166,7 @@ class TestEpisodes:
             step = await game.step([sc_pb.Action()], 8)
             assert step.observed.game_loop == 8
             assert step.action_results == [1]
-            # No text is left in `error`: a task, or python-sc2, takes any for a refusal.
+            # No text is left in `error`, because a task or python-sc2 takes any text for a refusal.
             assert not (await game.request(sc_pb.Request(step=sc_pb.RequestStep(count=1)))).error
         assert {warning.partition(":")[0] for warning in warnings} == {
             f"the game says beside its reply to {kind}"
@@ -218,7 +218,7 @@ REPLY_FAULTS = [
     ("close", FaultKind.CONNECTION_LOST, ""),
     ("disconnect", FaultKind.CONNECTION_LOST, ""),
     ("not a websocket", FaultKind.CONNECTION_LOST, ""),
-    ("nothing", FaultKind.BAD_REPLY, ""),  # the observation's reply comes first
+    ("nothing", FaultKind.BAD_REPLY, ""),  # the reply to the observation comes first
     ("exit", FaultKind.GAME_EXITED, "exit code 3"),
 ]
 
@@ -339,7 +339,7 @@ class TestLaunch:
 
     @not_told_by_wine
     async def test_stopped_for_a_moment(self, fake, monkeypatch):
-        """The game is found stopped at two looks, and then continues."""
+        """Two checks find the game stopped, and then it continues."""
         looks: list[bool] = []
         look = GameProcess.is_stopped
 
@@ -366,7 +366,7 @@ class TestLaunch:
         assert fault.kind is FaultKind.PORT_TAKEN
         assert "SSH-2.0-OpenSSH" in fault.detail
 
-    @not_told_by_wine  # an unproven listener costs one try, as above
+    @not_told_by_wine  # an unproven listener costs one try
     @pytest.mark.parametrize(
         ("at_start", "answer"), [("speaks-SSH", "SSH-2.0-OpenSSH"), ("not-found", "404 Not Found")]
     )

@@ -116,7 +116,7 @@ async def test_games_of_all_programs_start_apart(game_installation, monkeypatch)
 
 
 def take_turn() -> Callable[[], None]:
-    """Take the turn, which another launch may have for a moment; returns what gives it back."""
+    """Take the turn, once no other launch has it; returns the function that gives it back."""
     turn = lease_directory() / "launch-turn"
     deadline = Deadline.after(30)
     while (held := try_lock(turn)) is None:

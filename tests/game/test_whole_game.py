@@ -64,7 +64,7 @@ async def test_life_of_a_game(game_installation):
         assert area.left < area.right
         assert len((await game.data()).units) > 0
         (marine,) = own_units(first)
-        # Move to the middle of the farthest quarter of the map.
+        # Move to the centre of the farthest quarter of the map.
         middle_x, middle_y = area.centre
         move = sc_pb.Action()
         move.action_raw.unit_command.ability_id = 16  # move

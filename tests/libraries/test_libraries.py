@@ -37,7 +37,7 @@ PAGE = (ROOT / "docs" / "libraries.md").read_text()
 LINE = re.compile(r"\S.*(?:SC2\w+|make_vec|gym_env_vectorize_mode)[(=].*")
 """A line of a page or program that makes the library's environment."""
 NO_JIT = {"NUMBA_DISABLE_JIT": "1"}
-"""tianshou would compile a few functions for seven seconds of CPU time."""
+"""Without this, tianshou would spend 7 s of CPU time on compiling a few functions."""
 TIMEOUT_S = 240.0
 SUITE_TIMEOUT_S = 500.0
 

@@ -36,7 +36,7 @@ class MaskedBeacon(resolve_task("MoveToBeacon")):
 
 
 class WithoutBotAI(BotAI):
-    """A bot whose `__init__` does not call its base class, as `run_game` does not require it."""
+    """A bot whose `__init__` does not call its base class's; `run_game` does not need the call."""
 
     def __init__(self):
         self.distance_calculation_method = 0

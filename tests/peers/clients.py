@@ -72,7 +72,7 @@ def prepare(
     shutil.rmtree(environment, ignore_errors=True)
     _made([base, "-m", "venv", environment], f"{base} made no environment in {environment}")
     pip = [python, "-m", "pip", "install", "--quiet", "--no-deps"]
-    for source in more:  # first: a package from outside the index fails most often
+    for source in more:  # they come first, because they fail most often
         _made([*pip, source], f"pip could not install {source}; --source takes a folder, too")
     _made([*pip, "-r", requirements], f"pip could not install the packages of {requirements}")
     if customize:

@@ -39,7 +39,7 @@ RECORD = Path(__file__).parent / "programs" / "record_smac.py"
 USUAL = ("3m", "8m", "2s3z", "MMM", "corridor")
 TOLERANCE = 1e-5
 BATTLE_S = 120.0
-"""Limit for a battle that SMAC plays, with the launch of its game."""
+"""Limit for a battle that SMAC plays, including the launch of its game."""
 LAUNCH_S = 60.0
 OPTIONS: tuple[Mapping[str, Any], ...] = (
     {

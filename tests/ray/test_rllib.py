@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(TIMEOUT_S + 30)
 
 CASES = Path(__file__).with_name("rllib_cases.py")
 SHORT = "one_config_twice,errors"
-"""The cases of the short form; few, because tests/realtime and tests/libraries train with RLlib."""
+"""The cases of the short form; few, because tests/realtime and tests/libraries use RLlib too."""
 GONE_S = 30.0
 FULL_AGAIN_S = 120.0
 """Limit for the time until all env runners play again, which is 14 s on a calm machine."""

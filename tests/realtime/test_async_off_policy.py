@@ -153,7 +153,7 @@ def test_the_buffer_has_values_from_before_vec_normalize(kind, tmp_path):
     size = model.replay_buffer.pos
     counts = np.arange(size, dtype=np.float32)
     np.testing.assert_array_equal(model.replay_buffer.observations[:size, 0, 0], counts)
-    # An episode's last observation was normalised, and normalising was undone.
+    # An episode's last observation was normalised, and then the normalisation was undone.
     following = model.replay_buffer.next_observations[:size, 0, 0]
     np.testing.assert_allclose(following, counts + 1, rtol=1e-4)
     np.testing.assert_array_equal(model.replay_buffer.rewards[:size], 1.0)

@@ -203,7 +203,7 @@ def test_ppo_learns_probabilities_only_of_actions_that_the_policy_has_chosen(pol
     chosen = np.isfinite(log_probs)
     assert np.all(log_probs[~chosen] == np.inf)
     assert np.all(np.broadcast_to(counts == index, chosen.shape)[~chosen])
-    # A late action is stored with the observation, of its episode, that the policy chose it for.
+    # A late action is stored with the observation for which it was chosen, in the same episode.
     is_delayed = chosen & (index > 0)
     assert np.all((index - counts)[is_delayed] >= LATE)
     assert np.all((index // EPISODE == counts // EPISODE)[is_delayed])

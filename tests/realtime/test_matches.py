@@ -157,7 +157,7 @@ def test_spares_are_held_at_their_first_observation(begun, opponent):
             before_s = time.monotonic()  # this step resumes the spare
             first, _, dones, infos = env.step(np.zeros(env.num_envs, int))
         _, infos = step(env)
-        # Loops for a busy machine: of this step, and of the time before the spare was stopped.
+        # Allowed loops on a busy machine: during this step, and before the spare was stopped.
         late_loops = (time.monotonic() - before_s) * LOOPS_PER_S + TellsLoops.step_mul
         for info, (loop,) in zip(infos, first, strict=True):
             assert "sc2pool.fault" not in info

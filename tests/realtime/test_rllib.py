@@ -28,7 +28,7 @@ def report(python_with_ray: str, freezing: Path) -> Report:
 @pytest.mark.parametrize(
     ("envs", "games", "counted"),
     [
-        ("in this process", 1, 1),  # the last pause does not count: it has not ended
+        ("in this process", 1, 1),  # the last pause does not count, because it has not ended
         ("in another process", 2, 2),
     ],
 )

@@ -189,7 +189,7 @@ def test_ctrl_c_ends_everything_and_prints_what_was_measured():
 
 
 class Counting:
-    """A side of a comparison that notes when it is called."""
+    """A compared program (a "side"), which notes when it is called."""
 
     def __init__(self, name, calls):
         self.name, self.calls = name, calls
@@ -239,7 +239,7 @@ def test_a_medians_interval_is_as_certain_as_it_says():
 
 
 class Rates:
-    """A side of a comparison, with a given rate in each round."""
+    """A compared program (a "side"), which has a given rate in each round."""
 
     def __init__(self, *rates):
         self._rates = iter(rates)

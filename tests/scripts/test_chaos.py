@@ -1,6 +1,6 @@
 """`scripts/chaos.py` runs, finds a broken pool, and draws and shrinks attacks.
 
-The short forms end after a number of attacks instead of a time, so they pass on a busy machine.
+The tests' short forms end after some attacks, not after a time, so a busy machine passes them.
 """
 
 from __future__ import annotations

@@ -41,9 +41,9 @@ def executable(installation: Path) -> Path:
 
 @contextmanager
 def launcher(installation: Path, executable: Path, temp_dir: Path) -> Iterator[Launch]:
-    """A function that starts a game, maybe with more flags, and waits until it is ready.
+    """A function that starts a game process, maybe with more flags, and waits until it is ready.
 
-    At the end of the block, all games that the function started are ended.
+    At the end of the block, all processes that the function started are ended.
     """
     games: list[GameProcess] = []
 
@@ -79,7 +79,7 @@ def launcher(installation: Path, executable: Path, temp_dir: Path) -> Iterator[L
 
 @pytest.fixture
 def launch(installation: Path, executable: Path, tmp_path: Path) -> Iterator[Launch]:
-    """Starts games for this test alone."""
+    """Starts game processes for this test alone."""
     with launcher(installation, executable, tmp_path) as start:
         yield start
 
@@ -101,7 +101,7 @@ def games_of_module(
 def shared_games(
     games_of_module: tuple[GameProcess, GameProcess],
 ) -> Iterator[tuple[GameProcess, GameProcess]]:
-    """Two games that all tests of the file share, so no test may end or harm them."""
+    """Two game processes that all tests of the file share, so no test may end or harm them."""
     yield games_of_module
     for game in games_of_module:
         game.let_go()
@@ -109,13 +109,13 @@ def shared_games(
 
 @pytest.fixture
 def shared_game(shared_games: tuple[GameProcess, GameProcess]) -> GameProcess:
-    """The first of the two shared games, for tests that need one game."""
+    """The first of the two shared processes, for tests that need only one."""
     return shared_games[0]
 
 
 @pytest.fixture
 def pair(shared_games: tuple[GameProcess, GameProcess]) -> Pair:
-    """The two clients of one game, each connected to one of the shared games."""
+    """The two clients of one match, each connected to one of the shared game processes."""
     return Pair(*(game.connect() for game in shared_games))
 
 

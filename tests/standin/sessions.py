@@ -245,7 +245,7 @@ class OfflineSession(Client):
         self.state.playing().world.minerals = minerals
 
     def look(self, **fields: Any) -> bytes:
-        """An observation that updates the last one; checks that its bytes are as in a new one."""
+        """An observation that updates the last one; checks that a new one has the same bytes."""
         request = sc_pb.RequestObservation(**fields)
         first = self.ask_bytes(observation=request)  # deaths and errors appear only in this one
         assert first == sc_pb.Response.FromString(first).SerializeToString(deterministic=True)
@@ -358,7 +358,7 @@ PLACES = [(24.5, 45.5), (30.5, 45.5), (24.5, 50.5), (30.5, 50.5), (30.5, 41.5)]
 
 
 def saved(session: Any) -> tuple[int, int]:
-    """The player's minerals without what workers brought home, and its gas."""
+    """The player's minerals, less those that workers brought home, and the player's gas."""
     minerals, vespene = session.money()
     return minerals - session.brought(), vespene
 

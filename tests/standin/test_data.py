@@ -135,7 +135,7 @@ def test_python_sc2_finds_upgrades_and_technology(game_data):
 
 
 def test_every_id_of_python_sc2_is_in_the_tables(data, game_data):
-    """Only rows are missing that the game of this patch lacks, or marks as not available."""
+    """The only missing rows are those that this patch's game lacks, or marks as not available."""
     available = {row.unit_id for row in data.units if row.available}
     assert set(game_data.units) == available
     assert {one.value for one in UnitTypeId} - {row.unit_id for row in data.units} == set()

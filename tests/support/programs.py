@@ -83,7 +83,7 @@ class Trainer:
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.wait()
-        # They are not read to their end, because children of the program may keep them open.
+        # The streams are not read to their end, because children of the program may keep them open.
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream is not None:
                 stream.close()

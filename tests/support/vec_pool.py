@@ -1,4 +1,4 @@
-"""Checks what `sc2pool.pool.vec_pool.VecPool` promises, and every pool must keep."""
+"""Checks the promises of `sc2pool.pool.vec_pool.VecPool`, which every pool must keep."""
 
 from __future__ import annotations
 

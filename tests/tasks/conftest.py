@@ -25,7 +25,7 @@ def play(
 ) -> Callable[..., list[list[Transition]]]:
     """Plays episodes of a task, one for each seed, on one game; returns each one's transitions.
 
-    The stand-in has no tempers here, like the games in which the published scores were reached.
+    The stand-in has no tempers (quirks) here; the games of the published scores had none either.
     """
     root = game_installation.root
     root = tempered("kind") if root == standin_dir else root

@@ -146,7 +146,7 @@ BOT: dict[str, Call] = {
     "distance_math_hypot": lambda bot: bot.distance_math_hypot((1, 2), (4, 6)),
     "distance_math_hypot_squared": lambda bot: bot.distance_math_hypot_squared((1, 2), (4, 6)),
     "_advance_steps": lambda bot: bot._advance_steps(4),
-    # Asked for the places of all structures, among them the one that `build` built.
+    # The grid is read at the places of all structures, among them the one that `build` built.
     "in_pathing_grid": lambda bot: [bot.in_pathing_grid(one) for one in bot.structures],
 }
 PROPERTIES = (

@@ -123,7 +123,7 @@ def test_exception_of_a_bot_is_no_fault_of_the_game(play):
 
 
 class ShadowsSupply(MoveToBeaconBot):
-    """Defines an attribute whose name is that of one that python-sc2 sets early."""
+    """Defines an attribute under a name that python-sc2 itself sets early."""
 
     @property
     def supply_left(self):
@@ -131,7 +131,7 @@ class ShadowsSupply(MoveToBeaconBot):
 
 
 class ShadowsPlayer(MoveToBeaconBot):
-    """Defines an attribute whose name is that of one that python-sc2 sets from a message."""
+    """Defines an attribute under a name that python-sc2 itself sets from a message."""
 
     @property
     def player_id(self):
@@ -167,7 +167,7 @@ class LeavesAtTheStart(Leaves):
 
 
 class LooksAfterwards(Leaves):
-    """Requests the result, which the game reports only once, before the pool sees it."""
+    """Requests the result before the pool does; the game reports a result only once."""
 
     async def give_up(self):
         await super().give_up()

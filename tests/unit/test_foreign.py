@@ -74,7 +74,7 @@ BOMB = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
 MERGES = "a0: &a0 {x: 1, y: 2}\n" + "".join(
     f"a{n}: &a{n} {{<<: [{','.join(9 * [f'*a{n - 1}'])}]}}\n" for n in range(1, 9)
 )
-"""As many values, by merge keys, which PyYAML merges while it reads."""
+"""The same number of values, made by merge keys; PyYAML merges while it reads."""
 
 
 READERS = {

@@ -186,7 +186,7 @@ def test_one_game_has_masks_too_or_returns_none(gym_env, task, others):
 
 
 def test_an_algorithm_learns_where_the_task_returns_no_masks(vec_task):
-    """A mask of None allows all actions: in every second step of one env, then in all envs."""
+    """A mask of None allows all actions: one env gives it in every second step, later all do."""
     made = vec_task(SometimesMasked)
     made.set_attr("rests", True, indices=0)
     model = MaskablePPO("MlpPolicy", made, n_steps=8, batch_size=16, n_epochs=1)

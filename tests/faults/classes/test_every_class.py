@@ -53,7 +53,7 @@ def test_each_instance_is_replaced_after_two_episodes(
     assert len(counts) == len(MODES[name]) + (name not in OF_ONE_GAME)
     for envs, found in counts.items():
         n = 2 if envs == "env_fns" else 1
-        # The first instance is replaced after episode 2, the next one after its second, cut one.
+        # An instance is replaced after two episodes; the second instance's second one is cut short.
         assert (envs, found["replacements"]) == (envs, {"soft-episodes": n})
         assert (envs, found["cut"]) == (envs, {"soft-episodes": 2 * n})
     if "env_fns" in counts:

@@ -73,7 +73,7 @@ class TestMapsThatCannotBePlayed:
         return make
 
     def failure(self, **options: object) -> str:
-        """The error that the pool raises; checks that it has started two games before, no more."""
+        """The error that the pool raises; checks that the pool has started only two games."""
         with pytest.raises(ConfigError) as raised:
             SubprocSC2VecEnv(n=1, **options).reset()
         return str(raised.value)

@@ -116,7 +116,7 @@ class Run:
 
 
 def assert_env_0_cut_short(run: Run, quiet: Recording, kinds: set[str]) -> None:
-    """Env 0's episode ends at the harm, so its later episodes begin earlier than undisturbed."""
+    """Env 0's episode ends at the harm, so later ones begin earlier than in the quiet run."""
     earlier = EPISODE - HARM_STEP
     for number in range(STEPS + 1):
         shift = earlier if number >= HARM_STEP else 0

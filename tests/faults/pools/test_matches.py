@@ -1,4 +1,4 @@
-"""Matches: one side's fault ends the pair of games, with one truncation in each of its rows.
+"""Matches: one side's fault ends the pair of games, with one truncation in each row of the match.
 
 The pool distinguishes a bot's error from the death of its game.
 """
@@ -90,7 +90,7 @@ def test_both_rows_get_one_truncation_and_the_others_none(make_env, undisturbed,
 
 def test_a_side_that_dies_before_its_first_observation(make_env, arm, striking_installation):
     """The batch shows no fault, because the pair of games is replaced within the reset."""
-    arm("game KILL")  # a game of the pair that starts first
+    arm("game KILL")  # kills the first game that starts
     env = make_env(task=MarineDuel, n=1, game=striking_installation)
     assert env.reset().shape == (2, 57)
     assert sum(env.stats().replacements.values()) == 1
@@ -98,7 +98,7 @@ def test_a_side_that_dies_before_its_first_observation(make_env, arm, striking_i
 
 
 def test_recycled_pairs(begun):
-    """A soft recycle replaces both games of a match, which no transition shows."""
+    """A soft recycle replaces both games of a match, and no transition shows this."""
     config = PoolConfig(recycle=RecyclePolicy(episodes=1))
     env = begun(task=MarineDuel, n=1, config=config, max_loops=16)
     for _ in range(6):

@@ -164,7 +164,7 @@ def test_over_the_hard_limit_of_memory(begun, faulty, quiet_run, wait_for):
     pid = env.stats().instances[0].pid
     faulty.order("allocate", "step", pid=pid, bytes=TAKEN_BYTES)
     # The watchdog may catch the game while it grows; else one of the next steps shows the verdict,
-    # because plain steps look for verdicts only 50 times a second.
+    # because plain steps check for verdicts only 50 times a second.
     played = [step(env, 0, 0)]
     if not played[0][2][0]:
         # The request for the memory may itself show the verdict.

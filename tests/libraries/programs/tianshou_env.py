@@ -55,7 +55,7 @@ def gate(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def gated(make: Make, gate: Path) -> SC2TianshouVectorEnv:
-    """Envs of which env 1 ends its step when the file exists; a step returns when one is ready."""
+    """Envs; env 1 ends its step when the file exists. A step returns when one env is ready."""
     envs = make(Counting, partial(Gated, str(gate)), Counting, wait_num=1, serial=False)
     envs.reset()
     return envs

@@ -57,7 +57,7 @@ class Interrupts:
     """A tracer that interrupts `learn` again, this many lines after a first Ctrl-C.
 
     It does not interrupt at the end of a `with` block, where the interpreter calls tracers, but
-    calls `__exit__` without looking for signals.
+    does not check for signals before it calls `__exit__`.
 
     Attributes:
         reached: whether `learn` has reached the line.

@@ -99,7 +99,7 @@ class VerySlowUpdates(SlowUpdates):
 
 
 class SlowPPO(PPO):
-    """SB3's PPO, which sleeps before each update as well."""
+    """SB3's PPO, which sleeps before each update, as `SlowUpdates` does."""
 
     def train(self) -> None:
         time.sleep(VerySlowUpdates.update_s)

@@ -1,6 +1,6 @@
 """Starts a program, pauses it, prints its pids, and waits to be killed: `gate_trainer.py HOW`.
 
-HOW says how: "by key" pauses a live game; otherwise a program with a child is stopped.
+With "by key" as HOW, it pauses a live game; otherwise it stops a program with a child.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ UPDATE_S = 0.5
 FRAGMENT = 4
 SAMPLE_TIMEOUT_S = 5.0
 SLOW_STEP_S = 0.8
-"""Two envs that step one after the other take 6.4 s for a fragment."""
+"""With this, two envs that step one after the other take 6.4 s for a fragment."""
 
 
 class Slow(gymnasium.Wrapper[Any, Any, Any, Any]):

@@ -217,7 +217,7 @@ SMART, HALT, CANCEL, CANCEL_LAST, GATHER = 1, 3660, 3659, 3671, 3666
 BUILD_COMMAND_CENTER, BUILD_FACTORY, TRAIN_MARINE = 318, 328, 560
 TECH_LAB, RALLY_UNITS, SALVAGE = 3682, 3673, 32
 HERE = (44.5, 48.5)
-"""The middle of the map, with room for structures."""
+"""The centre of the map, with room for structures."""
 
 
 @pytest.fixture

@@ -74,9 +74,9 @@ ONLY_RECORDED = (
     "observation.raw_data.units.rally_targets",
     "observation.raw_data.units.orders",
 )
-"""Fields of maps with an economy, and orders: recorded workers mine from the first loop on."""
+"""Fields of maps with an economy, and of orders, because recorded workers mine at once."""
 ONLY_OURS = ("observation.abilities",)
-"""The stand-in lists all units' abilities, the real game only selected units': here none."""
+"""The stand-in lists the abilities of all units, the real game of selected ones (here none)."""
 
 
 def paths(message: Message, before: str = "") -> set[str]:

@@ -132,7 +132,7 @@ def test_run_game(run, tmp_path):
 def test_run_game_in_real_time(run, tmp_path):
     replay = tmp_path / "duel.SC2Replay"
     told = said(run("python_sc2_duel", "run_game", _ports(), replay, "--realtime"))
-    # The machine's speed decides who wins, and whether the last two fall at once.
+    # The machine's speed decides who wins, and whether the last two units die at once.
     assert sorted(told["results"]) in (["Defeat", "Victory"], ["Tie", "Tie"])
     assert _by_player(told["seen"]) == [_seen(1), _seen(2)]
 

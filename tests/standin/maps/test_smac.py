@@ -52,7 +52,7 @@ def team(session, owner: int) -> list[raw_pb.Unit]:
 
 
 def attack_nearest(session) -> None:
-    """Act like SMAC's scripted player, which also remembers targets."""
+    """Act like SMAC's scripted player, but without its memory of targets."""
     enemies = team(session, 2)
     session.act(
         *(

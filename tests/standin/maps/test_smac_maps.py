@@ -2,7 +2,7 @@
 
 The duels' maps derive from those for one player, and give no side an advantage. To show it, a fight
 is played for a while, with random cooldowns. Then it is continued twice without chance: as it is,
-and with the sides exchanged and the map rotated by 180°. Both must go on in the same way.
+and with the sides exchanged and the map rotated by 180°. Both continuations must be the same.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ def begin(session, content: bytes | None = None, seed: int = 1) -> None:
 
 
 def copy(session, name: str) -> int:
-    """The id of a copied type, found in the way of SMACv2."""
+    """The id of a copied type, found as SMACv2 finds it."""
     asked = session.ask(data=sc_pb.RequestData(unit_type_id=True))
     return len(asked.data.units) - len(COPIES) + COPIES.index(name)
 

@@ -110,7 +110,7 @@ HARMS = (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM)
 PHASES = ("joining", "between two steps", "one waits", "both step")
 INSTANTS = 20 if is_long() else 1
 QUIET_S = 0.1
-"""How long a test watches a side that must not answer."""
+"""How long a test watches a player's process that must not answer."""
 STEPS = 20
 
 

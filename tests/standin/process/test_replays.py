@@ -78,8 +78,8 @@ def play(session, steps: int, *, enemies: bool = True) -> list[bytes]:
 def test_a_replay_shows_what_the_game_showed(session_for, name):
     session = session_for()
     session.start(name, seed=7)
-    # No enemies on the duel's small map, nor where three marines search for zerglings, because the
-    # marines would soon die.
+    # No enemies are created on the canned map, the duel's small map and the map on which marines
+    # search for zerglings, because the marines would soon die.
     enemies = name not in ("Canned", "FindAndDefeatZerglings", "MarineDuel")
     played = play(session, steps=40, enemies=enemies)
     assert len(set(played)) == len(played) > 15

@@ -98,7 +98,7 @@ def test_requests_take_effect_with_the_next_loop(offline):
 
 @pytest.mark.parametrize("count", [1, 9])
 def test_a_patrol_to_the_own_place_stands_until_the_next_order(offline, count):
-    """The units, one or a crowd, already stand at both ends of the patrol."""
+    """Both ends of the patrol are the place where the units, one or a crowd, already stand."""
     offline.start("DefeatRoaches" if count > 1 else "MoveToBeacon")
     group = offline.units(MARINE)
     assert len(group) == count
@@ -181,7 +181,7 @@ def test_a_field_measures_the_way_around_a_wall():
     assert 2 * 26 <= around <= 2 * 26 + 10
     closed = Field(_cells(ground((10, 0, 12, 32))), ROW, [_cell(5, 5)])
     assert closed.distance(_cell(15, 5)) == FAR
-    assert field.distance(_cell(15, 5), 20 * STRAIGHT) / STRAIGHT == around  # known by now
+    assert field.distance(_cell(15, 5), 20 * STRAIGHT) / STRAIGHT == around  # computed above
 
 
 def test_a_field_that_grows_bit_by_bit_is_the_same():
@@ -202,7 +202,7 @@ def test_a_field_that_grows_bit_by_bit_is_the_same():
 
 
 def _walk_there(session, goal: tuple[float, float], blocked) -> float:
-    """Step until the marine stands, and enters no blocked cell; returns how far it walked."""
+    """Step until the marine stands; checks that it enters no blocked cell; returns its distance."""
     length, before = 0.0, None
     for _ in range(1500 // 4):
         unit = session.one(MARINE)

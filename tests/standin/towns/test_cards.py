@@ -28,7 +28,7 @@ FIRST = (24.5, 45.5)
 TERRANS = [
     kind
     for kind in TYPE_BY_NAME.values()
-    # python-sc2 lists the research of all three kinds of tech lab for one without a structure.
+    # python-sc2 lists the research of all three kinds of tech lab for a lab without a structure.
     if kind.race == common.Terran and kind.name != "TechLab"
 ]
 NOT_HERE = {3684, 4128, 1535, 807}

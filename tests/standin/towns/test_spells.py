@@ -116,7 +116,7 @@ def test_energy_is_needed_and_paid(offline):
     assert offline.order(raven, ANTI_ARMOR_MISSILE, target=raven) == error_pb.CantTargetThatUnit
     assert offline.order(raven, ANTI_ARMOR_MISSILE) == error_pb.MustTargetUnit
     assert offline.order(raven, ANTI_ARMOR_MISSILE, target=infestor) == 1
-    offline.step(40)  # an accelerating missile takes 36 for 10 cells
+    offline.step(40)  # an accelerating missile takes 36 loops for 10 cells
     assert list(offline.one(INFESTOR).buff_ids) == [279, 280]
     assert offline.one(RAVEN).energy == pytest.approx(125, abs=2)
     offline.step(480)
@@ -132,7 +132,7 @@ def test_a_summoned_unit_fights_and_goes(offline):
     offline.step(120)
     assert offline.units(TURRET)
     offline.step(60)
-    assert not offline.units(TURRET)  # after 224
+    assert not offline.units(TURRET)  # gone after 224 loops
 
 
 def test_a_shield_goes_with_its_sentry(offline):
@@ -232,7 +232,7 @@ def test_a_hallucination_looks_real_until_it_is_detected(offline):
     offline.step(2)
     stalkers = offline.units(STALKER)
     assert [one.is_hallucination for one in stalkers] == [True, True]
-    assert offline.observe().player_common.food_used == 2  # the sentry's
+    assert offline.observe().player_common.food_used == 2  # only the sentry needs food
     offline.kill(offline.one(SENTRY))
     offline.step(60)
     roach = offline.one(ROACH)

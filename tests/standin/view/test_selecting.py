@@ -61,7 +61,7 @@ def ui(**action) -> sc_pb.Action:
 
 @pytest.fixture
 def town_on_screen(changed, offline):
-    """A melee alone on flat ground, with the camera at the middle of a map of 64 × 64."""
+    """A melee without opponents on flat ground, with the camera at the centre of 64 × 64 cells."""
     offline.start(changed("Melee/Flat64", endless=True), interface=options())
     offline.act(look((32.0, 32.0)))
     offline.step()

@@ -2,8 +2,8 @@
 
     Began(env, …)  Sent(env, number)  Received(env, …)  ─► Checker ─► violations
 
-For each env: an action is answered once, by a transition with the action's checksum, which is one
-step after the one before, in the same episode and game. A transition that is not real is marked, is
+For each env: an action is answered once, by a transition that has the action's checksum and is one
+step after the last one, in the same episode and game. A transition that is not real is marked, is
 a truncation with reward 0, and its episode's last observation is the last good one. Every episode
 is played once, in one env. If the two players of a match are envs, each of them keeps these rules,
 and the two agree on the episode, its loop, its end and its faults. Agents of a team agree on the

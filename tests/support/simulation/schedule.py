@@ -50,7 +50,7 @@ class Schedule:
         pickled: whether observations and actions lack a fixed layout.
         seeded: whether the episodes' seeds follow from a seed of the pool.
         recycle: instances are replaced after this many episodes.
-        patience: how many failures are accepted of an env, and of the pool per env.
+        patience: how many failures of one env are accepted, and of the pool for each of its envs.
         disk: whether fault reports can be written.
         events: the events, as the module's text describes them.
     """

@@ -13,7 +13,7 @@ from tests.support.simulation.world import Violation
 
 
 def kind(violation: Violation) -> str:
-    """The words of a violation without figures: two violations of one cause have the same."""
+    """The words of a violation without figures: two violations of one cause have the same words."""
     return re.sub(r"^\w+ raises|[0-9].*", "", str(violation))[:60]
 
 

@@ -28,7 +28,7 @@ from tests.support.simulation.world import World
 SPINS = 50
 """Number of polls in a row that the trainer may make without waiting."""
 CLOCK_S = 0.001
-"""More seconds than the clock advances, by being read, between a wait's plan and the wait."""
+"""Longer than the readings of the clock between a wait's plan and the wait let it advance."""
 
 
 class Interest:

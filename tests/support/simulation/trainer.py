@@ -38,7 +38,7 @@ TYPED = (
 HAS_EPISODE = LIVE - {State.NEW, State.STARTING, State.LAUNCHING, State.IDLE, State.OVER}
 ODD_OPTIONS = {("a", "tuple"): "no key of JSON's"}
 CLOSES = 3
-"""How often `close` is called if interrupts strike it."""
+"""How often `close` is called if interrupts come during the calls."""
 
 Envs = tuple[int, ...] | None
 
@@ -142,7 +142,7 @@ class Trainer:
         world = self._world
         if isinstance(
             problem, ClosedError
-        ):  # an interrupt cut short the call that would have told the reason
+        ):  # an interrupt cut short the call that would have given the reason
             return not self._expected.certain and world.harm + world.raised > 0
         if isinstance(problem, CrashLoopError):
             return world.harm > 1

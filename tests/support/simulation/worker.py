@@ -34,7 +34,7 @@ from sc2pool.tasks.queue_pair import Transition
 
 FIELDS = ("instance", "number", "step", "action", "mark", "attribute", "seed", "whole")
 WHOLE = 77
-"""The last field of a row that was not torn."""
+"""The last field of each row that was written whole."""
 OF_A_STEP = frozenset({"info", "late", "over", "truncated", "told"})
 """Ways to act that change the next answer to a step, even if the worker does other things first."""
 SPACE = spaces.MultiDiscrete([2**31 - 1] * len(FIELDS))
@@ -287,7 +287,7 @@ class Worker:
         self.alive = False
 
     def die(self) -> None:
-        """The worker is killed. It may be at any instant, so a row may be half written."""
+        """The worker is killed, at any instant, so a row may be half written."""
         if self.alive and self._slot is not None and (self._reset or self._episode):
             asked = self._reset.sequence if self._reset is not None else self._asked()
             if asked:

@@ -114,7 +114,7 @@ def test_a_resumed_run_keeps_each_option(installation, earlier_run, name, value)
 
 
 def test_a_resumed_run_of_an_unknown_algorithm(earlier_run):
-    """The description may be of another version of sc2pool, or written by hand."""
+    """The description may come from another version of sc2pool, or written by hand."""
     (earlier_run / "config.json").write_text('{"options": {"task": "Melee", "algo": "pppo"}}')
     with pytest.raises(ConfigError, match="is a run of algo 'pppo', which is none of"):
         options_from("--resume", earlier_run)

@@ -1,4 +1,4 @@
-"""Tells whether a silent game is slow or hung, and whether a game's loops become more expensive."""
+"""The checks whether a silent game is slow or hung, and whether a game's loops cost ever more."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ class Pairs:
 
 @pytest.fixture(params=["linux", "portable"] if LINUX else ["portable"])
 def variant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Runs the test with eventfd and memfd, and with socket pair and mapped file."""
+    """Runs the test twice: with eventfd and memfd, and with a socket pair and a mapped file."""
     monkeypatch.setattr(doorbell, "USE_EVENTFD", request.param == "linux")
     monkeypatch.setattr(memory, "USE_MEMFD", request.param == "linux")
     return request.param
@@ -173,7 +173,7 @@ def variant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture(params=[pytest.param("compiled", marks=needs_compiled), "pure Python"])
 def step_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Runs the test with the compiled step path, and without it."""
+    """Runs the test twice: with the compiled step path, and without it."""
     if request.param == "pure Python":
         monkeypatch.setattr(compiled, "fast", None)
     return request.param

@@ -215,7 +215,7 @@ def test_who_the_trainer_is(temp, left_behind):
 
 
 def test_no_descriptor_is_free(temp, limited):
-    """A run folder that does not name its trainer may not stay: no sweep would find it."""
+    """A run folder that does not name its trainer must not stay, because no sweep would find it."""
     refused = pytest.raises(ConfigError, match=r"cannot make a folder .* Too many open files")
     with limited("NOFILE", 0), refused:
         RunDir()

@@ -148,7 +148,7 @@ def test_no_instance_is_seen_on_two_seats(seats):
 
 
 def test_an_exchange_left_half_done_does_not_hang_the_reader(seats):
-    seats[0].instance = seats[3].instance  # Ctrl-C struck here
+    seats[0].instance = seats[3].instance  # as if Ctrl-C came here
     assert [instance.number for _, instance in seated(seats)] == [3, 1, 2, 3]
 
 

@@ -244,7 +244,7 @@ def needs_eventfd(test: Callable[..., None]) -> Callable[..., None]:
 
 
 class Listener:
-    """A worker's side, which waits edge-triggered for the descriptor that the worker inherited."""
+    """A worker's end, which waits edge-triggered for the descriptor that the worker inherited."""
 
     def __init__(self, common: CommonDoorbells, owned: ExitStack) -> None:
         self.doorbell = Doorbell.create()
@@ -274,7 +274,7 @@ def test_one_ring_wakes_all_and_each_has_its_own(common, owned):
     listeners = [Listener(common, owned) for _ in range(3)]
     doorbells = [one.doorbell for one in listeners]
     assert [one.hears() for one in listeners] == [False] * 3
-    for _ in range(3):  # a ring is heard although none before was read
+    for _ in range(3):  # a ring is heard although earlier rings were not read
         (together,) = common.fewest(doorbells)
         together.ring()
         assert [one.hears() for one in listeners] == [True] * 3
@@ -330,7 +330,7 @@ def test_many_have_several_common_bells(common, owned):
 
 @needs_eventfd
 def test_workers_may_watch_it_in_all_their_ways(common, owned):
-    """The system limits how many epolls lead away from one descriptor, and how deep."""
+    """The system limits how many epolls may watch one descriptor, and how deeply they nest."""
     listeners = [Listener(common, owned) for _ in range(MOST)]
     other = Doorbell.create()
     owned.callback(other.close)

@@ -256,7 +256,7 @@ def test_those_not_met_for_longest_are_summed_up():
 
 
 def test_no_match_is_lost_or_counted_twice():
-    """Opponents may return, and one may have the name under which the rest is summed up."""
+    """Opponents may come back, and one may have the name under which the others are summed up."""
     names = [OTHERS, *(f"step-{n}" for n in range(2 * MOST_OPPONENTS))]
     matches = [(name, "win") for name in names * 3]
     results = counted(*matches)
@@ -343,7 +343,7 @@ def test_rates_remember_no_more_than_they_need():
 
 @pytest.mark.parametrize("window_s", [0.0, WINDOW_S])
 def test_rates_after_a_gap(window_s):
-    """After a late note (as after Ctrl-Z), an earlier note is still there to compare with."""
+    """After a late note (as after Ctrl-Z), an earlier note can still be compared with it."""
     rates = Rates(window_s)
     rates.note(0.0, {"steps": 0})
     rates.note(1.0, {"steps": 10})

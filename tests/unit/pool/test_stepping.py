@@ -235,7 +235,7 @@ def test_a_spare_that_is_held_stays_held_when_a_pause_ends(simulated):
 
 
 def test_what_does_not_ring_is_looked_for_once_in_an_interval(simulated):
-    """Each look is a call of the kernel, which is too slow for every step."""
+    """Each check is a system call, which is too slow to be made in every step."""
     one = simulated(1)
     loop = one.pool._runtime.loop
     one.world.now_s += _POLL_INTERVAL_S

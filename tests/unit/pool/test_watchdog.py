@@ -95,7 +95,7 @@ def case(
 
 
 def twice(name: str, what: Callable[[Sample], Sample], expected: FaultKind | None) -> object:
-    """A case in which the sample before the newest one was the same."""
+    """A case whose two newest samples are the same."""
     return case(name, what(NOW), expected, previous=what(BEFORE))
 
 
@@ -247,7 +247,7 @@ def starved():
 
 @pytest.mark.skipif(not LINUX, reason="only Linux tells who waits for a processor")
 def test_the_thread_does_not_take_a_starved_process_for_hung(starved):
-    """Such a process seldom runs, so a sample lacks most of its waits: they are not counted yet."""
+    """Such a process seldom runs, so a sample lacks most of its waits, not yet counted."""
     watched = Watched(3, starved.pid, [], awaited_since_s=0.0, limit_s=0.1)
     verdicts: list[Verdict] = []
     with (

@@ -255,7 +255,7 @@ def test_each_side_and_the_ground_have_their_planes(unit, begin):
     )
     start = task.game_info.start_raw
     walkable = np.zeros((64, 64), dtype=np.bool_)
-    walkable[:30, :22] = True  # below and to the left of the middle
+    walkable[:30, :22] = True  # below and to the left of the centre
     grid_of(start.terrain_height, np.full((64, 64), 200), 8)
     grid_of(start.pathing_grid, walkable, 1)
     task.on_start()

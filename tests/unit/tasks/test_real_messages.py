@@ -93,7 +93,7 @@ def unknown_abilities(info: Info, seen: Seen) -> None:
 
 
 def bare_units(info: Info, seen: Seen) -> None:
-    """Units of which only type, owner side and tag are known."""
+    """Units of which only type, alliance and tag are known."""
     as_in_mini_games(info, seen)
     for unit in seen.observation.raw_data.units:
         bare = raw_pb2.Unit(unit_type=unit.unit_type, alliance=unit.alliance, tag=unit.tag)

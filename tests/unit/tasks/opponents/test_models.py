@@ -232,7 +232,7 @@ def test_to_read_spaces_runs_no_code_of_the_file(saved, tmp_path):
 
 
 class Calls:
-    """Is pickled as a call of a function, and a state that the result is given."""
+    """Is pickled as a call of a function, and as a state that is set on the call's result."""
 
     def __init__(self, function, *arguments, state=None):
         self.call = (function, arguments, *(() if state is None else (state,)))
@@ -331,7 +331,7 @@ def test_no_hash_of_what_a_file_nests_is_computed(saved):
 
 
 def test_a_space_with_too_many_parts(saved):
-    """A pickle of a few bytes names each part twice, thirty times over."""
+    """A pickle of a few bytes doubles the number of parts, thirty times over."""
     inner = spaces.Discrete(2)
     for _ in range(30):
         inner = spaces.Tuple([inner, inner])
@@ -340,7 +340,7 @@ def test_a_space_with_too_many_parts(saved):
 
 
 def test_a_part_that_becomes_much_larger_than_the_file(saved):
-    """A model of 3 MB would take 6 GB."""
+    """A model's file of 3 MB would take 6 GB of memory."""
     large = bytes(50_000_000)
     weights = BytesIO()
     with zipfile.ZipFile(weights, "w", zipfile.ZIP_DEFLATED) as inner:
