@@ -297,7 +297,7 @@ MakeEnv = Callable[..., SubprocSC2VecEnv]
 QUICK = PoolConfig(
     limits=Limits(launch_s=30.0, create_join_s=10.0, reset_s=10.0, step_s=1.5, worker_grace_s=1.0),
     watchdog_interval_s=0.25,
-    restart=RestartPolicy(per_env=20, per_pool_per_env=20),  # enough for ten strikes on two matches
+    restart=RestartPolicy(per_env=20, per_pool_per_env=20),  # enough for ten harms to two matches
     envs_per_worker=1,  # `Bad` records harm to a worker for one instance
 )
 EPISODE_STEPS = LAST_LOOP // STEP_MUL
@@ -348,7 +348,7 @@ class Bad:
         self.batch = 0
 
     def strike(self) -> None:
-        """Carry out the strike that is due before the next batch."""
+        """Do the harm (a "strike") that is due before the next batch."""
         self.batch += 1
         if self.batch in self.strikes:
             seat, target, number = self.strikes[self.batch]

@@ -164,7 +164,7 @@ def test_a_model_of_another_algorithm_plays_as_it_does_in_a_program(play, standi
 
 
 def test_files_that_cannot_be_made_after_the_game(play, tmp_path):
-    """The names are so long that the still longer name of an unfinished file is not allowed."""
+    """An unfinished file has a longer name; these names are so long that it is not allowed."""
     files = {"replay": ".SC2Replay", "gif": ".gif", "video": ".mp4"}
     named = {
         kind: tmp_path / f"{'a' * (250 - len(suffix))}{suffix}" for kind, suffix in files.items()
@@ -278,7 +278,7 @@ def task_with(space: spaces.Space, *, masked: bool) -> type:
     played = Sampled.played = []
     if masked:
         # The first mask allows only the last alternative of each choice; later observations have no
-        # mask, which allows all.
+        # mask, and so allow all.
         counts = {spaces.Discrete: [3], spaces.MultiDiscrete: [2, 3, 4, 5]}
         counts = counts.get(type(space), [2] * 4)
         mask = np.concatenate([np.arange(count) == count - 1 for count in counts])

@@ -163,7 +163,7 @@ class Hanging(Counting):
 
 
 class Drawing(Counting):
-    """Renders a picture of one colour, which is given."""
+    """Renders a picture of one given colour."""
 
     metadata: ClassVar = {"render_modes": ["rgb_array"]}
 

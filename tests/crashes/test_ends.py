@@ -66,12 +66,12 @@ class Command(ABC):
         """The arguments of the first part."""
 
     def resume(self) -> list[object]:
-        """The arguments of the second part, which is called after any end of the first part."""
+        """The arguments of the second part, which runs however the first part has ended."""
         return self.begin()
 
     @abstractmethod
     def check(self, ended: Ended) -> None:
-        """Check the files after any end of a part."""
+        """Check the files of a part, however it has ended."""
 
     @abstractmethod
     def check_resumed(self, *, all_figures: bool) -> None:
@@ -303,7 +303,7 @@ class Writing(Command):
     """A command that writes files in the place of earlier ones.
 
     Attributes:
-        readers: for each file's name, the function that raises an exception if the file is torn.
+        readers: for each file's name, the function that raises an exception if the file is damaged.
     """
 
     OLD: ClassVar = b"an earlier file"
@@ -456,7 +456,7 @@ def run_part(run: Run, command: Command, arguments: list[object], **how: int) ->
 
 
 def check(command: Command, checks: Callable[[], None]) -> None:
-    """Call a check, and report any error except AssertionError as a torn file."""
+    """Call a check, and report any error except AssertionError as a damaged file."""
     try:
         checks()
     except AssertionError:

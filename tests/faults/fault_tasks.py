@@ -29,7 +29,7 @@ from tests.support.audit.audited.task import harm_request
 from tests.support.systems import strike
 
 STRIKE_FILE = "SC2POOL_TEST_STRIKE"
-"""Environment variable that names a file; the process that takes the file does its harm."""
+"""Environment variable that names a file; the process that takes the file does the harm in it."""
 
 
 def taken(armed: Path) -> str | None:
@@ -66,7 +66,7 @@ def harm_action(harm: str) -> int:
 
 
 class Saboteur(MoveToBeacon):
-    """Brings down its own game or worker, in the middle of a step or of a reset."""
+    """Brings down its own game or worker, during a step or a reset."""
 
     action_space = spaces.Discrete(N_WALKS + len(HARMS))
 

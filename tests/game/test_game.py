@@ -439,7 +439,7 @@ class TestLaunch:
 
     @not_told_by_wine
     def test_impostor_gets_no_byte(self, fake):
-        """If another process takes the port after its check, the launch takes another port."""
+        """If another process takes the port that was checked, the launch takes another one."""
         received: list[bytes] = []
         impostors: list[socket.socket] = []
 

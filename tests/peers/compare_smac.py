@@ -4,7 +4,7 @@
 
 SMAC plays battles with random actions until `--steps` are played; our task plays each battle again.
 The observations, states, available actions, rewards and ends must differ by at most 1e-5. If you
-name no scenario, five are played; with `--options`, also under other options. SMAC is installed
+name no scenario, five are played; with `--options`, under other options as well. SMAC is installed
 as run_smac.py says, with the same `--environment`, `--python` and `--source`.
 """
 

@@ -45,7 +45,7 @@ VIGILANT = PoolConfig(watchdog_interval_s=0.1)
 
 @pytest.fixture
 def with_spare(begun):
-    """Makes a pool whose spare is held."""
+    """Makes a pool whose spare is held, that is, stopped at its first observation."""
 
     def make(**options):
         env = begun(spares=1, **options)

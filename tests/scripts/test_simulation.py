@@ -233,7 +233,7 @@ FOUND = {
 
 
 def search(seed: int, schedules: int, reports: Path) -> str | None:
-    """The violation of the first schedule that fails, and its shortest form; None if all pass."""
+    """Of the first schedule that fails: the violation and the shortest form; None if all pass."""
     for index in range(schedules):
         schedule = draw(seed, index)
         if play(schedule, reports) is not None:

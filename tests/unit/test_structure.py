@@ -159,7 +159,7 @@ def looks_at_the_wall_clock(source: str) -> set[str]:
 
 
 def test_only_what_is_allowed_reads_the_wall_clock():
-    """Each exception in the list is still needed."""
+    """In addition, each exception in the list is still needed."""
     used = {
         (name, clock)
         for name, source in SOURCES.items()
@@ -298,7 +298,7 @@ poll.poll(); poll.poll(0)
 
 
 def test_every_wait_has_an_end():
-    """Each exception in the list is still needed."""
+    """In addition, each exception in the list is still needed."""
     found = {(name, wait) for name, source in SOURCES.items() for wait in waits_in(source)}
     assert found == set(WAITS)
 
@@ -352,7 +352,7 @@ def is_marked(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def unmarked(source: str) -> Iterator[str]:
-    """The tests of a file that bound time, by themselves or in a helper of the file, unmarked."""
+    """The unmarked tests of a file that bound time, by themselves or in a helper of the file."""
     tree = ast.parse(source)
     if any(
         "pytestmark" in ast.unparse(node) and "mark.timing" in ast.unparse(node)

@@ -126,7 +126,7 @@ class Received(asyncio.BufferedProtocol):
 
 @in_worker_loop(1)
 async def test_the_loop_reads_no_connection_that_is_read_directly():
-    """If the loop read the connection as well, its descriptor would end each wait for it."""
+    """If the loop read the connection, its descriptor would end the waits for this connection."""
     loop = asyncio.get_running_loop()
     ours, theirs = socket.socketpair()
     with theirs:
@@ -219,7 +219,7 @@ async def test_a_call_for_the_end_of_turns_does_not_wait_until_asyncio_comes_by(
     turns.watch(pipe[0], of_player.go_on)
     playing = asyncio.ensure_future(play())
     await asyncio.sleep(0)
-    # As after a reset, whose reply asyncio reads: turns begin in the pass that calls `at_end`.
+    # Turns begin in the pass that calls `at_end`, as after a reset, whose reply asyncio reads.
     os.write(pipe[1], b"x")
     loop.call_soon(turns.at_end, lambda: seen.append("end"))
     await own

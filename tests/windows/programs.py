@@ -1,7 +1,7 @@
 """Programs that tests end; each prints which stage it has reached.
 
 python programs.py trains               a pool of two games, stepped for ever
-python programs.py owns_a_family        a job with a child and its child, until it is killed
+python programs.py owns_a_family        a job with a child and a grandchild, until the job is killed
 python programs.py starts_children      one child after the other, each in a job of its own
 python programs.py saves OUT            `sc2pool train`, whose console is closed after an episode
 """

@@ -46,7 +46,7 @@ def test_a_killed_trainer_leaves_no_process(
     trainer.kill()
     assert psutil.wait_procs(family, GONE_WITHIN_S)[1] == []
     trainer.wait()
-    sweep(run_temp)  # deletes the run's folder, like the next pool
+    sweep(run_temp)  # deletes the run's folder, as the next pool would
     assert list(run_temp.glob("sc2pool-run-*")) == []
 
 

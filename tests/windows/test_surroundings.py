@@ -1,4 +1,4 @@
-"""Whatever the game's folder and the program's start are, it plays or gives a one-line error."""
+"""A program plays or gives a one-line error, wherever the game lies and however it is started."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_an_installation_with_spaces_and_umlauts(tmp_path: Path) -> None:
 def test_an_installation_whose_file_is_being_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another installing process has the file open, and Windows does not replace open files."""
+    """Another installing process has the file open, and Windows cannot replace open files."""
     install.install(tmp_path)
     marker = tmp_path / install.MARKER
     marker.write_text("of an earlier release")

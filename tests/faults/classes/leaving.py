@@ -24,7 +24,7 @@ def begun() -> Any:
 
 
 def close(how: str, env: Any) -> None:
-    # The clock is an attribute of the function, because modules may be gone at this time.
+    # The clock is an attribute of the function, because modules may be gone when it is read.
     begin_s = close.clock()  # type: ignore[attr-defined]
     env.close()
     close.write(f"{how}: {close.clock() - begin_s:.3f}\n")  # type: ignore[attr-defined]

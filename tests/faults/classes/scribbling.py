@@ -1,7 +1,7 @@
 """A trainer that writes into every array that it gets: `scribbling.py CLASS TRANSITIONS`.
 
 It plays every mode of the class, with several kinds of observations, and kills workers and games.
-The program fails if an episode's final observation differs from the one returned before. It prints
+It fails if an observation that is shown again after a fault differs from the first time. It prints
 how many transitions and faults there were.
 """
 

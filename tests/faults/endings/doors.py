@@ -1,6 +1,6 @@
 """Leaves the interpreter in one of many ways, with a pool that plays: `doors.py GAME DOOR`.
 
-Signals and `sys.exit` are in `test_trainer_ends.py`, and calls of `close` at the end in
+Signals and `sys.exit` are tested in `test_trainer_ends.py`, and calls of `close` at the end in
 `classes/test_every_class.py`.
 """
 

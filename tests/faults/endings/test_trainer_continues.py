@@ -46,7 +46,7 @@ WAITER = type(Waiter.create())
 
 @contextmanager
 def interrupt_at(call: int) -> Iterator[list[int]]:
-    """Raise KeyboardInterrupt as this call of one of the package's functions begins.
+    """Raise KeyboardInterrupt when the chosen one of all calls of the package's functions begins.
 
     Args:
         call: the number of the call, counted from here; 0 for none.
@@ -187,7 +187,7 @@ def test_an_interrupted_recv_may_be_asked_again(env, monkeypatch, envs):
 
 
 def test_an_alarm_of_the_users_in_the_construction_arrives(monkeypatch):
-    """The alarm's TimeoutError is an OSError, but not one by which the system refuses a process."""
+    """The alarm's TimeoutError is an OSError, but not one that means a process was refused."""
 
     def interrupted(work: Callable[[], Any]) -> Any:
         submit(work).result()

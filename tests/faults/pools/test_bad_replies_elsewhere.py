@@ -128,7 +128,7 @@ def below_a_script(standin_dir: Path, tmp_path: Path) -> Path:
 def game_of(env: SubprocSC2VecEnv, index: int) -> psutil.Process:
     """The process of the game, a child of the script, which is a child of the worker."""
     worker = psutil.Process(env.stats().instances[index].worker_pid)
-    (script,) = (child for child in worker.children() if child.children())  # a guard has none
+    (script,) = (child for child in worker.children() if child.children())  # guards have none
     (game,) = script.children()
     return game
 

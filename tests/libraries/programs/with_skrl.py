@@ -16,7 +16,7 @@ from sc2pool import SC2VectorEnv
 
 
 class Watched(PPO):
-    """Counts what skrl sees, and kills a game in the middle of the training."""
+    """Counts what skrl sees, and kills a game during the training."""
 
     steps = truncated = marked = 0
 

@@ -26,7 +26,7 @@ games = Pool(
 )
 envs = Pool(gym_specs([WithGrandchildren]), one_book=False, config=config)
 games.reset()
-while games.stats().instances[1].state != "held":  # until the spare is stopped, too
+while games.stats().instances[1].state != "held":  # until the spare is stopped as well
     games.send([0])
     games.recv()
 envs.reset()

@@ -239,13 +239,13 @@ def fast(rich) -> Wire:
 
 @pytest.fixture
 def barracks(fast) -> Wire:
-    """A town with one barracks in the middle of the map."""
+    """A town with one barracks in the centre of the map."""
     put(fast, ("Barracks", 1, *HERE), ("SupplyDepot", 1, 40, 40), loops=4)
     return fast
 
 
 def begin_site(wire: Wire, ability_id: int, name: str) -> None:
-    """Let an SCV build in the middle of the map, and wait until the structure makes progress."""
+    """Let an SCV build in the centre of the map, and wait until the structure makes progress."""
     put(wire, ("SCV", 1, HERE[0] - 4, HERE[1]))
     builder = min(of(wire, "SCV"), key=lambda one: abs(one.pos.x - HERE[0] + 4))
     before = {unit.tag for unit in of(wire, name)}

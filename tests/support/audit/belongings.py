@@ -103,7 +103,7 @@ def describe(process: psutil.Process) -> str:
 def descriptors(run_temp: Path) -> Counter[str]:
     """Open descriptors of this process, by target, without the files of libraries."""
     targets: Counter[str] = Counter()
-    if WINDOWS:  # only a number of handles is known, some of them Python's
+    if WINDOWS:  # only the number of handles is known, and some are Python's
         return targets
     for link in Path("/proc/self/fd").iterdir():
         with suppress(OSError):

@@ -8,7 +8,7 @@ Ways to act (`act`):
 - "plain": do the next thing that is due.
 - "info", "over", "truncated", "told" (over, with an info): the kind of the next answer to a step.
 - "late": the part of the answer that is sent beside the slot comes later.
-- "refused": the game does not launch, cannot be stopped, or cannot be held.
+- "refused": the game does not launch, or cannot be stopped (at its first observation, or later).
 - "game": the game replies before the worker reads its messages.
 - "stale": the answer to a step comes after the next reset's request.
 """

@@ -113,7 +113,7 @@ def test_loops_passed(before, after, ran_s, expected):
 
 
 class Played:
-    """A game in real time that begins at 20 s, and is observed when a timer predicts it."""
+    """A game in real time that begins at 20 s, and is observed at times that a timer predicts."""
 
     def __init__(self, loops_per_s: float = PACE) -> None:
         self.timer = LoopTimer(PACE)

@@ -245,7 +245,7 @@ def descriptors() -> object:
 
 
 def test_closed_it_has_no_descriptor_left(tmp_path):
-    """None is left even if the child could not be started, so that nobody has read its output."""
+    """No descriptor is left, even if the child could not start and nobody has read its output."""
     for _ in range(100):
         before = descriptors()
         output = Output(tmp_path / "log")

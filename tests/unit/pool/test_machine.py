@@ -187,7 +187,7 @@ def test_another_users_run_is_left_alone(temp, left_behind):
 
 
 def test_a_folder_that_goes_meanwhile_stops_no_sweep(temp, left_behind, monkeypatch):
-    """Two trainers that start together sweep the same folders."""
+    """Two trainers that start together clean up ("sweep") the same folders."""
     run = left_behind("")
 
     def other_is_faster(path):

@@ -228,7 +228,7 @@ def test_a_reset_ends_all_pauses_of_an_env(simulated):
 
 def test_a_spare_that_is_held_stays_held_when_a_pause_ends(simulated):
     one = simulated(1, realtime=True, spares=1)
-    one.pool.pause()  # waits until the spare is held
+    one.pool.pause()  # waits until the spare's game is stopped
     one.pool.resume()
     (spare,) = one.pool._supervisor.spare_seats
     assert spare.instance.state is State.HELD

@@ -39,7 +39,7 @@ class AuditBot(RLBotAI):
             time.sleep(BLOCKED_S)
         elif harm:
             await self.client._execute(debug=harm_request(HARMS[harm]).debug)
-        # One request with exactly the bytes whose checksum the trainer knows.
+        # All commands go in one request, whose bytes have the checksum that the trainer computes.
         actions = as_actions(commands_for(self.number, self.units[0].tag))
         await self.client._execute(action=requests.action(actions).action)
 

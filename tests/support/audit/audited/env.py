@@ -61,7 +61,7 @@ class AuditEnv(gymnasium.Env[NDArray[np.int64], NDArray[np.int64]]):
 
 
 def do_harm(how: str) -> None:
-    """Make this worker hang, crash or exit, like `harm_request` a game."""
+    """Make this worker hang, crash or exit, as `harm_request` does with a game."""
     match how:
         case "hang" | "block":
             time.sleep(BLOCKED_S)
