@@ -402,7 +402,7 @@ def test_a_sound_pool_passes(make_env: MakeEnv, play: Any, spares: int, seed: in
 
 
 def test_a_sound_pool_of_matches_passes(make_env: MakeEnv) -> None:
-    """These are matches of teams with a spare; `tape_of_matches` has single players, in step."""
+    """These are matches of teams with a spare; `tape_of_matches` has single players, no spare."""
     spares, agents = 1, 2
     env = make_env(n=2, task=AuditTeamMatch, spares=spares)
     rows = 2 * agents

@@ -153,7 +153,7 @@ def test_a_run_that_another_training_has_ended_meanwhile(finished: Path) -> None
 def test_a_value_that_the_algorithm_refuses_starts_no_game(
     algo: str, wrong: dict[str, object], told: str, tmp_path: Path, standin_dir: Path
 ) -> None:
-    """If a game were started, it would fail."""
+    """The game is broken, so the error would be another one if the game were started."""
     broken = changed(standin_dir, tmp_path / "broken", lambda _: "#!/bin/false\n")
     options = TrainOptions(
         out=tmp_path / "run",

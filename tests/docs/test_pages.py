@@ -1,6 +1,6 @@
 """The documentation builds, and all files, headings, commands and checks that it names exist.
 
-mkdocs checks the links in `docs/`, and these tests the README's links. The built pages load nothing
+mkdocs checks the links in `docs/`; these tests check the README's. The built pages load nothing
 from other servers. The workflow and the hooks run the checks of `scripts/lint` and `scripts/test`.
 """
 

@@ -107,7 +107,7 @@ def test_all_python_of_the_page_runs(page: Path, tmp_path: Path):
     ids=lambda block: f"line {block.line}",
 )
 def test_each_python_block_of_the_readme_runs_alone(block: Block, tmp_path: Path):
-    """Each block is run as a visitor copies it, without the setting of torch's threads."""
+    """Each block is run as a visitor copies it, without the usual limit on torch's threads."""
     assert ("learn(" in block.code) <= ("torch.set_num_threads(1)" in block.code)
     page = tmp_path / "alone.md"
     page.write_text(f"```python\n{block.code}```\n")

@@ -50,7 +50,7 @@ def test_the_end_is_seen():
     assert not is_over(seen)
     seen[202:206, 200:270] = (0, 0, 130)  # the edge of the box
     assert is_over(seen)
-    assert is_over(np.zeros_like(seen))  # a list of the best scores follows
+    assert is_over(np.zeros_like(seen))  # after the end, a list of the best scores is shown
 
 
 def test_a_missing_game_says_what_to_install(monkeypatch):

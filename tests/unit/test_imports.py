@@ -78,7 +78,7 @@ POOL_ROOMS = {
     "worker": {"messages", "ipc", "queues", "report"},
     "instances": {"messages", "ipc", "queues", "statistics", "report", "machine", "watchdog"},
 }
-"""For each folder of `pool`, and some of its files: the others that it may import."""
+"""For each folder of `pool`, and for some files in it: the others that may be imported there."""
 HEAVY = {
     module: tuple(places.split())
     for module, places in {

@@ -2,7 +2,7 @@
 
 - A record has one writer, and a property or a predicate changes nothing.
 - One module asks which operating system runs, so that support of another one is added there.
-- The wall clock may jump, so nothing that waits or measures reads it.
+- The wall clock may jump, so no code that waits or measures reads it.
 - No wait lasts for ever: a call without a limit of its own is listed here, with what ends it.
 - `tests/unit/room/test_x.py` tests the module or folder `x` in `sc2pool/room` or below it. A file
   that tests something else is in NOT_ONE_MODULE, with the reason.

@@ -48,7 +48,7 @@ def steps_of(env: Any) -> Iterator[Any]:
 
 
 def test_what_is_closed_is_not_waited_for(monkeypatch):
-    """The env waits with `select`, as on Windows: unlike epoll, `select` refuses a closed one."""
+    """The env waits with `select`, as on Windows, because `select` refuses closed descriptors."""
     monkeypatch.setattr(selectors, "DefaultSelector", selectors.SelectSelector)
     env = begun(SC2VectorEnv([Counting], serial=True))
     env.close(terminate=True)

@@ -131,7 +131,7 @@ def test_a_seeded_run_is_the_same_in_every_mode_and_with_any_spares(vector_task)
     runs = []
     nothing = np.zeros(2, np.int64)
     for mode, spares in zip(MODES, (1, 0, 1), strict=True):
-        made = vector_task(Masked, autoreset_mode=mode, spares=spares)  # four steps long
+        made = vector_task(Masked, autoreset_mode=mode, spares=spares)  # episodes of 4 steps
         first, infos = made.reset(seed=8)
         assert infos == {}
         shown = [first]

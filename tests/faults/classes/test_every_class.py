@@ -74,7 +74,7 @@ def test_every_last_observation_is_true(name, run_with, standin_dir, monkeypatch
 
 
 ENDS_WITHIN_S = 90.0
-"""Limit for the program, most of whose time is the import of a library and five launches."""
+"""Limit for the program, which spends most time on importing a library and on five launches."""
 
 
 @pytest.mark.timing

@@ -1,4 +1,4 @@
-"""Bad replies to a bot, a drawing or a replay; from a game that a script starts; in pure Python.
+"""Bad replies to bots, drawings or replays, from a game that a script starts, or in pure Python.
 
 `tests/game` plays a game without the compiled step path (`event_loop_kind`), and `tests/unit` tests
 the pool's ends without it (`step_path`). The rest of the suite uses the compiled path if it is

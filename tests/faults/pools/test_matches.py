@@ -153,7 +153,7 @@ def test_exception_of_a_bot_is_user_code_error(make_env, task, opponent, told):
 
 @pytest.mark.parametrize("task", [DuelTask, DuelBot])
 def test_a_killed_game_is_replaced_and_the_bot_plays_on(begun, task):
-    """The bot may be waiting for a query at this moment, but the game gets the blame."""
+    """The bot may be waiting for a query's answer then, but the fault is the game's."""
     env = begun(task=task, n=1, opponent=PlainDuelBot, config=PoolConfig(restart=LENIENT))
     for side in ("host", "guest"):
         env.step([WAIT])

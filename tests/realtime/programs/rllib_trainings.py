@@ -115,7 +115,7 @@ def in_this_process() -> dict[str, Any]:
 
 
 def in_another_process() -> dict[str, Any]:
-    """Two envs that RLlib steps one after the other; then slow envs, which exceed its timeout."""
+    """RLlib steps two envs, one after the other; then slow envs, which exceed RLlib's timeout."""
     algorithm = training(
         updates=2, fragments=2, num_env_runners=1, num_envs_per_env_runner=2
     ).build_algo()

@@ -160,8 +160,8 @@ def test_a_host_that_stays_and_external_guests(run, tmp_path):
 
 
 def test_whoever_leaves_has_lost(run, tmp_path):
-    # `run_game` might hide this: when one of its two games is done, it kills the other one,
-    # which may still be saving its replay.
+    # Two programs play, because `run_game` kills one of its games as soon as the other is done,
+    # and the killed game may still be saving its replay.
     host, guest = _play_host_and_guest(run, tmp_path, "--leaves")
     assert (host["results"], guest["results"]) == (["Defeat"] * 2, ["Victory"] * 2)
     assert (host["seen"], guest["seen"]) == ([_seen(1)] * 2, [_seen(2)] * 2)

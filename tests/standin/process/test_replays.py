@@ -395,7 +395,7 @@ except recording.ReplayError as error:
     ],
 )
 def test_what_becomes_of_a_file_is_bounded(offline, tmp_path, part, repeated):
-    """A replay of some 70 KB, unpacked to 60 MB, could otherwise take gigabytes."""
+    """Without bounds, a replay of some 70 KB, unpacked to 60 MB, could take gigabytes."""
     offline.start()
     named = read_by_mpyq(offline.replay())
     if repeated is None:

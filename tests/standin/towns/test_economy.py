@@ -370,7 +370,7 @@ BESIDE = (24.5, 42.0)
 
 @pytest.fixture
 def damaged(town):
-    """Begins a melee without opponent, with money, a barracks of half a life, and an SCV at it."""
+    """Begins a melee without opponent, with money, a barracks at half its life, and an SCV near."""
 
     def begin(kind: int = BARRACKS, money: int = 1000):
         session = town(kind, money=money)

@@ -91,7 +91,7 @@ class Expectations:
         self._begun.clear()
         self._next = 0
         if self.pending:
-            self.certain = False  # rows may be of the old or the new numbering
+            self.certain = False  # rows may have old or new episode numbers
 
     def attribute_set(self, envs: Sequence[int], value: int | None) -> None:
         """An attribute was set to this value; None if it is not known whether it was set."""

@@ -1,4 +1,4 @@
-"""A run is saved while it continues, and its file of episodes is whole whenever it ends."""
+"""A run is saved while it continues, and its file of episodes is whole whenever the run ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outcomes and batches, read from real slots, and which games are delayed to be due together."""
+"""Outcomes and batches, read from real slots, and the delays that let games be due together."""
 
 from __future__ import annotations
 

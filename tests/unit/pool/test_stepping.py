@@ -1,4 +1,4 @@
-"""The steps of a pool's envs, one property each, on a simulated machine whose events are scripted.
+"""Steps of a pool's envs, one property per test, on a simulated machine with scripted events.
 
 `tests/scripts/test_simulation.py` draws such events at random. These tests choose the events, and
 assert what follows.
