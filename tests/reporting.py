@@ -1,6 +1,6 @@
 """The report of a run: its progress, and the tests that were slow or passed only the second time.
 
-CPU time is that of the test's process and of its children that have ended, fixtures included; a
+The CPU time is that of the test's process and its ended children, and includes the fixtures; a
 busy machine does not change it. pytest-xdist's controller gets the time with the test's report.
 """
 

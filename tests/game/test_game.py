@@ -269,7 +269,7 @@ class TestFaults:
             loop.remove_reader(game.process.exited_fd)
             assert (await step_fault(game)).kind is FaultKind.GAME_EXITED
 
-    @not_told_by_wine  # only CPU time tells a stopped game from a slow one
+    @not_told_by_wine  # only its CPU time shows that a game is stopped, not slow
     @pytest.mark.timing
     async def test_stopped_game_is_hung(self, fake):
         async with playing(fake(on_step={"1": "stop"}), Limits(step_s=0.4)) as game:
@@ -366,7 +366,7 @@ class TestLaunch:
         assert fault.kind is FaultKind.PORT_TAKEN
         assert "SSH-2.0-OpenSSH" in fault.detail
 
-    @not_told_by_wine  # an unproven listener costs one try
+    @not_told_by_wine  # where the listener cannot be proven, one try is lost
     @pytest.mark.parametrize(
         ("at_start", "answer"), [("speaks-SSH", "SSH-2.0-OpenSSH"), ("not-found", "404 Not Found")]
     )
@@ -469,7 +469,7 @@ class TestLaunch:
     @not_told_by_wine
     @pytest.mark.parametrize("refuses", [True, False])
     def test_another_program_takes_the_seat(self, standin_dir, tmp_path, monkeypatch, refuses):
-        """The launch replaces the game, whether it refuses a second client or never answers one."""
+        """The launch replaces a game that refuses a second client, and one that never answers."""
         installation = find_installation(standin_dir)
         if not refuses:
             silent = write_program(tmp_path / "SC2_x64", NEVER_ANSWERS)

@@ -36,7 +36,7 @@ sys.stdin.read()
 
 
 class Family:
-    """Stands for a game in the check of its listener: some processes."""
+    """Some processes, which stand for a game when its listener is checked."""
 
     def __init__(self, *processes: psutil.Process) -> None:
         self._processes = list(processes)

@@ -264,7 +264,7 @@ async def test_a_side_that_hangs_is_named(standin_dir, side):
 
 
 async def test_the_cpu_time_of_both_counts(standin_dir):
-    """A side that waits while the other side plays its loops is not taken for hung."""
+    """A side that waits while the other side plays loops is not taken for hung."""
     async with matching(standin_dir, seed=1) as match:
         for waiting, working in (match.games, match.games[::-1]):
             before_s = sum(one.cpu_s for one in waiting._activity_of_all())
@@ -276,7 +276,7 @@ async def test_the_cpu_time_of_both_counts(standin_dir):
 
 @pytest.mark.timing
 async def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
-    """They begin together even if one side overran a period, and so is at a later loop."""
+    """They begin together even if one side is at a later loop, because it overran a period."""
     setup, loops = replace(SETUP, realtime=True), 8
     async with matching(standin_dir, setup=setup, seed=1) as match:
         for late in (match.host, match.guest):

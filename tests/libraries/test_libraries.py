@@ -1,4 +1,4 @@
-"""Other libraries play games: by the lines in docs/libraries.md, and with the classes for them.
+"""Other libraries play games, by the lines in docs/libraries.md and in sc2pool's classes for them.
 
 For each library, a file in `programs` plays 500 steps with the page's line, in the environment that
 has the library. One game is killed, and the program reports the library's counts.

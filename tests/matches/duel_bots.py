@@ -84,7 +84,7 @@ def order_all(own: Units, enemies: Units) -> None:
 
 
 class PlainDuelBot(BotAI):
-    """A bot without a learner, which keeps the events that it gets.
+    """A bot without a learner; it keeps the events that it gets.
 
     Args:
         attacks: whether the bot attacks instead of waiting.

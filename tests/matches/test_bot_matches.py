@@ -133,7 +133,7 @@ class InEachPace:
 
 @pytest.mark.parametrize("task", [DuelTask, DuelBot], ids=["Task", "RLBotAI"])
 def test_a_bot_has_a_pace_of_its_own(standin_dir, task, met):
-    """The learner's steps stay as long as its task says, and each death is reported once."""
+    """The learner's steps stay as long as the task says, and each death is reported once."""
     with player_of(standin_dir, task, opponent=InEachPace()) as player:
         episodes = play(player, [always(ATTACK)], seeds=[2] * len(PACES))
     for (learner,), bot, pace in zip(episodes, met, PACES, strict=True):
@@ -281,7 +281,7 @@ def test_error_of_a_bots_constructor_is_its_own(standin_dir):
 
 
 class KilledBot(PlainDuelBot):
-    """A bot whose game is killed before its next query."""
+    """A bot that kills its game, and then sends the game a query."""
 
     async def on_step(self, iteration: int) -> None:
         if iteration == 2:

@@ -69,7 +69,7 @@ class Walker:
         return np.array(action), (state or 0) + 1
 
 
-# python-sc2's `run_game` takes over signals and logging, so it runs in a process of its own.
+# python-sc2's `run_game` takes over signals and logging, so a separate process runs it.
 RUN_GAMES = """
 import importlib.util, json, sys
 

@@ -23,7 +23,7 @@ from typing import Any
 
 Figures = dict[str, Any]
 TIMEOUT_S = 1800
-"""Limit for a game; long, because ramp_wall draws the whole map at each of its steps."""
+"""Limit for a game; long, because ramp_wall draws the whole map at each step."""
 
 
 @dataclass(frozen=True)

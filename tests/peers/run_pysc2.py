@@ -5,7 +5,7 @@
 
 Both take `--environment DIR`, the virtual environment of pysc2 (default: .venv/pysc2). If it does
 not exist, it is made with `--python`, by default Python 3.10 if the machine has one. pysc2 calls
-`random.shuffle` with two arguments, which Python 3.11 and later refuse; for them the environment's
+`random.shuffle` with two arguments, which Python 3.11 and later refuse; there the environment's
 `sitecustomize.py` accepts the second one. pysc2's code is not changed.
 
 The exit code of `tests` is the number of tests that failed.

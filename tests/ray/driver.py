@@ -1,4 +1,4 @@
-"""A Ray driver, which plays until it is killed, and prints its games' pids: `driver.py ADDRESS`."""
+"""A Ray driver, which prints its games' pids and plays until it is killed: `driver.py ADDRESS`."""
 
 from __future__ import annotations
 

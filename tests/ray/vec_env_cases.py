@@ -315,7 +315,7 @@ def actor_stopped() -> dict[str, Any]:
 
 
 def head_stopped() -> dict[str, Any]:
-    """The head is stopped: steps do not need it, and calls that ask it raise an error."""
+    """The head is stopped: steps do not need the head, and calls that ask it raise an error."""
     env = make(n=2)
     head = psutil.Process(NODES.cluster.head_node.all_processes["gcs_server"][0].process.pid)
     before_s, cluster._HEAD_S = cluster._HEAD_S, 2.0

@@ -124,7 +124,7 @@ def test_off_policy_stores_each_period_with_its_own_observation():
     stored = model.policy.unscale_action(buffer.actions[: len(played)])[..., 0]
     np.testing.assert_allclose(stored, played, rtol=1e-5, atol=1e-6)
     fresh = np.flatnonzero(np.any(np.diff(played, axis=0, prepend=np.inf) != 0, axis=1))
-    # The policy sees the observation after the first step that used its previous choice.
+    # The policy's next observation is the one after the first step that used its last choice.
     assert Clock.seen[1 : len(fresh)] == (fresh[:-1] + 1).tolist()
     assert np.all(np.diff(fresh) > LATE)
 

@@ -108,7 +108,7 @@ def test_both_games_are_paused_and_go_on_together(begun, opponent):
     for _ in range(2):
         _, infos = step(env)
     before = infos[0]["loop"]
-    time.sleep(1.5 * PERIOD_S)  # so that the opponent is within a period
+    time.sleep(1.5 * PERIOD_S)  # so that the opponent is in the middle of a period
     env.pause()
     assert [psutil.Process(pid).status() for pid in pids(env)] == [psutil.STATUS_STOPPED] * 2
     time.sleep(3.5)  # longer than the limits for a stopped game and for a reply

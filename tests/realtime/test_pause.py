@@ -59,7 +59,7 @@ def fall_in_step(env: SubprocSC2VecEnv) -> None:
     """Make the envs' periods begin within one loop of each other, and pause for the first time."""
     env.pause()
     env.resume()
-    # All envs are now over a period late, so their next periods begin at the loops they see.
+    # All envs are now over a period late, so their next periods begin at the observed loops.
     time.sleep(2.5 * PERIOD_S)
     step(env)
 

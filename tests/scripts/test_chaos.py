@@ -1,6 +1,6 @@
 """`scripts/chaos.py` runs, finds a broken pool, and draws and shrinks attacks.
 
-The tests' short forms end after some attacks, not after a time, so a busy machine passes them.
+The tests' short forms end after some attacks, not after a time, so they pass on a busy machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The whole `sc2pool doctor --full`, on a game without any reported behaviour, and one with all."""
+"""The whole `sc2pool doctor --full`, on a game with no reported behaviour, and on one with all."""
 
 from __future__ import annotations
 

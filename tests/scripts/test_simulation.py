@@ -418,7 +418,7 @@ BROKEN: dict[Break, Schedule] = {
         events=(("reset",), ("step",), ("send", (0,)), ("step",))
     ),
 }
-"""For each way to break the pool on purpose: the shortest schedule found that shows it."""
+"""For each way to break the pool on purpose: the shortest known schedule that shows the defect."""
 
 
 @pytest.mark.parametrize("break_it", BROKEN, ids=lambda break_it: break_it.__name__)

@@ -32,7 +32,7 @@ def report_of(python: str, program: Path, *arguments: object, cases: str = "") -
     def outcome() -> dict[str, Any] | Exception:
         try:
             return _run(python, program, arguments, cases)
-        except Exception as error:  # each test raises it, without a second long try
+        except Exception as error:  # each test raises the error, without a second long try
             return error
 
     def report() -> dict[str, Any]:

@@ -205,7 +205,7 @@ class Calls(RLBotAI):
             return
         self._name, call = self._left.pop(0)
         if self._name == "client.quit" and not in_pool:
-            return  # it would end the game, and with it `run_game`
+            return  # the call would end the game, and so `run_game`
         random.seed(1)  # for python-sc2's random choice of places
         try:
             value = call(self)

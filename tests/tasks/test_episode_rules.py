@@ -29,7 +29,7 @@ LATER = ("observe", "reward", "terminated", "info", "action_masks")
 
 
 class Recorder:
-    """Ends its episodes as `ends` says, and notes which hook is called on which loop."""
+    """Ends its episodes as `ends` says, and records which hook is called on which loop."""
 
     step_mul = 320
     ends: ClassVar[list[str]]

@@ -83,7 +83,7 @@ def test_masks(episodes):
 
 
 def test_a_tie_at_the_maps_time_limit(standin_dir):
-    """The map's limit is that of the task, so the episode is truncated."""
+    """The map and the task have the same limit, so the episode is truncated."""
     with player_of(standin_dir, step_mul=192) as player:
         ((one, two),) = play(player, [always(5 + 4), always(5 + 4)], seeds=[1])
     for row in (one, two):

@@ -367,7 +367,7 @@ def test_the_same_seed_is_the_same_battle(smac):
 
 def test_rewards_are_scaled_by_the_first_battle(smac, vec):
     env = smac("zerg_5_vs_5", seed=4, heuristic_ai=True)
-    # In these battles, each one has its own scale of rewards.
+    # Each of these battles has its own scale of rewards.
     task = smacv2_task("zerg_5_vs_5", rules=replace(EXAMPLE_RULES, heuristic_ai=True))
     rows = begun(vec(task, seed=4))
     ratios = []

@@ -15,7 +15,7 @@ from tests.support.programs import run
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
-# Python imports a module of this name whenever it starts: in the trainer and every worker.
+# Python imports a module of this name whenever Python starts: in the trainer and all workers.
 SITECUSTOMIZE = f"""
 from importlib.machinery import PathFinder
 

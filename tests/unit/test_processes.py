@@ -251,7 +251,7 @@ def test_children_of_every_thread(monkeypatch, kernel_lists):
         below = {int(family.stdout.readline()) for _ in range(2)}
         parent = psutil.Process(family.pid)
         assert {process.pid for process in descendants(parent)} == below
-        # Children of other tests may be found too, but all of these must be.
+        # Children of other tests may be found as well, but all these processes must be found.
         found = {process.pid for process in descendants(psutil.Process())}
         assert found >= {family.pid, *below}
         assert descendants(psutil.Process(below.pop())) == []

@@ -89,7 +89,7 @@ def quiet_run(env: SubprocSC2VecEnv) -> Recording:
 
 
 class Run:
-    """A run, with something that is done before one of its steps."""
+    """A run, before one of whose steps a test can do something."""
 
     def __init__(self, env: SubprocSC2VecEnv) -> None:
         self.env = env
@@ -116,7 +116,7 @@ class Run:
 
 
 def assert_env_0_cut_short(run: Run, quiet: Recording, kinds: set[str]) -> None:
-    """Env 0's episode ends at the harm, so later ones begin earlier than in the quiet run."""
+    """Env 0's episode ends at the harm, so its later ones begin before those of the quiet run."""
     earlier = EPISODE - HARM_STEP
     for number in range(STEPS + 1):
         shift = earlier if number >= HARM_STEP else 0
@@ -164,7 +164,7 @@ def test_harm(env, faulty, quiet_run, phase, harm):
         assert_env_0_cut_short(run, quiet_run, {"game-exited"})
         kinds = kinds | {"game-exited"}
         fault = next(e for e in reversed(env.stats().events) if e.event == "fault")
-        # A surplus reply after the launch's last one is found with the next reply.
+        # A surplus reply after the launch's last reply is noticed when the next reply comes.
         assert fault.phase == ("resetting" if harm == "duplicate" else "launching")
     else:
         assert_same_run(run, quiet_run)
@@ -189,7 +189,7 @@ def test_slow_but_in_time_is_no_fault(env, faulty, quiet_run, phase):
 
 
 def test_a_handshake_refused_is_tried_again(env, faulty):
-    """The real game refuses handshakes while it loads."""
+    """The real game refuses handshakes while it is loading."""
     run = Run(env)
     strike(processes_of(env, 0)["game"].pid, "KILL")
     faulty.order("refuse", "handshake")

@@ -279,7 +279,7 @@ VOIDS: tuple[Callable[[SubprocSC2VecEnv], Any], ...] = (
     lambda env: env.reset(),
     lambda env: (env.seed(99), env.reset()),
     lambda env: (env.set_options({"unused": 1}), env.reset()),
-    # Env 1's later episodes are two steps long, so spares no longer play for it.
+    # Env 1's later episodes are two steps long, so spares no longer play for env 1.
     lambda env: env.set_attr("max_loops", 16, indices=[1]),
 )
 """Calls after which episodes that are prepared but not yet played are no longer valid."""

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 Make = Callable[..., SC2ParallelEnv]
 EACH = pytest.mark.parametrize("task", ["3m", "MarineDuel", "3m_duel", "terran_5_vs_5"])
-"""A team in one game, two players in two games, two teams in two games, and a random team."""
+"""A team in a game; two players, each in a game; two teams, each in a game; a random team."""
 OFTEN = PoolConfig(restart=RestartPolicy(per_env=100, per_pool_per_env=100))
 
 

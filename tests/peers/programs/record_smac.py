@@ -66,7 +66,7 @@ def main() -> None:
         # Attacks are twice as likely as other actions, so that units die.
         weights = [np.array(able) * np.where(np.arange(len(able)) >= 6, 2, 1) for able in masks[-1]]
         actions = [int(rng.choice(len(one), p=one / one.sum())) for one in weights]
-        # The list is copied, because SMAC's scripted player writes its own actions into it.
+        # The list is copied, because SMAC's scripted player writes its own actions into the list.
         reward, terminated, _ = env.step(list(actions))
         taken.append(actions)
         rewards.append(float(reward))

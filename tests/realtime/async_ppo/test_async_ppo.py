@@ -1,4 +1,4 @@
-"""To env, callbacks and files, `AsyncPPO` behaves like PPO; it leaves no thread or process."""
+"""In envs, callbacks and files `AsyncPPO` behaves as PPO does; it leaves no thread or process."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def test_an_update_process_that_does_not_read_is_a_learner_error(monkeypatch):
     monkeypatch.setattr(child_process, "_READS_WITHIN_S", 0.5)
     monkeypatch.setattr(child_process, "_EXITS_WITHIN_S", 0.1)
     model = model_of()
-    # More than a socket holds. The dict is copied, because all models of these tests share it.
+    # More bytes than a socket holds. The dict is copied, because all models of the tests share it.
     model.policy_kwargs = {**model.policy_kwargs, "cargo": bytes(10_000_000)}
     with pytest.raises(LearnerError, match="does not answer"), started_stopped(monkeypatch):
         UpdateProcess(model)

@@ -149,7 +149,7 @@ def test_before_the_first_epoch_its_gradient_is_that_of_importance_sampling():
 
 
 def test_it_clips_around_the_proximal_policy_not_the_behaviour_policy():
-    # The step from the behaviour policy to the proximal policy is large; it must not be clipped.
+    # The step from the behaviour policy to the proximal policy is large, and must not be clipped.
     behaviour, proximal = th.tensor([-2.0]), th.tensor([-0.5])
     current = proximal.clone().requires_grad_()
     weights = importance_weights(proximal, behaviour, cap=2.0)
@@ -213,7 +213,7 @@ def test_actions_that_the_policy_has_not_chosen_do_not_disturb_an_update():
     _, callback = model._setup_learn(32)
     PPO.collect_rollouts(model, env, callback, model.rollout_buffer, 16)
     model.rollout_buffer.log_probs[:8] = np.inf
-    # Actions so far away that the ratio of probabilities overflows upwards or downwards.
+    # These actions are so far away that the ratio of probabilities overflows upwards or downwards.
     model.rollout_buffer.actions[:8] = np.array([[1e4], [-1e4]])
     model.rollout_buffer.advantages[:8] = -1e3
     before = copy.deepcopy(model.policy.state_dict())

@@ -154,7 +154,7 @@ class Counted(AsyncPPO):
 
 
 class Hiding(AsyncPPO):
-    """Removes an attribute, and sets another one to an object that cannot be pickled."""
+    """Removes one attribute, and sets another to an object that cannot be pickled."""
 
     def train(self) -> None:
         super().train()

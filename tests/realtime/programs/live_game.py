@@ -1,6 +1,6 @@
 """A small live program without an interface, and an env that plays it.
 
-Every 10 ms the program writes its state into the file that its first argument names: twice its
+Every 10 ms the program writes a number into the file that its first argument names: twice its
 tick, plus one while it is paused. It prints a line when it has begun. A line `p` on its standard
 input acts as its pause key. It has these options:
 

@@ -1,4 +1,4 @@
-"""Bots and a task of two players that report what happens in their worker, and opponents for them.
+"""Bots and a task of two players that report what happens in their worker, and their opponents.
 
 They are not in `realtime_tasks`, because that module's workers need no python-sc2.
 """
@@ -21,7 +21,7 @@ from sc2pool.units import Kind, select
 
 
 class RealtimeBot(MoveToBeaconBot):
-    """A bot whose info has python-sc2's events; its last action kills its own marine."""
+    """A bot whose info has python-sc2's events; its last action kills the bot's marine."""
 
     DIE = 7
     step_mul = 8

@@ -71,7 +71,7 @@ class Mortal(TellsLoop):
 
 
 class OneIsSlow(TellsLoop):
-    """Of two envs, the second one takes 1 s to begin an episode."""
+    """The second of two envs takes 1 s to begin an episode."""
 
     def on_start(self) -> None:
         super().on_start()

@@ -47,7 +47,7 @@ def energize(client: Wire, name: str) -> None:
 
 
 def seen(clients: tuple[Wire, Wire], name: str, owner: int) -> list[raw_pb.Unit]:
-    """How both clients see the only unit of this type."""
+    """The only unit of this type, as each of the two clients sees it."""
     found = []
     for client in clients:
         (unit,) = of(client, name, owner)

@@ -1,7 +1,7 @@
 """SMAC's scenarios for two players, and SMACv2's map.
 
-The duels' maps derive from those for one player, and give no side an advantage. To show it, a fight
-is played for a while, with random cooldowns. Then it is continued twice without chance: as it is,
+The duels' maps derive from those for one player, and give no side an advantage. As proof, a fight
+is played for a while, with random cooldowns. Then it goes on twice without chance: as it stands,
 and with the sides exchanged and the map rotated by 180°. Both continuations must be the same.
 """
 

@@ -382,7 +382,7 @@ def test_same_instant(launch, executable, installation):
 
 
 def test_the_same_bytes_under_a_seed(launch):
-    """Unless in real time, an episode depends on its seed and actions alone, under any temper."""
+    """Except in real time, an episode depends only on its seed and actions, under any temper."""
 
     def played(wire: Wire) -> list[bytes]:
         replies = []

@@ -311,7 +311,7 @@ def test_in_real_time_a_side_whose_clock_is_early_can_act(launch):
     pair = Pair(*(game.connect() for game in games))
     pair.begin(realtime=True)
     games[1].process.send_signal(signal.SIGSTOP)
-    time.sleep(0.3)  # makes this game's clock several loops late
+    time.sleep(0.3)  # the stopped game's clock is then several loops late
     games[1].process.send_signal(signal.SIGCONT)
     first, _ = pair.observe()
     for number in range(20):

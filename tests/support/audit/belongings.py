@@ -129,7 +129,7 @@ def leases_held(processes: set[psutil.Process]) -> set[str]:
 
 
 def shared_mappings() -> Counter[str]:
-    """Queue pairs mapped into this process; on Windows, also those mapped into its children."""
+    """Queue pairs mapped into this process; on Windows, those of its children are included."""
     temp = tempfile.gettempdir()
     if WINDOWS:  # Windows lists no mappings, but each has a file until its last close
         return Counter(path.name for path in Path(temp).glob("sc2pool-????????"))

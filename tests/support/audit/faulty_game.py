@@ -170,7 +170,7 @@ def fuzzed(replies: list[bytes], rng: random.Random) -> list[bytes]:
 
 
 def harm_process(order: Order) -> bool:
-    """Do the ordered harm if it changes no reply; False if it is of another kind."""
+    """Do the ordered harm if it changes no reply; False if the harm is of another kind."""
     match order["harm"]:
         case "allocate":
             kept.append(b"\1" * order["bytes"])  # pages of zeros would take no memory
@@ -243,7 +243,7 @@ def start_impostor(port: int, report: Path) -> None:
         parent_pid = os.getpid()
         if os.fork() == 0:
             while os.getppid() == parent_pid:
-                time.sleep(0.001)  # below the game until its own parent ends
+                time.sleep(0.001)  # a child of the game until its own parent ends
             os.closerange(0, 1024)  # this process must not hold the game's lease
             be_impostor(port, report)
         os._exit(0)

@@ -23,7 +23,7 @@ def bounded(limit_s: float = HUNG_S) -> Iterator[None]:
 
 
 def growth_of(samples: Sequence[int]) -> tuple[int, int, int]:
-    """The median of a run's second fifth, that of its last fifth, and their difference."""
+    """The medians of a run's second fifth and of its last fifth, and the difference."""
     part = max(1, len(samples) // 5)
     first, last = (
         int(median(samples[part : 2 * part] or samples)),

@@ -39,7 +39,7 @@ def in_sync(env: VecEnv, harms: Harms = no_harm) -> Iterator[list[Record]]:
 
 
 def first_ready(env: SubprocSC2VecEnv, harms: Harms = no_harm) -> Iterator[list[Record]]:
-    """Step half of the envs at a time: those that are ready first."""
+    """Step half of the envs at a time: the half that is ready first."""
     numbers = itertools.count()
     pool = env.pool
     envs: Sequence[int] = range(pool.n)

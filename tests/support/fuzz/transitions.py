@@ -43,7 +43,7 @@ SPACES = (
 ACTIONS = 3
 """Number of actions, and so the length of a mask."""
 PER_SPACE = 40
-"""Transitions put into one slot: more than one, so that sums and leftovers are compared."""
+"""Transitions put into one slot: several, so that sums over steps, and leftovers, are compared."""
 
 
 class Subclass(np.ndarray):
@@ -159,7 +159,7 @@ def count_taken(end: WorkerEnd) -> Counter[str]:
 
 
 def drawn(space: spaces.Space[Any], rng: Rng) -> Transition:
-    """A transition, half of them plain."""
+    """A transition; half of the drawn ones are plain."""
     space.seed(rng.randrange(1 << 30))
     observation = space.sample()
     if rng.random() < 0.5:

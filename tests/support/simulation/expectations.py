@@ -94,7 +94,7 @@ class Expectations:
             self.certain = False  # rows may have old or new episode numbers
 
     def attribute_set(self, envs: Sequence[int], value: int | None) -> None:
-        """An attribute was set to this value; None if it is not known whether it was set."""
+        """An attribute was set to this value; None if this is not certain."""
         for env in envs:
             self._attributes[env] = value
             if self.stages[env] in (SENT, BEGUN):

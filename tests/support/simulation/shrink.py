@@ -50,7 +50,7 @@ def shrink(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Schedule:
 
 
 def simpler(schedule: Schedule) -> Iterator[Schedule]:
-    """Schedules that differ from this one by one simplification; the largest ones come first."""
+    """Schedules with one simplification of this one; the largest simplifications come first."""
     events = schedule.events
     length = len(events)
     while length:

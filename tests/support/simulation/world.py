@@ -2,7 +2,7 @@
 
 Time passes only while the trainer waits, and only as far as the wait needs. Each request of the
 pool to the operating system is a *point* at which a worker may die, an interrupt come, and so on.
-Rules: if nothing can happen any more and the trainer waits without a limit, it waits for ever,
+Rules: if nothing can happen any more and the trainer waits without a limit, the wait has no end,
 which is a violation. A call that passes more points than any call needs is also a violation.
 """
 

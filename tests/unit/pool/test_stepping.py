@@ -32,7 +32,7 @@ from tests.support.simulation.world import World
 
 
 def acts(rank: int, how: str = "plain") -> Event:
-    """The event in which a worker acts: the one of this rank among those with something to do."""
+    """The event in which a worker acts, the one of this rank among those that have work to do."""
     return ("act", rank, how)
 
 

@@ -152,7 +152,7 @@ def twice(name: str, what: Callable[[Sample], Sample], expected: FaultKind | Non
             HUNG,
             previous=AWAITED_THEN,
         ),
-        # A shared worker's memory is not added to its games'; the limits are the same.
+        # A shared worker's memory is not added to that of its games; the limits are the same.
         case("shared", shared_worker(3950 * MB), SOFT),
         case("shared and too large", shared_worker(4001 * MB), MEMORY),
         case("both gone", Sample(100.0, WATCHED, None, None), None),
@@ -247,7 +247,7 @@ def starved():
 
 @pytest.mark.skipif(not LINUX, reason="only Linux tells who waits for a processor")
 def test_the_thread_does_not_take_a_starved_process_for_hung(starved):
-    """Such a process seldom runs, so a sample lacks most of its waits, not yet counted."""
+    """Such a process seldom runs, so a sample lacks most of its waits, which count later."""
     watched = Watched(3, starved.pid, [], awaited_since_s=0.0, limit_s=0.1)
     verdicts: list[Verdict] = []
     with (

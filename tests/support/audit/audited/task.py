@@ -28,7 +28,7 @@ STEP_MUL = 8
 LAST_LOOP = 480
 """The map ends the game at this loop."""
 HARMS = ("none", "hang", "crash", "exit", "block")
-"""Harm that an action may do, beside its command, to the game or to all envs of the worker."""
+"""Harm that an action may do to the game, or to all envs of the worker, beside its command."""
 
 BLOCKED_S = 3600.0
 

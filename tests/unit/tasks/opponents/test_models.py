@@ -198,7 +198,7 @@ def test_a_model_of_a_missing_package(saved, monkeypatch):
 
 
 def with_pickle(path, pickled: bytes) -> SavedModel:
-    """The model in this file, with another pickle of its observation space."""
+    """The model in this file, with another pickle in place of its observation space."""
     with zipfile.ZipFile(path) as archive:
         data = json.loads(archive.read("data"))
     data["observation_space"] = {":serialized:": base64.b64encode(pickled).decode()}

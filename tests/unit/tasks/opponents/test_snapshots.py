@@ -1,4 +1,4 @@
-"""The store of snapshots, the choice of one for each episode, and the win rates behind it."""
+"""The store of snapshots, the choice of one for each episode, and the win rates for the choice."""
 
 from __future__ import annotations
 
