@@ -22,7 +22,7 @@ IMPATIENT = PoolConfig(
 
 
 LENIENT = RestartPolicy(per_env=1000, per_env_window_s=0.5, per_pool_per_env=1000)
-"""For pools that are harmed again and again: many restarts, whose backoff does not grow."""
+"""Allows many restarts, whose backoff does not grow, to pools that are harmed again and again."""
 
 
 @dataclass

@@ -412,7 +412,7 @@ class Hanging(gymnasium.Env[Any, Any]):
     """An env of the user that hangs if it is rendered, `hang` is called or `hanging` is set.
 
     Args:
-        log: the file to which it writes a line before it hangs; None if it is not to hang.
+        log: the file to which it writes a line before it hangs; None if the env must not hang.
     """
 
     observation_space = spaces.Discrete(9)

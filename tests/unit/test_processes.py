@@ -155,7 +155,7 @@ def test_stopped_guard_blocks_no_caller(sleeper):
     assert not stopped.is_running()
     (another,) = set(psutil.Process().children()) - before
     assert another != stopped
-    guard.close()  # as at the program's end: ends the processes noted last
+    guard.close()  # as at the program's end; this ends the processes noted last
     assert sleeper.wait() in KILLED
 
 

@@ -130,7 +130,7 @@ def atexit_steps_and_raises(pool: Pool) -> None:
     atexit.register(last)
 
 
-# With forks.
+# Leave after forks.
 
 
 @door

@@ -153,7 +153,7 @@ def test_close_ends_stopped_processes(begun):
     began_s = time.monotonic()
     env.close()
     assert time.monotonic() - began_s < GONE_WITHIN_S
-    # The system reaps the games, because their parent, the worker, has ended.
+    # The system reaps the games, because their worker, which is their parent, has ended.
     assert_gone(children)
     env.close()
 

@@ -31,7 +31,7 @@ CONFIGS = {
     ),
 }
 LARGEST_FILE_BYTES = 2048
-"""Enough for a new worker's player, too little for the fault report of a talkative game."""
+"""Enough for a new worker's player, but too little for a talkative game's fault report."""
 
 
 def say(**what: Any) -> None:

@@ -74,7 +74,7 @@ def marks_of(records: Iterable[Record], rows: int = 1) -> Iterator[tuple[int, Ma
 
     Args:
         records: the records of all rows.
-        rows: number of rows of each env; the checker compares rows, so the first row's do.
+        rows: number of rows of each env; the checker compares rows, so one row's marks suffice.
     """
     for record in records:
         if isinstance(record, Sent) or record.env % rows:

@@ -166,7 +166,7 @@ def test_nothing_is_cut_on_a_terminal_of_any_width(width: int) -> None:
 
 
 def test_a_terminal_that_is_gone_ends_no_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = Path("/dev/full").open("w")  # noqa: SIM115 - closing it raises, too
+    gone = Path("/dev/full").open("w")  # noqa: SIM115 - closing it raises as well
     with Bar(Console(file=gone, width=80, force_terminal=True)) as bar:
         bar.show(figures())
     monkeypatch.setattr("sys.stdout", gone)

@@ -243,7 +243,7 @@ def test_users_who_share_a_folder_share_its_lock(tmp_path, monkeypatch):
         os.umask(before)
     refused = PermissionError(
         errno.EACCES, "Permission denied"
-    )  # as if another umask had made the file; root could open any file
+    )  # as if the file had other modes; root could open any file
     monkeypatch.setattr(filelock, "try_lock", Mock(side_effect=refused))
     told = r"/training\.lock may not be opened \(Permission denied\): it is another user's"
     with pytest.raises(ConfigError, match=told), reserved(tmp_path):

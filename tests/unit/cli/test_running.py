@@ -107,7 +107,7 @@ def test_one_in_another_temp_folder_is_found(runs, tmp_path_factory, monkeypatch
         subprocess.Popen(["sleep", "60"], env=environment) as worker,
     ):
         os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # a zombie, like a killed worker
-        wait_for(psutil.Process(worker.pid).environ)  # empty during exec
+        wait_for(psutil.Process(worker.pid).environ)  # an environment is empty during exec
         assert choose(None, os.getpid()).path == runs[0].path
         worker.kill()
 

@@ -432,7 +432,7 @@ def test_usual_words_have_no_advice(exit_code: int | None) -> None:
         # The last lines of the output do not match those of the fault.
         ("", 1, 55958, ""),
         ("", -11, 74741, ""),
-        # The builds before and after do not have the fault.
+        # These builds come before or after those that have the fault.
         ("", None, 67926, ""),
         ("", None, 75025, ""),
         (CRASH, -11, 75689, ""),

@@ -192,7 +192,7 @@ def test_an_env_that_lives_takes_only_a_spare_that_is_nearly_there(
     assert envs[0].instance.number == (3 if state in NEARLY_THERE else 0)
     own = [] if state in NEARLY_THERE else [(0, 0)]
     assert plays.asked[2:] == own, "the spare's episode, on its own instance"
-    envs[1].instance.state = State.NEW  # in place of one that died
+    envs[1].instance.state = State.NEW  # a new instance in place of a dead one
     spares.play_next(envs[1])
     assert envs[1].instance.number == 4
 

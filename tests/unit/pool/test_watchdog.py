@@ -104,7 +104,7 @@ def twice(name: str, what: Callable[[Sample], Sample], expected: FaultKind | Non
     [
         case("all is well", NOW, None),
         case("the very first sample", NOW, None, first=NOW, previous=None),
-        # Stopped: the same process has to be stopped at two samples in a row.
+        # Stopped: a verdict needs the same stopped process in two samples in a row.
         case("game stopped once", STOPPED_NOW, None),
         twice("game stopped twice", lambda sample: game(sample, stopped=True), STOPPED),
         twice("worker stopped twice", stopped_worker, STOPPED),
@@ -117,7 +117,7 @@ def twice(name: str, what: Callable[[Sample], Sample], expected: FaultKind | Non
         case("continued", NOW, None, previous=STOPPED_THEN),
         case("stopped, after a gap", STOPPED_NOW, None, previous=None),
         case("stopped, then gone", without_game(NOW), None, previous=STOPPED_THEN),
-        # Memory: that of game and worker is added; the worker has 60 MB.
+        # Memory: that of game and worker is added up; the worker has 60 MB.
         case("at the hard limit", large(3940 * MB), SOFT),
         case("over the hard limit", large(3940 * MB + 1), MEMORY),
         case("over it, after a gap", large(5000 * MB), MEMORY, previous=None),

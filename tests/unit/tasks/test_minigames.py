@@ -351,7 +351,7 @@ def test_image_and_vector_take_the_same_actions():
 def test_preferences_leave_the_other_its_own():
     marines = np.array([[0.0, 0.0], [4.0, 0.0]])
     shards = np.array([[3.0, 0.0], [-5.0, 0.0], [-6.0, 0.0], [1.0, 0.0]])
-    # Shard 0, the other marine's, comes last for the first marine, though two others are farther.
+    # Shard 0, the other marine's, comes last for the first marine, though two shards are farther.
     assert preferences(marines, shards).tolist() == [[3, 1, 2, 0], [0, 3, 1, 2]]
 
 

@@ -1,6 +1,6 @@
 """Messages of real games, whole and with missing or strange parts, through every reader.
 
-Tasks, drawings and views accept each message that parses; if python-sc2 cannot read one, it is a
+Tasks, drawings and views accept each message that parses; a message unreadable to python-sc2 is a
 `GameFault`.
 """
 

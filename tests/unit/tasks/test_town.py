@@ -274,7 +274,7 @@ def test_masks_of_build_marines(grown, minerals, structures, offered):
 @pytest.mark.parametrize(
     ("structures", "food_used", "offered"),
     [
-        ((), 12, True),  # a barracks needs a depot even with free supply
+        ((), 12, True),  # a barracks needs a depot even if supply is free
         ((SUPPLY_DEPOT,), 20, False),
         ((SUPPLY_DEPOT,), 21, True),
         ((SUPPLY_DEPOT, BARRACKS, BARRACKS), 14, False),
