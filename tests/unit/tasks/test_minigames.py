@@ -304,7 +304,7 @@ def test_script_walks_towards_the_beacon(unit, begin):
 
 
 def test_image_shows_the_beacon_from_the_marine(unit, begin):
-    # The area is 24 wide and the image 48, so a pixel is 3/4 of a cell.
+    # The area is 24 cells wide; the image shows 48 in 64 pixels, so a pixel is 3/4 of a cell.
     task = begin(MoveToBeaconImage, unit(OWN_MARINES, 30, 22), unit(BEACONS, 15, 37))
     rows, columns = np.nonzero(task.observe()[0])
     assert columns.mean() == pytest.approx(31.5 - 15 / 0.75, abs=0.3)
