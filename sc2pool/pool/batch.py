@@ -1,11 +1,12 @@
-"""Batches: the actions of all rows are checked, and the replies of the envs are gathered.
+"""Batches: checks the actions of all rows, and gathers the replies of the envs.
 
 `check_actions` checks a batch of actions before any of it is sent. Rules: an action outside its
 space raises an `ActionError`, which names the env (the row, if envs have several rows), the action
-and the space. The exception is a Box action beyond its bounds: it is clipped, as SB3 does for its
-own policies. A batch is checked as a whole, with numpy, because every step has this check.
+and the space. But a Box action beyond its bounds is clipped, because SB3 clips the actions of its
+own policies too. Numpy checks a batch as a whole, because every step needs this check.
 
-Rules: a batch belongs to the caller, so none of its objects is kept, or shared with another batch.
+Rules: a batch belongs to the caller. So the pool keeps none of its objects, and no two batches
+share an object.
 A synthetic outcome is a marked truncation with reward 0 in every row of the env. It is never a
 terminal state, because a crash says nothing about the value of the states before it.
 """
@@ -43,7 +44,7 @@ def check_count(actions: Any, n: int, each: str = "env") -> None:
 
 
 def is_batch_of(leaf: Leaf, actions: Any, n: int) -> bool:
-    """True if these are n actions of this shape and dtype, in one array."""
+    """True if `actions` is one array of n actions, with the leaf's shape and dtype."""
     return (
         isinstance(actions, np.ndarray)
         and actions.dtype == leaf.dtype
@@ -54,11 +55,11 @@ def is_batch_of(leaf: Leaf, actions: Any, n: int) -> bool:
 def check_actions(
     space: spaces.Space[Any] | None, actions: Any, numbers: Sequence[int], each: str = "env"
 ) -> Sequence[Any] | Array:
-    """Check the actions; for array spaces return them as an array (len(numbers), *shape).
+    """Check the actions and return them: for array spaces as an array (len(numbers), *shape).
 
     Args:
         space: the space of one action. With None only the number of the actions is checked.
-        actions: one for each of these envs or rows.
+        actions: one for each of the envs or rows in `numbers`.
         numbers: indices of the envs or rows, for the message.
         each: "env" or "row", for the message.
 
@@ -76,7 +77,7 @@ def check_actions(
         return list(actions)
     try:
         batch = np.asarray(actions)
-    except (ValueError, TypeError, RuntimeError) as error:  # torch's tensors raise the last two
+    except (ValueError, TypeError, RuntimeError) as error:  # torch tensors raise the last two types
         check_count(actions, len(numbers), each)
         raise ActionError(f"actions do not form an array for {space}: {error}") from None
     shape = (len(numbers), *(space.shape or ()))
@@ -106,7 +107,7 @@ _MOST_INT64: Final = 2**63 - 1
 
 
 def _integer_bounds(space: spaces.Space[Any]) -> tuple[Any, Any]:
-    """The first and the last action; not the number after the last, which may not fit the dtype."""
+    """The first and the last action. The number after the last one may not fit the dtype."""
     if isinstance(space, spaces.Discrete):
         return space.start, space.start + (space.n - 1)
     if isinstance(space, spaces.MultiDiscrete):
@@ -127,9 +128,9 @@ def _check_box(space: spaces.Box, batch: Array, numbers: Sequence[int], each: st
 def _clip_to_integers(batch: Array, space: spaces.Box) -> Array:
     """Clip, but convert no bound to a float, because a large bound may have no exact float.
 
-    numpy would convert to floats even if it combined only int64 and uint64.
+    Even a mix of int64 and uint64 alone would make numpy convert both to floats.
     """
-    with np.errstate(invalid="ignore"):  # a number that does not fit is replaced by its bound
+    with np.errstate(invalid="ignore"):  # below, a bound replaces each number that does not fit
         whole = batch.astype(space.dtype)
     within = np.where(batch <= space.low, space.low, whole)
     return np.where(batch >= space.high, space.high, within)
@@ -153,8 +154,8 @@ class Outcome:
         observation: the newest observation. None if the space has a fixed layout.
         final_observations: each row's last observation, if an episode ended. Otherwise None.
         reset_infos: each row's reset info, if an episode began. Otherwise None.
-        report: the fault that made the outcome synthetic. None for a real outcome.
-        tick: the step's lateness. None unless the game runs in real time.
+        report: the fault for which the outcome is synthetic. None for a real outcome.
+        tick: how late the step's action was. None unless the game runs in real time.
         episode_return: sum of the first row's rewards in the episode that ended. None if no episode
             ended, or if a fault cut it short.
     """
@@ -184,18 +185,18 @@ class Outcome:
 class Batch:
     """The results of one step, or one reset, of some envs.
 
-    A batch of k envs with r rows each has k * r rows: those of envs[0], then those of envs[1], ….
+    A batch of k envs with r rows each has k * r rows: the rows of envs[0], then of envs[1], ….
 
     Attributes:
         envs: int64 (k,), the indices of the envs, ascending.
-        observations: in the space's structure, each array of shape (k * r, …). A tuple of k
-            observations if the space has no fixed layout.
+        observations: in the space's structure, with each array of shape (k * r, …). If the space
+            has no fixed layout, a tuple of k observations.
         rewards: float64 (k * r,).
         terminated: bool (k * r,), equal for all rows of an env.
         truncated: bool (k * r,), equal for all rows of an env.
         infos: a dict for each row.
-        final_observations: for each row an ended episode's last observation, else None.
-        reset_infos: for each row the new episode's reset info, None if no episode began.
+        final_observations: for each row, its last observation if its episode ended, else None.
+        reset_infos: for each row, its reset info if an episode began, else None.
     """
 
     envs: Array
@@ -209,7 +210,7 @@ class Batch:
 
 
 def real_outcome(queue: TrainerEnd, flags: int) -> Outcome | None:
-    """The outcome of a reply to a step; None if the reply is plain, without `Flag.TELLING`."""
+    """The outcome of a reply to a step; None if the reply is plain (no flag of `Flag.TELLING`)."""
     if not flags & Flag.TELLING:
         return None
     observation, infos = queue.out_of_band()
@@ -262,13 +263,13 @@ class Gatherer:
         self._rows = rows
         self.n_rows = n * rows
         self._every = np.arange(n)
-        # Chosen once, because each step calls this function.
+        # The function is chosen here, once, because each step calls it.
         self._whole: Callable[[list[Array]], Any] = (
             itemgetter(0) if layout.is_array else lambda leaves: layout.build(leaves.__getitem__)
         )
 
     def gather_plain(self, slots: SlotBatch) -> Batch:
-        """One batch of all envs, whose replies are all plain."""
+        """One batch of all envs, if all their replies are plain."""
         n = self.n_rows
         return Batch(
             envs=self._every.copy(),
@@ -287,7 +288,7 @@ class Gatherer:
         queues: Sequence[TrainerEnd],
         given: Sequence[Outcome | None],
     ) -> Batch:
-        """One batch of these envs; `given` has the outcome of each, None for a plain reply."""
+        """One batch of these envs. `given` has each env's outcome, or None for a plain reply."""
         outcomes = [
             outcome or self._plain(queue) for queue, outcome in zip(queues, given, strict=True)
         ]

@@ -2,16 +2,17 @@
 
 Rules of pauses: an env's game continues after as many resumes as pauses, or when the env is stepped
 or reset. A game is stopped only while no reply of the game is pending. Either `pause` returns and
-every game is stopped, or it raises and every game continues. A game that plays no episode is not
-stopped; instead no episode begins in it until the pause ends. A spare that is held at its first
-observation stays held.
+every game is stopped, or `pause` raises and every game continues. A game that plays no episode is
+not stopped; instead no episode begins in it until the pause ends. If a spare is held (stopped at
+its first observation until an env takes it), pauses and resumes do not change that.
 
     call, render, set_attr ─► `operations` of the rows' tasks ─► results or errors
 
 Rules of calls into players:
-- No call is sent while a reply of the same instance is awaited. The reply may be large, and if both
-  sides send, neither reads.
-- If an instance dies before or during a call, its successor is asked, in the env's next episode.
+- No call is sent while a reply of the same instance is awaited. The reply may be large, and if
+  trainer and worker both send, neither reads.
+- If an instance dies before or during a call, its successor gets the call, in the env's next
+  episode.
 - If the call itself hangs, the instance is replaced and the call is given up.
 - An answer that arrives after its deadline is dropped.
 """
@@ -37,10 +38,10 @@ from sc2pool.pool.stepping import Stepping
 from sc2pool.render import FRAME_SHAPE
 
 _MOVING = (STOPPED - {State.HELD, State.PAUSED}) | {State.RESETTING}
-"""The states of a game that is being stopped, or that can be stopped after its reset."""
+"""States to wait out before a stop is complete: the game is being stopped, resumed or reset."""
 
 _GOING_ON = frozenset({State.RESUMING, State.RELEASING})
-"""The states of a game that was stopped and is about to continue."""
+"""The states of a stopped game that is being resumed."""
 
 
 class Pauses:
@@ -58,7 +59,7 @@ class Pauses:
         self._counts.clear()
 
     def pause(self, envs: Sequence[int], *, spares: bool) -> None:
-        """Count one more pause of these envs; stop their games and, with `spares`, the spares'."""
+        """Count a pause of these envs; stop their games and, if `spares`, the games of spares."""
         for env in envs:
             self._counts[env] = self._counts.get(env, 0) + 1
         try:
@@ -68,7 +69,7 @@ class Pauses:
             raise
 
     def resume(self, envs: Sequence[int], *, spares: bool) -> None:
-        """Undo a pause of each env; with `spares`, resume the spares too if no env stays paused."""
+        """Undo one pause of each env. With `spares`, resume the spares if no env stays paused."""
         for env in envs:
             self._counts[env] = max(0, self._counts.get(env, 0) - 1)
         awake = [env for env in envs if not self._counts[env]]
@@ -89,7 +90,7 @@ class Pauses:
 
     @contextmanager
     def suspended(self, envs: Iterable[int]) -> Iterator[None]:
-        """During the block, let the paused ones of these envs continue; keep the pause counts."""
+        """During the block, let those of these envs that are paused continue; keep the counts."""
         paused = [self._envs[env] for env in envs if env in self._counts]
         if paused:
             self._let_go_on(paused)
@@ -111,7 +112,7 @@ class Pauses:
     def _stop(self, seats: Sequence[Seat]) -> None:
         """Stop each of these games as soon as no reply of the game is pending.
 
-        PauseError if a game could not be stopped; then the games of all these seats continue.
+        If a game could not be stopped, raise PauseError; then the games of all seats continue.
         """
         for seat in seats:
             seat.pause_asked()
@@ -176,7 +177,7 @@ class Calls:
         return [to_result(answer) for answer in answers]
 
     def render(self, rows: Sequence[int], *, is_task: bool) -> list[Any]:
-        """A frame of each of these rows; the previous frame if a task's game has died."""
+        """A frame of each of these rows; if a task's game has died, the row's previous frame."""
         frames = self.call(rows, "render")
         for place, row in enumerate(rows):
             if frames[place] is not None:
@@ -186,11 +187,11 @@ class Calls:
         return frames
 
     def set_attr(self, rows: Sequence[int], name: str, value: Any) -> None:
-        """Set an attribute of these rows' targets, now and in all their later instances."""
+        """Set an attribute of these rows' targets, in the present and in all later instances."""
         targets = self._targets(rows)
         before = [(seat, seat.attributes) for seat, _ in targets]
         pickled = pickle_for_worker(value)  # now, because the caller may change the value later
-        for seat, row in targets:  # stored first, for episodes that begin during the call
+        for seat, row in targets:  # stored before the call, for episodes that begin during it
             seat.attribute_set(row, name, pickled)
         try:
             self.call(rows, "set_attr", name, value)
@@ -215,7 +216,7 @@ class Calls:
         answers: dict[int, messages.Answer] = {}
         hung: set[int] = set()
 
-        # Rendering begins no episode, because the trainer does not know the new one yet.
+        # To render, no new episode is begun, because the trainer does not know of it yet.
         needs_episode = operation != "render"
 
         def can_answer(seat: Seat) -> bool:
@@ -260,7 +261,7 @@ class Calls:
         return [answers[place] for place in range(len(targets))]
 
     def _limit(self, deadline: Deadline) -> Deadline:
-        """When an instance that is asked now counts as hung: after the caller's own deadline."""
+        """When an instance that gets a call now counts as hung: after the caller's own deadline."""
         if deadline == NEVER:
             return Deadline.after(self._limit_s)
         return Deadline(deadline.instant_s + self._limit_s)

@@ -1,4 +1,4 @@
-"""A child process that answers messages: the parent's end and the child's.
+"""A child process that answers messages: the parent's code (`ChildProcess`) and the child's.
 
     parent   request(message) ──► handle(message)   child
              ◄── its result, or its exception
@@ -10,7 +10,7 @@ Rules:
 - The child process ends at `close`, at the end of `lifeline`, or when the parent ends, even while
   it is still starting. Ctrl-C does not reach it.
 - A request has no time limit while the child uses the CPU. A child that uses no CPU time is stopped
-  or waits for ever, so it is given up.
+  or waits for ever, so the request fails.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class ChildProcess:
     """Starts a child process that runs `answer`, and waits for its first reply.
 
     Args:
-        module: is run by `python -m`. It calls `become_follower` before its slow imports, then
-            `answer` with the descriptor that it gets.
+        module: the module that `python -m` runs. It calls `become_follower` before its slow
+            imports, then `answer` with the descriptor that `become_follower` returns.
         first: the first message.
-        name: the process in messages, for example "the process that computes the updates".
+        name: names the process in messages, for example "the process that computes the updates".
         error: the type of error to raise if the process has exited or hangs.
 
     Attributes:
@@ -81,7 +81,7 @@ class ChildProcess:
         """Send a message, and return the result of the child's `handle`.
 
         Raises:
-            SC2PoolError: of the type `error`: the process has exited, or uses no CPU time.
+            SC2PoolError: the process has exited, or uses no CPU time. The type is `error`.
             Exception: the exception of the child's `handle`.
         """
         try:
@@ -115,7 +115,7 @@ class ChildProcess:
                 )
 
     def _how_it_ended(self) -> str:
-        """Describe how the process ended, after it has closed its socket or reads no more."""
+        """Describe how the process ended; call this after it has closed its socket or hangs."""
         try:
             return f"has ended: {describe_exit(self._process.wait(_EXITS_WITHIN_S))}"
         except subprocess.TimeoutExpired:
@@ -130,7 +130,7 @@ class ChildProcess:
 
 
 def _start(module: str, connection: socket.socket) -> Follower:
-    # A session of its own, for its share of the CPU; see `start_python`.
+    # The child gets its own session, for a fair share of the CPU; see `start_python`.
     return start_follower(module, [connection.fileno()], {}, own_session=True)
 
 
@@ -139,8 +139,8 @@ def answer(descriptor: int, handle: Callable[[Any], Any], phase: str) -> None:
 
     Args:
         descriptor: the socket, from `become_follower`.
-        handle: its result is pickled. Its exception is sent in place of a result.
-        phase: the child's work, for messages about an exception.
+        handle: the function that answers a message. Its result, or its exception, is sent pickled.
+        phase: names the child's work in messages about an exception.
     """
     leave_interrupts_to_parent()
     channel = Channel(socket.socket(fileno=descriptor))

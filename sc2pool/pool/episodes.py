@@ -1,29 +1,30 @@
-"""Deals (assigns) episodes to envs, from one numbered sequence (the book) or by each env's count.
+"""Deals (assigns) episodes to envs: from one numbered sequence (the book), or counted by each env.
 
     EpisodeBook ─ next episodes ─► Spares: spare, spare, …   an env that is over takes the first
          └──────── next episode ─► an env, if no spare holds one
 
 Rules of the book, for tasks:
-- A task's episodes come from one book, in the order of their numbers. So a seed determines all.
-- The env whose episode ends first is dealt the next one; of several at once, the env with the
-  lowest index. So a seeded run does not depend on how long a reset takes.
+- A task's episodes come from one book, in the order of their numbers. So one seed determines all
+  episodes.
+- The env whose episode ends first is dealt the next episode. If several end at once, the env with
+  the lowest index comes first. So a seeded run does not depend on how long a reset takes.
 - Episode seeds come from numpy's `SeedSequence(seed, spawn_key=(number,))`, which gives independent
   streams for neighbouring episode numbers.
-- Before an episode is dealt out of order, the episodes that spares hold go back into the book. So
-  do the unplayed episodes when the trainer resets, seeds, or sets options or attributes.
+- Before an episode is dealt out of order, the episodes that spares hold go back into the book. All
+  unplayed episodes go back when the trainer resets, seeds, or sets options or attributes.
 
-Rules of the spares, instances that are reset before an env needs them:
+Rules of the spares (instances that are reset before an env needs them):
 - Spares hold consecutive episodes, beginning with the next to be played. So a seeded run does not
   depend on the number of spares.
-- An env with attributes of its own plays its next episode itself, because a spare's task object
-  lacks these attributes. The same holds for every env while the spare is still launching.
+- An env whose attributes the trainer has set takes no spare, but resets its own instance, because a
+  spare's task object lacks these attributes. Nor does an env take a spare that is still launching.
 - A spare that is stopped stays stopped until an env takes it or its episode is taken back. In real
-  time every spare is held from its first observation on. If games cannot be held, the pool has no
-  spares, because their episodes would begin without a player.
+  time every spare is held (stopped) from its first observation on. If games cannot be held, the
+  pool has no spares, because their games would continue before anyone plays.
 
 Envs of the user count their own episodes, have no spares, and get their seeds from the reset. If
-the first reset of a new instance has no seed, one is derived from the env's last seed. An instance
-that has reached a soft limit is replaced before its next episode begins, on a reset of any kind.
+the first reset of a new instance has no seed, a seed is derived from the env's last one. An
+instance that has reached a soft limit is replaced before its next episode, however that begins.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def episode_seed(seed: int | Sequence[int], number: int) -> int:
 
 
 class EpisodeBook:
-    """Deals the episodes of tasks, numbered from 0: one book for all envs; see `begin`."""
+    """Deals the episodes of tasks to all envs, numbered from 0. For the arguments see `begin`."""
 
     def __init__(self, seed: int | Sequence[int] | None = None, seeded: int | None = None) -> None:
         self.begin(seed, seeded)
@@ -67,7 +68,7 @@ class EpisodeBook:
         """A heap of the episode numbers that were taken back."""
 
     def deal(self, options: Mapping[str, Any]) -> Episode:
-        """The next episode, with the options of the reset that asks for it."""
+        """The next episode; `options` are those of the reset that requests it."""
         if self._again:
             number = heapq.heappop(self._again)
         else:
@@ -78,7 +79,7 @@ class EpisodeBook:
         return Episode(number, episode_seed(self._seed, number), dict(options))
 
     def take_back(self, numbers: Iterable[int]) -> None:
-        """Take back these episodes, which were not played; they are dealt again before others."""
+        """Take back these unplayed episodes; they are dealt again before all others."""
         for number in numbers:
             heapq.heappush(self._again, number)
 
@@ -99,7 +100,7 @@ class Spares:
     def prepare(self) -> None:
         """Give the next episodes to the spares that hold none.
 
-        Best called while envs step: then the trainer is idle, and no env waits for a spare.
+        Call this while envs step, if possible: then the trainer is idle, and no env waits.
         """
         supervisor = self._supervisor
         if supervisor.cannot_hold:
@@ -113,7 +114,7 @@ class Spares:
                 self._holding.append(seat)
 
     def play_next(self, seat: Seat) -> None:
-        """Bring an env's seat to the next episode; use a spare that holds it, if there is one."""
+        """Bring an env's seat to the next episode, with the spare that holds it if there is one."""
         supervisor = self._supervisor
         if not self._holding:
             supervisor.play(seat, self._book.deal({}))
@@ -133,7 +134,7 @@ class Spares:
                 supervisor.resume(seat)
 
     def _first_choice(self) -> Seat:
-        """The spare that holds the next episode; without seeds, preferably one that is ready."""
+        """The spare with the next episode; if episodes have no seeds, rather one that is ready."""
         first = self._holding[0]
         if first.episode is not None and first.episode.seed is not None:
             return first
@@ -143,11 +144,11 @@ class Spares:
         return first
 
     def forget(self) -> None:
-        """Forget the spares' episodes for good: an env may have taken one before the interrupt."""
+        """Forget the spares' episodes for good; an env may have taken one before an interrupt."""
         self._holding.clear()
 
     def take_back(self) -> None:
-        """Return the episodes of all spares to the book, which will deal them again."""
+        """Return the episodes of all spares to the book, which deals them again."""
         held = (seat.episode for seat in self._holding)
         self._book.take_back(episode.number for episode in held if episode is not None)
         for seat in self._holding:
@@ -159,8 +160,8 @@ class Spares:
 class Request:
     """A trainer's request for an episode; ConfigError if the options are not a mapping.
 
-    The seed is for the `reset` of an env of the user. For a task it is None, or the seed of this
-    one episode (the book seeds the others). For `both_keywords` see `Episode`.
+    For an env of the user, the seed is the argument of its `reset`. For a task, the seed is None
+    or that of this one episode (the book seeds the others). For `both_keywords` see `Episode`.
     """
 
     seed: int | None = None
@@ -178,7 +179,7 @@ def check_options(options: object) -> None:
 
 
 class Episodes:
-    """Deals the episodes of one pool, from one book for all envs if `one_book`."""
+    """Deals the episodes of one pool. If `one_book`, all envs share one book."""
 
     def __init__(self, supervisor: Supervisor, *, one_book: bool) -> None:
         self._supervisor = supervisor
@@ -207,17 +208,17 @@ class Episodes:
             self.begin(seat, Request())
 
     def begin_ahead(self, seat: Seat) -> None:
-        """Begin the next episode before the trainer has seen that the last one is over."""
+        """Begin the seat's next episode before the trainer has seen that its last one is over."""
         if seat not in self._ahead:
             self.begin_next(seat)
             self._ahead.append(seat)
 
     def is_ahead(self, seat: Seat) -> bool:
-        """True from `begin_ahead` until `begin_next`, or until the episode is taken back."""
+        """True after `begin_ahead`, until `begin_next` or until the episode is taken back."""
         return seat in self._ahead
 
     def take_back(self) -> None:
-        """Take back the episodes of spares and of seats that are ahead, to deal them again."""
+        """Take back the episodes of spares and those begun by `begin_ahead`, to deal them again."""
         self.spares.take_back()
         for seat in self._ahead:
             if self._one_book:
@@ -228,7 +229,7 @@ class Episodes:
         self._ahead.clear()
 
     def forget(self) -> None:
-        """Forget the episodes that were begun ahead; they are not dealt again."""
+        """Forget the episodes that `begin_ahead` has begun; they are not dealt again."""
         self.spares.forget()
         self._ahead.clear()
 
@@ -247,7 +248,7 @@ class Episodes:
         self._supervisor.play(seat, Episode(number, seed, options, request.both_keywords))
 
     def _seed_of_env(self, seat: Seat, request: Request) -> int | None:
-        """The trainer's seed; if a new instance gets none, one derived from the env's last seed."""
+        """The request's seed; if a new instance gets none, one derived from the env's last seed."""
         if request.seed is not None:
             self._seeds[seat.index] = request.seed
         before = self._seeds[seat.index]

@@ -6,19 +6,19 @@
 Rules of the pickles:
 - Values for a worker are pickled with cloudpickle, because a worker does not import the training
   script, which may define their classes. Values for the trainer are pickled with plain pickle if
-  possible, which is 100 times faster.
+  possible, because plain pickle is 100 times faster.
 - An error of the user's code is sent as data from a worker, then raised in the trainer. The user
-  must see this very error. So nothing here fails because the user's exception cannot be
+  must see this very error. So the code here must work even if the user's exception cannot be
   constructed, printed or pickled.
 
-Both ends of a socket belong to this package, on a socket pair that no other process holds. A
-message is a pickle in a frame: a 4-byte length, then the pickle's bytes. An order is pickled, too.
-On POSIX an order is a datagram with descriptors, on Windows a frame in a stream with copied
-descriptors (`processes.windows`).
+Each connection is a socket pair between two processes of this package, and no other process holds
+it. A message is a pickle in a frame: a 4-byte length, then the pickle's bytes. An order is pickled
+too. On POSIX an order is sent as a datagram with descriptors; on Windows, as a frame with copies of
+descriptors, in a stream (`processes.windows`).
 
 Rules of the sockets: sending a message has a time limit, because a stopped peer does not read.
-Receiving never waits, so call it when the socket is readable. Sending an order does not wait
-either. A worker needs no recovery from a lost trainer, because it ends with the trainer.
+Receiving never waits, so call it when the socket is readable. Sending an order never waits. A
+worker needs no recovery from a lost trainer, because the worker ends with the trainer.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def pickle_for_worker(value: Any) -> bytes:
     """Pickle a value for a worker; classes and functions of the script are pickled by value.
 
     Raises:
-        Exception: the error of pickling, with a note.
+        Exception: the error of pickling, with a note that explains it.
     """
     return _by_value(value, _TO_WORKER)
 
@@ -73,7 +73,7 @@ def pickle_script_by_value() -> None:
     import cloudpickle  # noqa: PLC0415 - workers rarely need it
 
     script = sys.modules.get(_SCRIPT_IN_CHILD)
-    if script is not None:  # for `__main__` cloudpickle does so by default
+    if script is not None:  # a script named `__main__` is pickled by value without this
         cloudpickle.register_pickle_by_value(script)
 
 
@@ -92,20 +92,20 @@ _NO_TERMINAL = (
     "breakpoint() needs a terminal, which a worker process does not have: use DummySC2VecEnv, or "
     "serial=True, in a terminal"
 )
-"""A message for the debugger's `BdbQuit`, which has no message of its own."""
+"""The message to add to the debugger's exception `BdbQuit`, which comes without one."""
 
 
 class RemoteTraceback(Exception):
-    """The traceback of an exception in a worker, shown as the cause of its copy in the trainer."""
+    """An exception's traceback in the worker, shown as the cause of the copy in the trainer."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"
 
 
 def of_the_user(error: BaseException) -> BaseException:
-    """The error that the user's code raised, or its substitute; see `readable_error`.
+    """The error that the user's code raised, or a substitute; see `readable_error`.
 
-    If Python has converted a StopIteration to a RuntimeError, this is the StopIteration.
+    If Python has converted the user's StopIteration to a RuntimeError, return the StopIteration.
     """
     error = readable_error(error)
     if error.__cause__ is None:
@@ -127,10 +127,10 @@ _READ_OF_ERRORS: Final = (
 
 
 def readable_error(error: BaseException) -> BaseException:
-    """This exception, or its substitute if its class does not let it be handled.
+    """This exception, or a substitute if its attributes cannot be read or contradict its class.
 
-    `isinstance` reads an attribute, so an exception whose attributes raise would raise again in
-    each handler, and never be reported. The substitute has the exception's name and traceback.
+    `isinstance` reads an attribute of the exception. If that read raises, each handler fails, and
+    the exception is never reported. The substitute has the exception's name and traceback.
     """
     kind = type(error)
     try:
@@ -146,8 +146,8 @@ def readable_error(error: BaseException) -> BaseException:
 
 
 def substitute_for(error: BaseException, why: str) -> Exception:
-    """An exception with the name and traceback of `error`; the message says `why` it has none."""
-    # Read by the descriptors of the base classes, because the error's own classes may hide them.
+    """An exception with the name and traceback of `error`; `why` replaces its message."""
+    # Read attributes with the base classes' descriptors: the error's class may override them.
     kind = type(error)
     own = {"__module__": type.__dict__["__module__"].__get__(kind)}
     made: Exception = type(_name_of(kind), (Exception,), own)(f"<no message: {why}>")
@@ -177,7 +177,7 @@ def trace_of(error: BaseException) -> str:
 
 
 def describe(error: BaseException, phase: str, evidence: Evidence | None = None) -> Raised:
-    """An exception as data, with its pickle if the pickle can be loaded in this process."""
+    """An exception as data. Its pickle is included if this process can load that pickle."""
     error = readable_error(error)
     at_terminal = sys.stdin is not None and sys.stdin.isatty()  # possible in a serial pool
     if type(error).__name__ == "BdbQuit" and not error.args and not at_terminal:
@@ -194,7 +194,7 @@ def describe(error: BaseException, phase: str, evidence: Evidence | None = None)
 
 
 def original(raised: Raised) -> BaseException | None:
-    """The exception object, or None if it could not be pickled."""
+    """The exception object; None if the worker could not pickle it."""
     if raised.payload is None:
         return None
     try:
@@ -206,11 +206,11 @@ def original(raised: Raised) -> BaseException | None:
 
 
 def to_exception(raised: Raised, where: str, fault_report: str | None) -> SC2PoolError:
-    """The error that ends a pool: this package's error with the env's name, or `UserCodeError`."""
+    """The error that ends a pool: an error of this package, with the env, or a `UserCodeError`."""
     error = original(raised)
     ours: SC2PoolError
     if isinstance(error, SC2PoolError) and not isinstance(error, UserCodeError):
-        # A subclass of the user may take other arguments than a message, so use our base class.
+        # The user's subclass may take other arguments than a message, so use our base class.
         kind = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
         ours = kind(f"{where}, {raised.phase}: {text_of(error)}")
     else:
@@ -254,7 +254,7 @@ class Channel:
         return self._socket.fileno()
 
     def readable(self, timeout_s: float) -> bool:
-        """Wait until data or the end can be received; return False after `timeout_s`."""
+        """Wait until data or the channel's end can be received; return False after `timeout_s`."""
         return bool(wait([self._socket], timeout_s))
 
     def send(self, message: Any) -> None:
@@ -263,7 +263,7 @@ class Channel:
         try:
             self._socket.sendall(frame(data))
         except OSError as error:
-            # The message may be half sent, and then no other can follow it: end the channel.
+            # End the channel: the message may be half sent, and then no other message can follow.
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
             raise ChannelClosedError(str(error)) from error
@@ -295,7 +295,7 @@ _MOST_DESCRIPTORS: Final = 2
 
 
 class Control:
-    """One end of a worker's control socket; at the trainer's end set `peer_pid` before `send`."""
+    """One end of a worker's control socket. The trainer sets `peer_pid` before its first `send`."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -318,8 +318,8 @@ class Control:
     def send(self, order: Any, channel: socket.socket | None = None, spec: int = -1) -> None:
         """Send an order, maybe with a channel and the descriptor of a memory (`spec`).
 
-        The worker gets descriptors of its own; the caller closes the given ones. OSError if the
-        worker has exited, or does not read.
+        The worker gets copies of the descriptors; the caller closes its own. Raises OSError if the
+        worker has exited or does not read.
         """
         if WINDOWS:
             copies = None
@@ -368,7 +368,7 @@ def frame(data: bytes) -> bytes:
 
 
 def take_frames(received: bytearray) -> Iterator[bytes]:
-    """Take the complete messages from the front; a message stays if the caller fails to read it."""
+    """Yield the complete messages from the front, and remove each when the next is asked for."""
     while len(received) >= _LENGTH.size:
         (length,) = _LENGTH.unpack_from(received)
         end = _LENGTH.size + length
@@ -381,7 +381,7 @@ def take_frames(received: bytearray) -> Iterator[bytes]:
 def socket_pair() -> tuple[socket.socket, socket.socket]:
     """Two connected stream sockets; OSError if the system has no descriptors left."""
     pair = socket.socketpair()
-    if WINDOWS:  # there a pair is TCP, and Nagle's algorithm would delay small messages
+    if WINDOWS:  # the pair is a TCP connection, whose small messages Nagle's algorithm would delay
         for end in pair:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return pair

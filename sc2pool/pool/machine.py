@@ -1,10 +1,10 @@
-"""What a pool takes of its machine: memory, descriptors, and a folder for the run.
+"""The resources of the machine that a pool takes: memory, descriptors, and a folder for the run.
 
-Each worker takes descriptors of the trainer: a control socket, a lifeline, two doorbells, an epoll,
-and at most one common doorbell (`doorbell`). Each of its instances takes one more, its channel.
-Rule: if the resources do not suffice, the pool raises before it starts its first process.
+For each worker the trainer opens descriptors: a control socket, a lifeline, two doorbells, an
+epoll, and at most one common doorbell (see `doorbell`). It opens one more, a channel, for each
+instance. Rule: if the resources do not suffice, the pool raises before its first process starts.
 
-The folder of one pool's run has the temp files of its workers and games, and their pids:
+The folder of one pool's run has the temporary files of its workers and games, and their pids:
 
     <temp>/sc2pool-run-5f3a9c01-4711-1763800000.25-0-x1y2z3/
         worker-3/       the temp folder of the code in a worker
@@ -14,15 +14,15 @@ The folder of one pool's run has the temp files of its workers and games, and th
 Further files are described in `pool/report/live_files.py`. The folder's name identifies its owner:
 - a number for the machine and its pid namespace,
 - the trainer's pid and its time of creation,
-- how many pools that process had made before.
+- how many pools the trainer had made before.
 
-So the content is not needed to see if the run is alive. A cleaner of temporary files may delete any
+So the name is enough to see if the run is alive. A cleaner of temporary files may delete any of the
 content: missing folders are made again on demand.
 
-The folder is private to the user (0700) and is deleted with the pool. The next pool sweeps the
-folders of killed trainers: it ends the recorded processes that are still alive, then deletes the
-folder. Rules: a sweep never raises and follows no symbolic link. It ignores folders of other users,
-machines and containers.
+The folder is private to the user (0700) and is deleted with the pool. The next pool cleans up after
+killed trainers (`sweep`): it ends the living processes that their folders record, then deletes the
+folders. Rules: a sweep never raises and follows no symbolic link. It ignores folders of other
+users, machines and containers.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def available_and_total_bytes() -> tuple[int, int]:
 PER_WORKER = 6
 PER_INSTANCE = 1
 PER_POOL = 16
-"""Descriptors of the pool itself, and temporary ones: to start and to inspect a process."""
+"""Descriptors that the pool itself keeps, or needs for a moment to start or inspect a process."""
 
 _MOST_SOCKETS = 512
 """`FD_SETSIZE` of Python on Windows."""
@@ -79,8 +79,8 @@ _OTHER_SOCKETS = 8
 
 
 def require_descriptors(instances: int, per_worker: int) -> None:
-    """Raise ConfigError if this process may not open the descriptors for this many instances."""
-    if WINDOWS:  # no limit of open sockets, but `select` waits for at most 512
+    """Raise ConfigError if this process may not open enough descriptors for the instances."""
+    if WINDOWS:  # open sockets have no limit, but `select` waits for at most 512
         waited_for = -(-instances // per_worker) + instances + _OTHER_SOCKETS
         if waited_for > _MOST_SOCKETS:
             raise ConfigError(
@@ -155,7 +155,7 @@ class RunDir:
         live_files.prepare(self.path)
 
     def instance_dir(self, number: int) -> Path:
-        """Make a folder for one instance, the temp folder of its game; OSError if that fails."""
+        """Make a folder for one instance, for its game's temporary files; OSError if that fails."""
         return self._folder(str(number))
 
     def _folder(self, name: str) -> Path:
@@ -167,12 +167,12 @@ class RunDir:
         return path
 
     def worker_dir(self) -> Path:
-        """Make a folder for one worker, the temp folder of its code; OSError if that fails."""
+        """Make a folder for one worker, for its temporary files; OSError if that fails."""
         self._workers_made += 1
         return self._folder(f"worker-{self._workers_made}")
 
     def note_process(self, number: int, pid: int | None) -> None:
-        """Record a process of this instance, for the sweep if the trainer is killed."""
+        """Record a process of this instance, which `sweep` ends if the trainer is killed."""
         created_s = None if pid is None else created_at_s(pid)
         if created_s is None:
             return
@@ -186,15 +186,15 @@ class RunDir:
 
 
 def trainer_of(run: Path) -> int | None:
-    """The pid of the run's trainer; None if it has exited, or if this is not a run of this user."""
+    """The pid of the run's trainer; None if the trainer has exited or the run is another user's."""
     trainer = _named(run)
     return trainer.pid if trainer is not None and trainer.is_alive and _is_ours(run) else None
 
 
 def living_runs(temp: Path) -> dict[Path, int]:
-    """This user's runs below a folder that have a living trainer, each with its trainer's pid.
+    """The pids of living trainers, by their run, for this user's runs directly below a folder.
 
-    The runs of one process are in the order in which it made them.
+    The runs of one process are in the order in which the process made them.
     """
     named = {run: _named(run) for run in _runs_below(temp)}
     known = {run: trainer for run, trainer in named.items() if trainer is not None}
@@ -208,13 +208,13 @@ def sweep(temp: Path) -> None:
         trainer = _named(run)
         if trainer is None or not trainer.is_here or trainer.is_alive or not _is_ours(run):
             continue
-        with suppress(OSError):  # another trainer may sweep the folder, too
+        with suppress(OSError):  # another trainer may sweep the folder at the same time
             _end_orphans(run)
         shutil.rmtree(run, ignore_errors=True)
 
 
 def _runs_below(temp: Path) -> list[Path]:
-    with suppress(OSError):  # no descriptor is free
+    with suppress(OSError):  # for example, no descriptor is free
         return list(temp.glob(f"{_PREFIX}*"))
     return []
 
@@ -235,7 +235,7 @@ def _is_ours(run: Path) -> bool:
 
 
 def _system() -> str:
-    """Eight digits for this machine and pid namespace; a pid is valid only there."""
+    """Eight digits for this machine and pid namespace, in which a pid is valid."""
     try:
         namespace = str(Path("/proc/self/ns/pid").readlink())
     except OSError:  # not Linux

@@ -1,27 +1,27 @@
 """What a pool measures: durations, lateness, results of matches, and the history of its figures.
 
-`Durations` has percentiles of the newest thousand durations, and the longest of all. Only this
-module computes percentiles of durations. They equal those of `numpy.percentile`.
+`Durations` has percentiles of the newest thousand durations, and the longest of all durations. Only
+this module computes percentiles of durations. They equal those of `numpy.percentile`.
 
     Tick of each step ─► LatenessCounter ─► RealtimeStats, which is `stats().realtime`
 
-Lateness is never given only as an average. The trainer's thread counts it; any thread may read it.
+Lateness is never given only as an average. The trainer's thread counts it, any thread may read it.
 
     last info of an episode ─► outcome_of ─► MatchCounter ─► PoolStats.matches
 
-The match results are plain counts of one pool. A `SnapshotStore` keeps its own results to weigh its
-opponents (`sc2pool.tasks.opponents.results`). Rules: an episode that a fault cut short has no
-result, and an episode in which the learner plays both sides has no opponent. Neither is counted. A
-pool lists at most `MOST_OPPONENTS`. If there are more, the counts of those that were met longest
-ago are summed in `OTHERS`.
+The match results are plain counts of one pool. (A `SnapshotStore`, which weighs its opponents, has
+results of its own: `sc2pool.tasks.opponents.results`.) Rules: an episode that a fault cut short has
+no result, and an episode in which the learner plays both sides has no opponent. Neither episode is
+counted. A pool lists at most `MOST_OPPONENTS`. If there are more opponents, the counts of those met
+longest ago are summed in `OTHERS`.
 
-The history of the figures supplies the curves of a page that is opened later:
+If a page is opened late in a run, the history of the figures supplies the curves so far:
 
     watchdog's samples ─► note ─► at most `POINTS` samples ─► the run's `curve.json`
 
-Rule: the memory is bounded. When the history is full, every second sample is dropped and the
+Rule: the history's memory is bounded. When it is full, every second sample is dropped and the
 interval between samples doubles. So the history always covers the whole run evenly. `Rates`
-computes the growth of counters from the same samples of the watchdog.
+computes the growth of counters per second, from the same samples of the watchdog.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _RECENT = 1000
 class Durations:
     """Figures of some durations; all but `count` in seconds.
 
-    In a pool's statistics the percentiles cover the newest thousand durations, while `count` and
-    `max` cover all.
+    In a pool's statistics the percentiles cover the newest thousand durations; `count` and `max`
+    cover all durations.
 
     Attributes:
         count: the number of durations, at least one.
@@ -65,8 +65,8 @@ class Durations:
     def of(cls, durations_s: Sequence[float]) -> Self:
         """The figures of these durations; at least one is needed."""
         ordered = np.sort(durations_s)
-        # `np.percentile` imports a package of 10 MB at its first call. That fails if no descriptor
-        # is free.
+        # Not `np.percentile`: its first call imports a package of 10 MB, and fails if no
+        # descriptor is free.
         places = np.array((0.5, 0.95, 0.99, 1.0)) * (len(ordered) - 1)
         return cls(len(ordered), *np.interp(places, np.arange(len(ordered)), ordered).tolist())
 
@@ -78,14 +78,14 @@ class DurationCounter:
     newest_s: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
 
     def add(self, duration_s: float) -> None:
-        """Add a duration; an interrupt between two lines leaves a state that `figures` accepts."""
+        """Add a duration. If an interrupt comes between two lines, `figures` still works."""
         self.newest_s.append(duration_s)
         self.longest_s = max(self.longest_s, duration_s)
         self.count += 1
 
 
 def figures(*counters: DurationCounter) -> Durations | None:
-    """The figures of all durations of these counters together; None without any."""
+    """The figures of the durations of all these counters together; None without durations."""
     count = sum(counter.count for counter in counters)
     if not count:
         return None
@@ -117,12 +117,12 @@ class Lateness:
 
 @dataclass(frozen=True)
 class HeldSpares:
-    """Spares in real time, which are stopped at their first observation until an env takes them.
+    """Spares of a real-time pool, which stop at their first observation until an env takes them.
 
     Attributes:
         held: spares that were stopped and have resumed.
         loops: game loops that passed while they were stopped. Should be 0.
-        problem: why spares cannot be stopped, so that the pool has no spares. Empty if they can be
+        problem: why spares cannot be stopped. Then the pool has no spares. Empty if spares can be
             stopped.
     """
 
@@ -133,7 +133,7 @@ class HeldSpares:
 
 @dataclass(frozen=True)
 class RealtimeStats(Lateness):
-    """The lateness of the actions of all envs together.
+    """The lateness of the actions of all envs, together and for each env.
 
     Attributes:
         envs: the lateness of each env, by its name (`"env 0"`).
@@ -161,7 +161,7 @@ class _EnvCounter:
 
 
 class LatenessCounter:
-    """Counts the lateness of all envs of a pool, and its held spares."""
+    """Counts the lateness of all envs of a pool, and the pool's held spares."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a signal handler may read during a count
@@ -176,7 +176,7 @@ class LatenessCounter:
             self._envs.setdefault(env, _EnvCounter()).note(tick)
 
     def note_hold(self, loops: int | None) -> None:
-        """Count a spare that has resumed; `loops` passed while it was stopped (None if unknown)."""
+        """Count a spare that has resumed. During its stop `loops` passed (None if unknown)."""
         with self._lock:
             self._held += 1
             self._held_loops += loops or 0
@@ -209,7 +209,7 @@ def _lateness(*envs: _EnvCounter) -> Lateness:
 
 
 MOST_OPPONENTS: Final = 50
-"""How many opponents are listed by name, as many as a `SnapshotStore` keeps by default."""
+"""How many opponents are listed by name: the default number that a `SnapshotStore` keeps."""
 OTHERS: Final = "others"
 """The entry for all opponents without an entry of their own."""
 
@@ -222,7 +222,7 @@ class MatchResults:
         win: how many the learner won.
         loss: how many the learner lost.
         tie: how many ended in a tie.
-        undecided: how many the task ended while the game continued.
+        undecided: how many the task ended before the game had a result.
     """
 
     win: int = 0
@@ -244,7 +244,7 @@ class MatchResults:
 class MatchCounter:
     def __init__(self) -> None:
         self._by_opponent: OrderedDict[str, Counter[str]] = OrderedDict()
-        """Counts by opponent, without `OTHERS`; the most recent opponent is at the end."""
+        """Counts of results by opponent, without `OTHERS`; the most recent opponent comes last."""
         self._others: Counter[str] = Counter()
 
     def count(self, opponent: str, result: str) -> None:
@@ -257,7 +257,7 @@ class MatchCounter:
             self._others.update(oldest)
 
     def results(self) -> dict[str, MatchResults]:
-        """The results by opponent, the most recent opponent first; `OTHERS` at the end."""
+        """The results by opponent: the most recent opponent comes first, `OTHERS` last."""
         found = {name: MatchResults(**each) for name, each in reversed(self._by_opponent.items())}
         if not self._others:
             return found
@@ -274,13 +274,13 @@ def summed(parts: Iterable[Mapping[str, MatchResults]]) -> dict[str, MatchResult
 
 
 POINTS = 400
-"""How many samples are kept: a chart on a page cannot show more."""
+"""How many samples are kept, because a chart on a page cannot show more."""
 NAMES_KEPT = 32
 """How many curves are kept. Later names get no curve, which bounds the memory."""
 
 
 class History:
-    """Samples of some figures at even intervals, at first `interval_s`. Not thread-safe."""
+    """Samples of some figures at even intervals, initially of `interval_s`. Not thread-safe."""
 
     def __init__(self, interval_s: float = 1.0) -> None:
         self._interval_s = interval_s
@@ -309,7 +309,7 @@ class History:
             self._interval_s *= 2
 
     def as_dict(self) -> dict[str, Any]:
-        """All samples: `at_s`, `steps`, and `figures`, a list for each name with None for gaps."""
+        """All samples: lists `at_s` and `steps`, and in `figures` a list per name (None: a gap)."""
         return {
             "at_s": [round(at_s, 1) for at_s, _, _ in self._samples],
             "steps": [steps for _, steps, _ in self._samples],
@@ -329,8 +329,8 @@ class Rates:
     """Rates of some counters over a window of time. Not thread-safe.
 
     Args:
-        window_s: the time that a rate covers. If calls of `note` are further apart, a rate covers
-            the time between the newest two.
+        window_s: the time that a rate covers. If two calls of `note` are further apart than this,
+            a rate covers the time between the newest two calls.
     """
 
     def __init__(self, window_s: float) -> None:
@@ -344,7 +344,7 @@ class Rates:
             self._notes.popleft()
 
     def per_s(self, name: str) -> float | None:
-        """A counter's growth per second; None if fewer than two calls of `note` had the counter."""
+        """A counter's growth per second; None until two calls of `note` had the counter."""
         now_s, newest = self._notes[-1]
         for then_s, counters in self._notes:
             if name in counters and name in newest and now_s > then_s:

@@ -3,12 +3,13 @@
 `Host` and `Leave` go from the trainer to a worker, on its control socket. All others use the
 channel of an instance.
 
-Trainer to worker, in the order of an instance's life: `Start`, then `UseMemory` and `Launch` in
-either order. Then `Reset`, `ActionOutOfBand`, `Call`, `Pause` and `Resume` in any order, and
-`Close`. Worker to trainer: `Hello`, `Launched`, `OutOfBand`, `Answer`, `Paused`, `Resumed`,
-`NotHeld`, `Warned`. The last message is `Faulted` or `Raised`.
+The trainer sends the worker, in the order of an instance's life: first `Start`, then `UseMemory`
+and `Launch` in either order, then `Reset`, `ActionOutOfBand`, `Call`, `Pause` and `Resume` in any
+order, and at the end `Close`. The worker sends the trainer `Hello`, `Launched`, `OutOfBand`,
+`Answer`, `Paused`, `Resumed`, `NotHeld` and `Warned`; after a failure, `Faulted` or `Raised` last.
 
-Rule: fields named `payload` hold pickled values of the user. Only their consumer unpickles them.
+Rule: fields named `payload` hold pickled values of the user. Only the code that uses such a value
+unpickles it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Host:
     """Host this instance, with two descriptors: its channel, and a memory with its `PlayerSpec`.
 
     The memory is needed because the pickled spec may be too large for a socket's buffer, and a
-    worker that starts reads no order. The directory is for temporary files.
+    worker that is still starting reads no order. The directory is for temporary files.
     """
 
     number: int
@@ -60,7 +61,7 @@ class UseMemory:
 
 @dataclass(frozen=True)
 class Launch:
-    """Start the game within this time."""
+    """Start the game within `timeout_s`."""
 
     timeout_s: float
 
@@ -69,8 +70,8 @@ class Launch:
 class Reset:
     """Begin this episode; its first observation answers request `sequence`.
 
-    `episode` has no options: they are in `options`, pickled, which is empty if there are none.
-    `attributes` has the pickled values that `set_attr` set, by name, for each row. With `hold` the
+    The options are not in `episode`, but pickled in `options`, which is empty without options.
+    `attributes` has, for each row, the pickled values that `set_attr` set, by name. With `hold` the
     game is stopped at its first observation until `Resume`.
     """
 
@@ -101,12 +102,12 @@ class Call:
 
 @dataclass(frozen=True)
 class Pause:
-    """Stop the processes of the player (`Player.processes`); sent while no reply is awaited."""
+    """Stop the player's processes (`Player.processes`). Sent only while no reply is awaited."""
 
 
 @dataclass(frozen=True)
 class Resume:
-    """Let the stopped processes continue."""
+    """Let the processes that `Pause` or `hold` has stopped continue."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ class Launched:
 
 @dataclass(frozen=True)
 class OutOfBand:
-    """A reply's pickled (observation or None, info); for several rows, (None, list of infos)."""
+    """A reply's (observation or None, info), pickled; for several rows, (None, list of infos)."""
 
     sequence: int
     payload: bytes
@@ -145,7 +146,7 @@ class OutOfBand:
 
 @dataclass(frozen=True)
 class Answer:
-    """The pickled result of call `number`, or the error that it raised."""
+    """The pickled result of call `number`, or the error that the call raised."""
 
     number: int
     payload: bytes | None
@@ -154,7 +155,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Paused:
-    """The processes are stopped; or they continue, if `problem` is not empty and says why."""
+    """The processes are stopped. If `problem` is not empty, they continue, and it says why."""
 
     problem: str
 
@@ -199,7 +200,7 @@ class Faulted:
 
 @dataclass(frozen=True)
 class Raised:
-    """Code other than the game's raised an error; a new instance would repeat it.
+    """Code outside the game, such as the user's, raised an error that a new instance would repeat.
 
     `payload` is the pickled exception, None if it cannot be pickled. `summary` is "Type: message".
     """

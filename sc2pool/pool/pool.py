@@ -4,11 +4,12 @@
     begin(envs)    ├─► every env's instance works ─► recv(): wait, begin the next episodes, gather
     reset()      ──┘                                 (reset is begin in all envs, then recv)
 
-`Pool` checks its arguments and delegates. `stepping` tracks each env's step, `episodes` chooses
-each env's next episode, and `instances` keeps the games alive. `calls` stops games, and calls into
-the players' processes. Rule: every env that was sent an action gets exactly one transition: a real
-one or, after a fault, a synthetic one that is marked. After an interrupt (Ctrl-C) in any call, the
-next reset of all envs gives a working pool. A pool belongs to the process that made it.
+`Pool` checks its arguments and delegates to modules. `stepping` tracks each env's step, `episodes`
+chooses each env's next episode, and `instances` keeps the games alive. `calls` pauses games, and
+runs operations in the players' processes. Rules: for each action an env gives exactly one
+transition: a real one or, after a fault, a synthetic one that is marked. After an interrupt in any
+call (Ctrl-C), the next reset of all envs gives a working pool. Only the process that made a pool
+may use it.
 """
 
 from __future__ import annotations
@@ -55,19 +56,19 @@ class Pool:
     """Owns n envs and their spares, and steps them together.
 
     An env may have several rows: its learning players, or the agents of a team. Actions and batches
-    are ordered by row, env after env: with two rows per env, rows 2i and 2i + 1 belong to env i.
-    The rows of an env are sent and received together.
+    have the rows of env 0, then those of env 1, …: with two rows per env, rows 2i and 2i + 1 belong
+    to env i. The rows of an env are sent and received together.
 
     Args:
         specs: a player for each env.
         one_book: True if all envs share one numbered sequence of episodes (tasks). False if each
             env counts its own episodes (environments of the user).
         config: limits and policies.
-        spares: how many more instances to keep, reset for the next episodes. Tasks only.
+        spares: how many further instances to keep ready for the next episodes. Tasks only.
         autoreset: whether an env whose episode is over begins its next episode in the same step.
-        max_concurrency: how many envs may step or begin an episode at one time. None for all.
-        agree: chooses, from the players' `Hello` messages in the order of the envs, the one whose
-            spaces the pool uses. Raises if the messages do not fit together.
+        max_concurrency: how many envs may step or begin an episode at the same time. None for all.
+        agree: gets the players' `Hello` messages in the order of the envs, and returns the message
+            whose spaces the pool uses. It raises if the messages do not fit together.
         task: the task's name, for the statistics. None for envs of the user.
         settled: findings about the game, which the statistics show as `PoolStats.settled`.
         system: creates the operating system resources.
@@ -175,12 +176,12 @@ class Pool:
     ) -> Batch:
         """Begin an episode in every env, even if a step is pending; return first observations.
 
-        Games in real time begin together. Each is held at its first observation until all games
-        have reached theirs, because some games may have to be launched first.
+        Games in real time begin together. Each game is held at its first observation until every
+        game has reached its own, because some games may have to be launched first.
 
         Args:
-            seeds: a seed for each env of the user. Tasks ignore it and take their seeds from
-                `seed`.
+            seeds: a seed for each env of the user. Tasks ignore `seeds`, because the method `seed`
+                sets theirs.
             options: a mapping for each env.
         """
         self.drop()
@@ -197,11 +198,11 @@ class Pool:
 
     @property
     def pending(self) -> int:
-        """The number of envs with a pending transition; 0 after an interrupt, until `drop`."""
+        """The number of envs with a pending transition. After an interrupt it is 0 until `drop`."""
         return 0 if self._bookkeeping.torn else self._stepping.pending
 
     def drop(self) -> None:
-        """Wait for all pending steps and drop them, so that every env may begin an episode."""
+        """Wait for all pending steps and drop their results, so that every env may be reset."""
         self._bookkeeping.check_open()
         self._mend()
         if self._stepping.pending:
@@ -224,16 +225,16 @@ class Pool:
     ) -> None:
         """Begin an episode in each of these envs; `recv` returns the first observations.
 
-        In that batch these envs' rows have reward 0, no end flags, and an info in `reset_infos`.
+        In the batch from `recv`, these envs' rows have reward 0, no end flags, and a reset info.
 
         Args:
             envs: indices, ascending. None for all.
-            requests: one for each of these envs, in their order. None begins the next episodes, as
-                an autoreset would.
+            requests: one for each of these envs, in the order of `envs`. With None the envs begin
+                their next episodes, as an autoreset would.
 
         Raises:
             AlreadyPendingCallError: an env has a transition that was not received.
-            InterruptedCallError: an interrupt has cut a call short. Call `drop` first.
+            InterruptedCallError: an interrupt has cut an earlier call short. Call `drop` first.
         """
         self._bookkeeping.check_usable()
         numbers = self._chosen(envs)
@@ -294,8 +295,8 @@ class Pool:
         else:
             with self._bookkeeping:
                 self._pauses.end(numbers)
-                # Copied, because the trainer may overwrite the actions before they are sent, or
-                # before a fault report lists them.
+                # Copy the actions, because the trainer may overwrite its own before they are sent,
+                # or before a fault report lists them.
                 actions = actions.copy() if isinstance(actions, np.ndarray) else deepcopy(actions)
                 if self.rows > 1:
                     starts = range(0, len(actions), self.rows)
@@ -311,19 +312,19 @@ class Pool:
         if not self._stepping.began:
             if self._is_task:
                 raise ResetNeeded("call reset() before the first step")
-            self.reset()  # SB3 allows a step before the first reset, and users rely on that
+            self.reset()  # SB3 allows a step before the first reset, and its users rely on that
         over = set(self._stepping.over).intersection(envs)
         if over:
             raise ResetNeeded(f"the episodes of envs {sorted(over)} are over: reset them first")
 
     def recv(self, min_ready: int | None = None, timeout_s: float | None = None) -> Batch:
-        """Wait for the transitions of at least `min_ready` pending envs; return all ready ones.
+        """Wait until `min_ready` or more pending envs are ready; return all these transitions.
 
         With autoreset, an env whose episode is over is ready when the first observation of its
         next episode has arrived.
 
         Args:
-            min_ready: None for all that are pending.
+            min_ready: how many envs to wait for. None for all that are pending.
             timeout_s: with None, only the deadlines of the instances limit the wait. After a
                 timeout the batch has fewer than `min_ready` envs, and may be empty.
 
@@ -340,7 +341,7 @@ class Pool:
             if batch is not None:
                 return batch
         with self._bookkeeping:
-            self._bookkeeping.check_open()  # a close by another thread drops the pending step
+            self._bookkeeping.check_open()  # if another thread has closed the pool, no step is left
             return self._stepping.recv(min_ready, timeout_s)
 
     def wait(self, timeout_s: float | None) -> bool:
@@ -356,7 +357,7 @@ class Pool:
 
     @property
     def over(self) -> list[int]:
-        """The envs whose episode is over and which wait for `begin`."""
+        """The envs whose episode is over and that wait for `begin`."""
         return self._stepping.over
 
     @property
@@ -367,20 +368,20 @@ class Pool:
     # Pauses.
 
     def pause(self, envs: Iterable[int] | None = None) -> None:
-        """Stop the games of these envs: no game loop passes until they continue.
+        """Stop the games of these envs: no game loop passes until the games continue.
 
-        If the env plays a task, its games are stopped; else all processes below its worker. The
-        stopped processes continue with the next step or reset of the env, or after as many calls
-        of `resume` as of `pause`. So an env that is paused twice needs two calls of `resume`.
+        If an env plays a task, its games are stopped; otherwise, all processes below its worker.
+        The stopped processes continue with the next step or reset of the env, or after as many
+        calls of `resume` as of `pause`. So an env that is paused twice needs two calls of `resume`.
 
         Args:
-            envs: indices. None for all envs and the spares. `pause` waits for a spare that is
-                being reset. A spare that is ready stays paused until an env takes it. (Spares in
-                real time are held anyway, from their first observation on.)
+            envs: indices. None for all envs and the spares. If a spare is being reset, `pause`
+                waits for it. A spare that is ready stays paused until an env takes it. (In real
+                time every spare is held anyway, from its first observation on.)
 
         Raises:
             AlreadyPendingCallError: an env's step has not been received.
-            PauseError: a game could not be stopped; all of these games continue.
+            PauseError: a game could not be stopped. Then all of these games continue.
         """
         self._bookkeeping.check_usable()
         numbers = self._chosen(envs)
@@ -399,7 +400,7 @@ class Pool:
         with self._bookkeeping:
             self._pauses.resume(numbers, spares=envs is None)
 
-    # Everything beside the step path.
+    # Everything outside the step path.
 
     def rows_of(self, envs: Sequence[int]) -> list[int]:
         """The rows of these envs, in their order."""
@@ -426,9 +427,9 @@ class Pool:
         query its game.
 
         Raises:
-            multiprocessing.TimeoutError: not all targets answered within `timeout_s`; answers that
-                come later are dropped. Or a target did not answer within `Limits.call_s`; then its
-                instance is replaced, and the env's next transition reports the fault.
+            multiprocessing.TimeoutError: some target did not answer within `timeout_s`; answers
+                that come later are dropped. Or a target did not answer within `Limits.call_s`; then
+                its instance is replaced, and the env's next transition reports the fault.
         """
         self._bookkeeping.check_usable()
         return self._calls.call(rows, operation, *arguments, timeout_s=timeout_s)
@@ -436,8 +437,8 @@ class Pool:
     def render(self, rows: Sequence[int]) -> list[Any]:
         """A frame of each of these rows, drawn by its task.
 
-        If a task's game has died since its last step, its previous frame is returned again. Without
-        a previous frame, a black one is returned.
+        If a task's game has died since its last step, the row's previous frame is returned again,
+        or a black frame if there is none.
 
         Raises:
             ResetNeeded: no episode of the task has begun.
@@ -448,7 +449,7 @@ class Pool:
         return self._calls.render(rows, is_task=self._is_task)
 
     def set_attr(self, rows: Sequence[int], name: str, value: Any) -> None:
-        """Set an attribute of these rows' tasks or envs, now and in all their later instances."""
+        """Set an attribute of these rows' tasks or envs, in the present and all later instances."""
         self._bookkeeping.check_usable()
         self._calls.set_attr(rows, name, value)
         with self._bookkeeping:
@@ -457,7 +458,7 @@ class Pool:
                 self._episodes.spares.prepare()
 
     def void_episodes(self) -> None:
-        """Take back the episodes that were begun in advance; they are begun again when needed."""
+        """Take back the episodes begun before they are needed; they are begun again later."""
         self._mend()
         with self._bookkeeping:
             self._episodes.take_back()
@@ -467,28 +468,28 @@ class Pool:
         return self._runtime.stats()
 
     def show_figures(self, figures: Mapping[str, float]) -> None:
-        """Set figures of the training, which `sc2pool watch` shows beside the pool's own.
+        """Set figures of the training, which `sc2pool watch` shows beside the pool's figures.
 
         Args:
             figures: the newest values by name. They replace the figures of the previous call.
         """
-        # Converted here, so that a bad value raises in the caller's thread, not in the watchdog's.
+        # Convert here, so that a bad value raises in the caller's thread, not in the watchdog's.
         self._supervisor.stats.learner = {
             str(name): float(value) for name, value in figures.items()
         }
 
     @property
     def run_dir(self) -> Path:
-        """The run's folder, an argument for `sc2pool top --run` and `sc2pool watch --run`."""
+        """The run's folder, for the commands `sc2pool top --run` and `sc2pool watch --run`."""
         return self._runtime.fleet.run
 
     def raised(self) -> list[tuple[int, Raised]]:
-        """The errors of the user's code that ended the pool, with their envs."""
+        """The errors of the user's code that ended the pool, each with the index of its env."""
         return [(seat.index, raised) for seat, raised in self._supervisor.raised]
 
     @property
     def game_version(self) -> str | None:
-        """The version that the games report ("standin…" for the stand-in); None without games."""
+        """The version that the games report (the stand-in's is "standin…"); None without games."""
         game = self._supervisor.stats.newest_game
         return None if game is None else game.version
 
@@ -505,7 +506,7 @@ class Pool:
     def close(self, grace_s: float | None = None) -> None:
         """End every process of the pool within a limit; may be called again.
 
-        A call that waits in another thread raises `ClosedError`.
+        If a call of the pool waits in another thread, that call raises `ClosedError`.
 
         Args:
             grace_s: how long envs of the user may take to close by themselves. None for 2 s.

@@ -4,11 +4,11 @@
 
 Rules:
 - If a runtime cannot be made, everything made so far is closed.
-- `close` ends everything, from any thread and at any time. A Ctrl-C only shortens its waits.
-- A runtime is opened in a thread that no interrupt reaches, and its finalizer is registered there
-  too. So an interrupt leaves no game behind.
+- `close` ends everything. Any thread may call it at any time. A Ctrl-C only shortens its waits.
+- A runtime is opened in a thread that no interrupt reaches, and its finalizer is registered in the
+  same thread. So an interrupt leaves no game behind.
 - Only the process that made a runtime uses it. A runtime ends when the pool is closed or collected,
-  or when that process exits. If the pool fails, its instances end.
+  or when that process exits. If the pool fails, the instances end.
 - The statistics of the instances are plain values, which any thread may read.
 """
 
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 
 _CLOSE_GRACE_S = 2.0
 _LEAVES_WITHIN_S = 2.0
-"""How long `close` waits for the end of another thread's call."""
+"""How long `close` waits for another thread's call of the pool to end."""
 _POLL_INTERVAL_S = 0.01
 
 
 class Runtime:
-    """Owns a pool's resources: an instance for each packed spec, and `spares` more of the first."""
+    """Owns a pool's resources: one instance for each packed spec, `spares` more with the first."""
 
     def __init__(
         self, specs: Sequence[Any], spares: int, config: PoolConfig, system: System = REAL
@@ -111,14 +111,14 @@ class Runtime:
         uninterrupted(opening)
 
     def start_anew(self) -> None:
-        """Replace every instance, after an interrupt that has left the records torn."""
+        """Replace every instance, after an interrupt has left the records torn (half updated)."""
         self.loop.supervisor.forget()
         self.fleet.start_anew()
         self._waiter.take_raised()  # drop errors that the old players raised as they ended
         self.loop.bookkeeping.begin_anew()
 
     def close(self, *, ask_first: bool, grace_s: float = _CLOSE_GRACE_S) -> None:
-        """End all instances; with `ask_first`, players first get `grace_s` to close. Repeatable."""
+        """End all instances; if `ask_first`, players first get `grace_s` to close by themselves."""
         if os.getpid() != self._owner_pid:
             return  # in a forked child: the parent owns all resources
         self.loop.stop()
@@ -159,8 +159,8 @@ class Runtime:
             ending.callback(self._slots.close)
             ending.callback(self.fleet.close)
             ending.callback(self._watchdog.close)  # runs before `fleet` deletes the run's folder
-            # The doorbell is removed before the watchdog closes it, because a serial pool waits
-            # once more, and on Windows `select` fails on a closed descriptor.
+            # The waiter forgets the doorbell before the watchdog closes it: a serial pool still
+            # waits after that, and on Windows `select` fails on a closed descriptor.
             ending.callback(self._waiter.remove, self._watchdog.doorbell.listening)
             if grace is not None and not self.loop.supervisor.failed:
                 self.fleet.ask_to_close(grace, hurry)
@@ -180,7 +180,7 @@ class Lifetime:
         self._end: weakref.finalize[..., object] | None = None
 
     def open(self, pool: object, make: Callable[[], Runtime]) -> Runtime:
-        """Make the runtime, which ends with the pool; ConfigError if a resource is refused."""
+        """Make the runtime, which ends with the pool; ConfigError without enough resources."""
 
         def opening() -> None:
             try:
@@ -194,7 +194,7 @@ class Lifetime:
             opened = submit(opening)
         except OSError as error:
             raise ConfigError(_REFUSED.format(error)) from error
-        opened.result()  # an OSError here is not converted: a user's signal handler raised it
+        opened.result()  # an OSError here comes from the user's signal handler: do not convert it
         return self._runtime
 
     @property
@@ -204,11 +204,11 @@ class Lifetime:
     def close(self, *, ask_first: bool, grace_s: float | None) -> None:
         """See `Pool.close`."""
         if self._end is not None and not self._end.alive:
-            return  # already closed; modules used below may be gone as the interpreter exits
+            return  # already closed; if the interpreter exits, modules used below may be gone
         if os.getpid() != self._owner_pid:
             warn_of_owner(self._owner_pid)
             return
-        with suppress(OSError):  # the system refuses the thread: nothing could be opened
+        with suppress(OSError):  # if the system refuses the thread, nothing was opened
             uninterrupted(lambda: None)  # wait for an `open` that continues after an interrupt
         if self._end is None:
             return  # nothing could be opened
@@ -216,11 +216,11 @@ class Lifetime:
             self._runtime.close(ask_first=ask_first)
         else:
             self._runtime.close(ask_first=ask_first and grace_s > 0, grace_s=grace_s)
-        self._end.detach()  # skipped after an interrupt, so that `close` can be called again
+        self._end.detach()  # not reached if `close` is interrupted: then it can be called again
 
 
 def warn_of_owner(pid: int) -> None:
-    """Warn a caller of `close` that another process, `pid`, owns the pool."""
+    """Warn the caller of `close` that another process, `pid`, owns the pool."""
     words = f"this pool belongs to process {pid}, which must close it"
     warnings.warn(words, RuntimeWarning, stacklevel=4)
 
@@ -245,9 +245,9 @@ def instance_stats(seats: Sequence[Seat], samples: Mapping[int, Sample]) -> list
 
 
 def seated(seats: Sequence[Seat]) -> list[tuple[Seat, Instance]]:
-    """Each seat and its instance; reads again if an exchange has one instance on two seats."""
+    """Each seat and its instance. If an exchange is under way, the seats are read again."""
     pairs = [(seat, seat.instance) for seat in seats]
-    for _ in range(_TRIES):  # not for ever: Ctrl-C may leave an exchange half done
+    for _ in range(_TRIES):  # with a limit, because Ctrl-C may leave an exchange half done
         if len({instance.number for _, instance in pairs}) == len(pairs):
             break
         time.sleep(_EXCHANGE_S)  # the trainer's thread completes the exchange

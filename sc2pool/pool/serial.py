@@ -5,17 +5,17 @@
     SerialWaiter    waits by running the players' event loop
     LocalChannel    a channel within one process, in place of `sc2pool.pool.ipc`
 
-The games are still processes. The pool's other code is unchanged, so a serial pool plays the same
+The games are still processes. All other code is that of any pool, so a serial pool plays the same
 episodes with the same seeds and observations. Supervision is missing: no worker can be killed, and
-nothing watches memory or hung code. The user's code has no deadline, since the user may be at a
+nothing watches memory or hung code. The user's code has no deadline, because the user may be at a
 breakpoint.
 
 Rules:
-- The user's code runs inside the trainer's calls. If it raises, the call raises the same error,
-  with the traceback from the trainer's line to the line that failed.
-- Each side of a channel gets its own copies of objects, made by pickling.
-- An instance that fails ends together with its game. Ending an instance waits until none of its
-  code runs, up to a limit.
+- The user's code runs inside the trainer's calls. If the user's code raises an error, the call
+  raises the same error, with the traceback from the trainer's line to the line that failed.
+- The receiver of a message on a channel gets copies of the objects, made by pickling.
+- An instance that fails ends together with its game. To end an instance, the pool waits until none
+  of the instance's code runs, up to a limit.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from sc2pool.pool.worker.worker_end import Doorbells
 
 
 class LocalChannel(Channel):
-    """One end of a channel; `pair` makes both. Sending never waits."""
+    """One end of a channel within one process; `pair` makes both ends. Sending never waits."""
 
     _peer: LocalChannel
 
@@ -87,7 +87,7 @@ class LocalChannel(Channel):
         if self._peer_closed:
             if not taken:
                 raise ChannelClosedError("end of file")
-            self._doorbell.ring()  # the next read will raise the end of file
+            self._doorbell.ring()  # so that the next read follows, which raises the end of file
         return taken
 
     def close(self) -> None:
@@ -138,7 +138,7 @@ class SerialWaiter(Waiter):
         return raised
 
     def note_end(self, ending: asyncio.Task[None]) -> None:
-        """Keep the first error of an env's own `close`; called when an instance has ended."""
+        """When an instance has ended: keep the error of its env's own `close`, if the first one."""
         error = None if ending.cancelled() else ending.exception()
         if self._raised_in_close is None and error is not None:
             self._raised_in_close = of_the_user(error)
@@ -149,7 +149,7 @@ class SerialWaiter(Waiter):
         return self._answer([one for one in self._ready if one in self._tags])
 
     def close(self) -> None:
-        """Close as `Waiter.close` does; then raise the first error of an env's own `close`."""
+        """Close the waiter's descriptors; then raise the first error of an env's own `close`."""
         loop = self._loop
         if loop.is_closed() or loop.is_running():
             return
@@ -173,8 +173,8 @@ class SerialWaiter(Waiter):
 def run(loop: asyncio.AbstractEventLoop, timeout_s: float | None) -> None:
     """Run the loop until it is stopped, for at most `timeout_s` (None: no limit).
 
-    Another loop may already run in this thread, as in a notebook. This call blocks that loop, like
-    any code that does not await. The players' loop does not run in another thread, because the
+    Another loop may already run in this thread, as in a notebook. This call blocks that other loop,
+    as any code that does not await would. The players' loop must run in this thread, because the
     players' hooks must run in the user's thread.
     """
     timer = None if timeout_s is None else loop.call_later(max(0.0, timeout_s), loop.stop)
@@ -270,7 +270,7 @@ class SerialWorker(workers.Worker):
             self._loop.remove_reader(self.request_doorbell.listening)
 
     def kill(self) -> None:
-        """End the worker's players and their games; the players' channels reach end of file."""
+        """End the worker's players and their games. This ends the players' channels."""
         super().kill()
         self._end_all()
 
@@ -280,18 +280,18 @@ class SerialWorker(workers.Worker):
         self._run_until_empty(Deadline.after(_CODE_ENDS_WITHIN_S))
 
     def _run_until_empty(self, deadline: Deadline, hurry: threading.Event | None = None) -> None:
-        """Run the loop until its players end or the deadline; return at once if a hook calls it."""
+        """Run the loop until its players end or the deadline; if a hook calls this, do nothing."""
         loop = self._loop
         while self._hosted or self._ending:
             hurries = hurry is not None and hurry.is_set()
             if hurries or deadline.expired() or loop.is_closed() or loop.is_running():
                 return
-            # While no task is ending, run only briefly: a player asked to close may begin to end.
+            # While no player is ending, run only briefly: one that was asked to close may begin.
             run(loop, deadline.remaining_s() if self._ending else _POLL_INTERVAL_S)
 
 
 class TrainersProcess(WorkerProcess):
-    """The trainer's own process, in place of a worker's. It must not be killed."""
+    """The trainer's own process, in place of a worker's process. It must not be killed."""
 
     def __init__(self, run_until_empty: Callable[[Deadline, threading.Event], None]) -> None:
         self.pid = os.getpid()
@@ -332,7 +332,7 @@ def serial_system() -> System:
 
 
 def without_deadlines(config: PoolConfig) -> PoolConfig:
-    """The same configuration, without a limit of time for the user's code."""
+    """The same configuration, but without time limits for the user's code."""
     limits = replace(
         config.limits, worker_start_s=_NO_LIMIT_S, worker_grace_s=_NO_LIMIT_S, call_s=_NO_LIMIT_S
     )

@@ -3,12 +3,12 @@
     Counters ─┐
     instances ┴─► snapshot ─► PoolStats ─► stats(), top, watch, Prometheus, callbacks
 
-To add a statistic, add a field to a dataclass here and a counter to `Counters`. For Prometheus,
-give the field the metadata `counter`, `gauge` or `durations`. Then count where the event happens.
+To add a statistic, add a field to a dataclass here and a counter to `Counters`, and count where the
+event happens. For Prometheus, give the field the metadata `counter`, `gauge` or `durations`.
 
-Rule: only the trainer's thread counts, and any thread may read. A lock guards the collections and
-is taken a few times an episode. `env_steps`, counted in every step, is a single value and needs no
-lock.
+Rule: only the trainer's thread counts, and any thread may read. A lock guards the collections; it
+is taken a few times in each episode. `env_steps` is counted in every step, but needs no lock,
+because it is a single value.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ MetricKind = Literal["counter", "gauge", "durations", "matches"]
 class Metric:
     """Makes a field the Prometheus metric `sc2pool_<field>`; a final `_s` becomes `_seconds`.
 
-    The help is one sentence. For a dict, `label` names the label whose values are the dict's keys.
+    The metric's help text is one sentence. If the field is a dict, its keys are the values of the
+    label named `label`.
     """
 
     kind: MetricKind
@@ -62,9 +63,9 @@ def _metadata(kind: MetricKind, about: str, label: str = "") -> dict[str, Metric
 counter = partial(_metadata, "counter")
 gauge = partial(_metadata, "gauge")
 durations = partial(_metadata, "durations")
-"""Field metadata: a Prometheus gauge for each figure of some `Durations`."""
+"""Metadata of a `Durations` field: a Prometheus gauge for each of its figures."""
 matches = partial(_metadata, "matches")
-"""Field metadata: a Prometheus counter for each result of some `MatchResults`."""
+"""Metadata of a `MatchResults` field: a Prometheus counter for each of its results."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class PauseStats:
     Attributes:
         count: games that were paused and have resumed.
         paused_s: the total time of their pauses.
-        loops: game loops that passed in these games during their pauses, as far as known. Should
+        loops: game loops that are known to have passed in these games during their pauses. Should
             be 0.
     """
 
@@ -92,9 +93,9 @@ class PoolEvent:
         at_s: the trainer's monotonic time. Compare it with `PoolStats.at_s`.
         seat: "env 3" or "spare 8".
         instance: the instance's number.
-        cause: why the instance was replaced, as in `PoolStats.replacements`. Empty for a launch.
-        phase: the instance's phase. Only for a fault.
-        detail: one sentence about the fault. Only for a fault.
+        cause: why the instance was replaced: a key of `PoolStats.replacements`. Empty for a launch.
+        phase: the instance's phase at the fault. Empty for other events.
+        detail: one sentence about the fault. Empty for other events.
     """
 
     event: Literal["launch", "fault", "recycle"]
@@ -116,26 +117,26 @@ class InstanceStats:
         state: see `sc2pool.pool.instances.states`.
         episode: the number of the episode that it plays or prepares, or None.
         steps: steps in all its episodes.
-        episode_steps: steps in this episode.
-        episode_return: sum of this episode's rewards (of several rows, the first row's). None if
-            the sum is not finite.
-        pid: the pid of the game, the process that listens on `port`, even if a script started it.
-            In a match, that of the host's game. None without a game.
+        episode_steps: steps in the newest episode.
+        episode_return: sum of the newest episode's rewards (of several rows, the first row's). None
+            if the sum is not finite.
+        pid: the pid of the game: of the process that listens on `port`, even if a script has
+            started it. In a match, the pid of the host's game. None without a game.
         worker_pid: the pid of the worker. None until it is started.
         port: the port on which the game listens. None without a game.
         listener: "proven" if the operating system confirms that the game's process holds this
             port, "unproven" if the system cannot tell. None without a game.
-        memory_bytes: resident memory of the game, with its script and other processes, and of the
-            worker. A worker with several instances is counted only in the first one's memory.
+        memory_bytes: resident memory of the game (with its script and other processes) and of the
+            worker. If a worker has several instances, only the first one's figure includes it.
             None before the first sample.
         cpu_s: CPU time of the worker and all processes below it. None before the first sample.
-        loop_cost_growth: the game's CPU time per game loop, relative to its first episodes. None
-            until both are known. At `RecyclePolicy.slowdown` the game is replaced.
+        loop_cost_growth: the game's CPU time per game loop, divided by that in its first episodes.
+            None until both are known. At `RecyclePolicy.slowdown` the game is replaced.
         steps_per_s: steps per second over the newest 5 s. None before the second sample.
-        cpu_share: the share of one core that worker and game used over the newest 5 s. None before
-            the second sample.
+        cpu_share: the share of one core that worker and game have used over the newest 5 s. None
+            before the second sample.
         replacements: instances replaced on this seat, by cause.
-        faults: how many of these replacements were faults.
+        faults: how many of these replacements followed a fault.
         episodes: episodes that ended in this env, synthetic endings included.
         node: the Ray node that plays the instance. Empty if this machine plays it.
         other_games: "pid" and "port" of each further game. In a match, that is the guest's game.
@@ -172,7 +173,7 @@ class InstanceStats:
 
 @dataclass(frozen=True)
 class PoolStats:
-    """A pool's counters since it was made, and the state of its instances.
+    """A pool's counters since the pool was made, and the state of its instances.
 
     Attributes:
         at_s: when these figures were read, in the trainer's monotonic time.
@@ -185,25 +186,26 @@ class PoolStats:
         env_steps: transitions handed to the trainer, one for each row.
         steps_per_s: transitions per second over the newest 5 s. None before the second sample.
         episodes: episodes that ended, synthetic endings included.
-        mean_return: mean return of the newest hundred whole episodes, without those that a fault
-            cut short. Of several rows, the first row's return counts. None if there are no returns.
+        mean_return: mean return of the newest hundred episodes, without those that a fault cut
+            short. Of several rows, the first row's return counts. None if there are no returns.
         matches: results of the matches against each opponent, the most recent opponent first. Empty
-            without `opponent=`. Beyond fifty opponents the rest is summed as "others".
-        launches: instances whose game came up.
+            without `opponent=`. If there are more than fifty opponents, the least recent are summed
+            as "others".
+        launches: instances whose game was launched.
         resets: episodes that were begun, by envs and spares.
         replacements: replaced instances by cause: the fault's kind, or "soft-" plus a soft limit.
-        faults: how many of these replacements were faults.
+        faults: how many of these replacements followed a fault.
         reset_s: durations of resets, by kind: "restart" (restart_game), "create" (create_game),
             "reset" (an env of the user).
         recovery_s: times from a fault to the first observation of the instance that took over.
             None before the first recovery.
-        untold_ends: episodes whose end the game did not report, see `sc2pool.untold_end` in their
-            last info.
-        contradictions: matches whose two sides got contradictory results.
+        untold_ends: episodes whose end the game did not report. Their last info has the key
+            `sc2pool.untold_end`.
+        contradictions: matches whose two players got contradictory results.
         pauses: see `PauseStats`.
         realtime: the lateness of actions in real time, see `RealtimeStats`.
         watchdog_cpu_s: CPU time of the watchdog's thread.
-        settled: the findings of `sc2pool doctor --full` about this installation of the game, see
+        settled: what `sc2pool doctor --full` has found out about this installation of the game; see
             `sc2pool.game.program.builds`. Empty for envs of the user.
         events: the newest thousand launches, faults and recycles (planned replacements), the oldest
             first.
@@ -258,9 +260,9 @@ class PoolStats:
 
 
 class Counters:
-    """The counters of one pool; `newest_game` is the game launched last.
+    """The counters of one pool; `newest_game` is the game that was launched last.
 
-    `learner` has the newest figures that the training has logged. It is replaced as a whole.
+    `learner` has the newest figures that the training has logged. This dict is replaced as a whole.
     """
 
     def __init__(self) -> None:
@@ -322,7 +324,7 @@ class Counters:
             self._contradictions += contradiction
 
     def count_recovery(self, took_s: float) -> None:
-        """Count the recovery from a fault: the seat's new instance has a first observation."""
+        """Count a recovery, when the instance after a fault has its first observation."""
         with self._lock:
             self._recovery_s.add(took_s)
 
@@ -350,12 +352,12 @@ class Counters:
             self._events.append(event)
 
     def replacements_by_seat(self) -> dict[str, dict[str, int]]:
-        """Replaced instances by cause, for each seat with at least one."""
+        """Replaced instances by cause, for each seat with at least one replacement."""
         with self._lock:
             return {seat: dict(causes) for seat, causes in self._replacements_by_seat.items()}
 
     def episodes_by_seat(self) -> dict[str, int]:
-        """Episodes that ended, for each seat with at least one."""
+        """The number of ended episodes, for each seat with at least one."""
         with self._lock:
             return dict(self._episodes_by_seat)
 
@@ -375,7 +377,7 @@ class Counters:
         steps_per_s: float | None,
         watchdog_cpu_s: float,
     ) -> PoolStats:
-        """The present figures, with the given ones, which are counted elsewhere."""
+        """The present figures, together with the given figures, which are counted elsewhere."""
         realtime = self.lateness.snapshot()
         at_s = time.monotonic()
         with self._lock:
@@ -412,5 +414,5 @@ class Counters:
 
 
 def fault_count(replacements: Mapping[str, int]) -> int:
-    """How many of these replacements were faults, not soft limits."""
+    """How many of these replacements followed a fault, not a soft limit."""
     return sum(count for cause, count in replacements.items() if not cause.startswith(_SOFT))

@@ -5,13 +5,14 @@
      └ begin an episode ───────────────────────────────────────► BEGINNING ─► SETTLED
 
 `EnvStep` is the record of one env; only this module changes it. Nearly every batch is *plain*: all
-envs step together, and every reply is only an observation and a reward. Then actions and replies
-are copied for all envs at once, and the records are updated later, if anything else happens. Rules:
-- Each action or request of an episode settles exactly once: with a real outcome or, after a fault,
-  with a synthetic outcome that is marked.
-- Once the number of envs that the caller waits for has answered, every env whose episode is over
-  gets its next one, in the order of the envs. So a seeded run that is stepped in lockstep does not
-  depend on timing.
+envs step together, and every reply is only an observation and a reward. Actions and replies of a
+plain batch are copied for all envs at once, and the records are updated only when something else
+happens. Rules:
+- Each action, and each request for an episode, settles exactly once: with a real outcome or, after
+  a fault, with a synthetic outcome that is marked.
+- When as many envs have answered as the caller waits for, every env whose episode is over gets its
+  next episode, in the order of the envs. So if all envs are always stepped together, a seeded run
+  does not depend on timing.
 - Real-time games whose episodes begin together are held at their first observations until all have
   reached theirs, because some games may have to be launched first.
 
@@ -22,11 +23,11 @@ are copied for all envs at once, and the records are updated later, if anything 
     env 2                    observation ─ action
 
 Games that began together drift apart when one of them overruns a period, fails, or begins another
-episode. From then on an early game's actions are late by that game's lead. So the early game is
-delayed: one of its periods is made longer by its lead, in whole game loops.
+episode. From then on the actions of a game that is ahead are late by that game's lead. So this
+game is delayed: one of its periods is made longer by its lead, in whole game loops.
 
-Rules: `Alignment` is pure. An env's lead is the smallest in three batches, so one slow answer
-delays no env. The last env is never delayed.
+Rules: `Alignment` only computes, and has no side effects. An env's lead is the smallest in three
+batches, so one slow answer delays no env. The last env is never delayed.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Stage(StrEnum):
     SENT = "sent"
     """An action was sent."""
     ANSWERED = "answered"
-    """The episode is over, and the next one has not been begun."""
+    """The episode is over, and its reply has arrived; the next episode has not been begun yet."""
     BEGINNING = "beginning"
     """An episode was begun; its first observation is awaited."""
     SETTLED = "settled"
@@ -86,12 +87,12 @@ class Stage(StrEnum):
 
 @dataclass(eq=False, slots=True)
 class EnvStep:
-    """One env's step or reset. The env's instance has the deadline, which also limits launches.
+    """One env's step or reset. Its deadline, which may include a launch, is in the env's instance.
 
     Attributes:
         outcome: the outcome so far. None for a plain reply.
-        queue: the queue pair that holds the newest observation. The instance at its other end may
-            have ended. None before the first observation.
+        queue: the queue pair that holds the newest observation, even if its instance has ended.
+            None before the first observation.
         is_reset: True if the trainer asked for an episode, not for a step.
     """
 
@@ -109,7 +110,7 @@ _BUSY = (Stage.SENT, Stage.ANSWERED, Stage.BEGINNING)
 
 @dataclass(frozen=True, slots=True)
 class _Send:
-    """A trainer's step of an env."""
+    """The trainer's request for a step of an env."""
 
     action: Any
     delay_loops: int | None
@@ -119,21 +120,21 @@ class _Send:
 
 @dataclass(frozen=True, slots=True)
 class _Begin:
-    """A reset of an env; `request` is None for the env's next episode."""
+    """The trainer's request for an episode; `request` is None for the env's next episode."""
 
     request: Request | None
 
 
 @dataclass(slots=True)
 class _PlainStep:
-    """A step of all envs that is under way, and that is not in their records yet."""
+    """A step of all envs that is under way, and is not in the envs' records yet."""
 
     actions: Array
     sent_at_s: float
 
 
 class Stepping(Listener):
-    """The steps of a pool's envs, of which at most `max_concurrency` (None: all) are busy."""
+    """The steps of a pool's envs. At most `max_concurrency` envs (None: all) are busy at a time."""
 
     def __init__(
         self,
@@ -161,17 +162,17 @@ class Stepping(Listener):
         self._aligned = Alignment(LOOPS_PER_S) if realtime and len(self._steps) > 1 else None
         n = len(self._steps)
         self._max_busy = max_concurrency if max_concurrency and max_concurrency < n else None
-        # In real time no reply is plain, and a step may delay a game.
+        # Real-time games send no plain replies, and a step may delay such a game.
         self._may_be_plain = not realtime and self._max_busy is None and n > 0
         self._plain_step: _PlainStep | None = None
         self._is_arranged = False
-        """True if all envs waited for an action, and since then took only plain steps together."""
+        """True if all envs have taken only plain steps since all waited for an action."""
         self._instances: list[Instance] = []
         """The envs' instances at the last `arrange_plain`."""
         self._doorbells: Sequence[Doorbell] = []
-        """The doorbells that wake the workers of these instances."""
+        """The doorbells that wake the workers of the instances above."""
         self._plain_actions: deque[Array] = deque(maxlen=ACTIONS_KEPT)
-        """The newest actions of these instances that are not in their records yet."""
+        """The newest actions of the instances above that are not in these instances' records yet."""
         self._queued: deque[tuple[EnvStep, _Send | _Begin]] = deque()
         self._together: list[EnvStep] = []
         """Envs whose episodes begin together, until all first observations have arrived."""
@@ -191,7 +192,7 @@ class Stepping(Listener):
     def require_at_rest(self, envs: Iterable[int], call: str, then: str) -> None:
         """Raise AlreadyPendingCallError if one of these envs has a pending step or reset.
 
-        `call` is the name that the error carries, `then` the attempted operation in its message.
+        The error has the name `call`, and its message names the attempted operation `then`.
         """
         plain = self._plain_step is not None
         busy = [env for env in envs if plain or self._steps[env].stage not in _AT_REST]
@@ -215,7 +216,7 @@ class Stepping(Listener):
     def _send(self, step: EnvStep, asked: _Send) -> None:
         step.stage = Stage.SENT
         step.is_reset = False
-        if step.seat.fault is not None:  # the instance died between the steps
+        if step.seat.fault is not None:  # the instance has died since the last step
             self._answer_for(step)
             return
         instance = step.seat.instance
@@ -247,13 +248,13 @@ class Stepping(Listener):
             self._episodes.begin_next(step.seat)
         else:
             self._episodes.begin(step.seat, asked.request)
-        self.arrived(step.seat)  # the env may have taken a spare that was ready
+        self.arrived(step.seat)  # no event follows if the env has taken a spare that was ready
 
     def begin_if_dead(self, seat: Seat) -> bool:
-        """If the game died since the last step, begin the next episode now; return True if begun.
+        """If the game has died since the last step, begin the next episode; return True if begun.
 
         Before its first episode, a task object has no game, and lacks the attributes that it sets
-        when an episode begins. So a call needs an episode. During a pause no episode begins.
+        when an episode begins. So a call into a task needs an episode. During a pause none begins.
         """
         is_idle = self._steps[seat.index].stage is Stage.IDLE
         if not is_idle or seat.fault is None or seat.paused or self._episodes.is_ahead(seat):
@@ -296,7 +297,7 @@ class Stepping(Listener):
             step.outcome = step.queue = None
 
     def drop(self) -> None:
-        """Wait for the replies of all pending steps, then drop all; if interrupted, drop none."""
+        """Wait for the replies of all pending steps, then drop them; if interrupted, drop none."""
         self._loop.wait_until(
             lambda: all(step.seat.instance.state is not State.STEPPING for step in self._steps)
         )
@@ -311,7 +312,7 @@ class Stepping(Listener):
     # Plain steps of all envs.
 
     def arrange_plain(self) -> bool:
-        """Arrange the slots for `send_plain`; return False unless every env waits for an action."""
+        """Arrange the slots for `send_plain`; if an env does not wait for an action, return False."""
         if self._plain_step is not None:
             return False
         if not self._is_arranged and self._may_be_plain and self._all_wait():
@@ -328,28 +329,28 @@ class Stepping(Listener):
         return True
 
     def send_plain(self, actions: Array) -> None:
-        """Send all rows their `actions`, an array (n * rows, …), after `arrange_plain` gave True.
+        """Send all rows their `actions`, an array (n * rows, …). First, `arrange_plain` returned True.
 
         No record shows this step until `note_plain_steps` is called. So another thread sees the
-        state "playing" instead of "stepping", until the trainer has waited for the step for one
-        poll interval.
+        state "playing" instead of "stepping" during the first poll interval in which the trainer
+        waits for the step.
         """
         actions = actions.copy()  # the trainer may overwrite the actions
         if self._rows > 1:
             actions = actions.reshape(len(self._steps), self._rows, *actions.shape[1:])
-        self._bookkeeping.torn = True  # instead of a `with` block, which is slower
+        self._bookkeeping.torn = True  # not with a `with` block, which is slower
         self._slots.batch.send(actions)
         for doorbell in self._doorbells:
             doorbell.ring()
-        # The time is read last: if this process is stopped before the rings, workers lose no time.
+        # Read the time last: if this process is stopped before the rings, workers lose no time.
         self._plain_step = _PlainStep(actions, time.monotonic())
         self._bookkeeping.torn = False
 
     def recv_plain(self) -> Batch | None:
         """Return the batch of all envs, or None if a reply is not plain.
 
-        Also returns None if another event happened or a poll is due. After None, nothing has been
-        received, and the caller calls `recv`.
+        Also returns None if another event has happened or a poll is due. If it returns None, nothing
+        was received, and the caller calls `recv`.
         """
         sent = self._plain_step
         if sent is None or self._loop.look_for_more():
@@ -369,7 +370,7 @@ class Stepping(Listener):
         return self.gatherer.gather_plain(slots.batch)
 
     def note_plain_steps(self) -> None:
-        """Bring the records up to date; a plain step under way becomes a step of each env."""
+        """Bring the records up to date. A plain step under way becomes a step of each env."""
         sent, self._plain_step = self._plain_step, None
         self._is_arranged = False
         for env, instance in enumerate(self._instances):
@@ -399,7 +400,7 @@ class Stepping(Listener):
             return
         step = self._steps[seat.index]
         if step.stage is not Stage.SENT:
-            return  # between steps or before an episode: a later outcome reports the fault
+            return  # no step is under way: a later outcome reports the fault
         self._queue_of(step).void()
         self._answer_for(step)
 
@@ -470,14 +471,14 @@ class Stepping(Listener):
         return n_settled()
 
     def _advance(self, goal: int) -> bool:
-        """Carry out queued requests; begin the next episodes once `goal` envs have answered.
+        """Carry out queued requests; if `goal` envs have answered, begin the next episodes.
 
         Returns True if an instance was sent a request.
         """
         has_asked = self._ask_queued()
         while self._may_deal(goal):
             self._begin_next_episodes()
-            self._ask_queued()  # settling episodes that were ready lets further envs begin
+            self._ask_queued()  # an episode that was ready has settled, so another env may be busy
             has_asked = True
         return has_asked
 
@@ -557,7 +558,7 @@ class Stepping(Listener):
         return aligned.delays_loops() or [0] * len(self._steps)
 
     def _align(self, outcomes: Sequence[Outcome | None]) -> None:
-        """Record how late each env was, if all were stepped together and no episode ended."""
+        """Record how late each env was, if all envs were stepped together and no episode ended."""
         if self._aligned is not None:
             gaps_s = [one.tick.gap_s for one in outcomes if one and one.tick and not one.over]
             self._aligned.note(gaps_s if len(gaps_s) == len(self._steps) else None)
@@ -581,7 +582,7 @@ class Alignment:
         self._leads_s: list[list[float]] = []
 
     def note(self, gaps_s: Sequence[float] | None) -> None:
-        """Record the time from each env's observation to its action in a batch.
+        """Record, for one batch, the time from each env's observation to its action.
 
         `gaps_s` is None unless all envs were stepped together and no episode ended.
         """

@@ -1,4 +1,4 @@
-"""The interface that `Pool` and a cluster's pool share, and the checks of players and masks."""
+"""The interface that `Pool` and a cluster's pool share, and checks of players and of masks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from sc2pool.pool.statistics import PoolStats
 
 
 def refuse_to_travel(pool: object) -> Never:
-    """The `__reduce__` of a pool: a pool and its env cannot be copied or pickled.
+    """The `__reduce__` of a pool, because a pool and its env cannot be copied or pickled.
 
     Raises:
-        TypeError: always, as Python does for objects that cannot be pickled.
+        TypeError: always. Python raises it for all objects that cannot be pickled.
     """
     raise TypeError(
         f"the games of {pool!r} cannot be copied or pickled: make another env in its place"
@@ -62,7 +62,7 @@ class VecPool(Protocol):
 
 
 def masks_of(pool: VecPool, rows: Sequence[int], ask: Callable[[], Sequence[Any]]) -> Sequence[Any]:
-    """The masks of these rows' newest observations; if all are None, those that `ask` returns."""
+    """The masks of these rows' newest observations; if all are None, the masks from `ask`."""
     masks: Sequence[Any] = [pool.action_mask(row) for row in rows]
     if all(mask is None for mask in masks):
         masks = ask()
@@ -72,7 +72,7 @@ def masks_of(pool: VecPool, rows: Sequence[int], ask: Callable[[], Sequence[Any]
 def whole_mask(mask: Array | None, actions: spaces.Space[Any]) -> Any:
     """The mask; if it is None, a mask that allows every action.
 
-    A task may return None where every action is possible; an algorithm wants a mask each time.
+    A task may return None if every action is possible, but an algorithm needs a mask each time.
     """
     size = mask_size(actions)
     return np.ones(size, np.bool_) if size and mask is None else mask

@@ -4,10 +4,10 @@
 
 An exit, a closed connection or an expired deadline is noticed without the watchdog. The watchdog
 finds the other faults: a process that is stopped, too large, or hung. Rules:
-- *Slow is not hung*: a process that uses CPU time has no limit but its deadline.
-- After a gap in the watchdog's own clock (Ctrl-Z, a laptop's lid) a sample is not compared with the
-  previous one, because no game caused the gap. The same applies after a time in which no process
-  could be inspected (no free descriptor).
+- *Slow is not hung*: for a process that uses CPU time, the deadline is the only limit.
+- If the watchdog itself did not run for a while (Ctrl-Z, a laptop's closed lid), the next sample is
+  not compared with the previous one, because no game caused the gap. The same applies after a time
+  in which no process could be inspected (no free descriptor).
 - All processes below a worker count as its game, because an executable may be a script that starts
   the game.
 - The watchdog must stay cheap: for eight games it takes 0.03 % of a core.
@@ -35,9 +35,9 @@ from sc2pool.processes.tree import Processes, ProcessRow, is_ready, process_tabl
 log = logging.getLogger("sc2pool")
 
 _ENDS_WITHIN_S = 5.0
-"""How long `close` waits for the thread, which ends after its current sample unless blocked."""
+"""How long `close` waits for the thread, which normally ends after its current sample."""
 _GAP_FACTOR = 3.0
-"""A sample later than this many intervals is not compared with the previous one."""
+"""A sample that comes more than this many intervals after the previous one is not compared."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Watched:
         game_pids: the pids of its games, as the worker started them. Empty if the player has no
             games, or while they are not up.
         awaited_since_s: monotonic time since which a reply is awaited. None if no reply is awaited.
-        limit_s: how long the reply may take without progress.
+        limit_s: how long the reply may take if the processes make no progress.
         paused: True if the pool itself has stopped the game or is about to.
         pauses: how often the pool has stopped the game.
         alone: True if no other instance lives in its worker.
@@ -68,7 +68,7 @@ class Watched:
 
 @dataclass(frozen=True)
 class ProcessSample:
-    """One process, or several as one: stopped if any is stopped; memory and CPU time are sums."""
+    """One process, or several as one: it is stopped if any is; memory and CPU time are sums."""
 
     stopped: bool
     rss_bytes: int
@@ -86,7 +86,7 @@ class Sample:
     stopped_games: Sequence[int] = ()
     """The indices of stopped games in `watched.game_pids`, if there are several games."""
     waited_s: float | None = None
-    """How long its processes were ready to run and waited for a CPU; None unless half of `limit_s`
+    """How long its processes were ready to run but waited for a CPU. None until half of `limit_s`
     has passed without the reply."""
     is_ready: bool = False
     """True if one of its processes ran, or waited for a CPU. False if `waited_s` is None."""
@@ -97,8 +97,9 @@ class Verdict:
     """A watchdog's verdict on an instance.
 
     Attributes:
-        kind: the kind of the fault. None if only a soft recycle is due, or if `starved`.
-        of_worker: True if the cause is the worker, not the game. A soft recycle then applies to
+        kind: the kind of the fault. None if `starved`, or if only a soft recycle (the replacement
+            before the next episode) is due.
+        of_worker: True if the cause is the worker, not the game. Then a soft recycle is due for
             all instances of the worker.
         starved: True if the processes get too little CPU time. Then the deadline is extended.
     """
@@ -113,7 +114,7 @@ class Verdict:
 def decide(
     first: Sample, previous: Sample | None, now: Sample, policy: RecyclePolicy
 ) -> Verdict | None:
-    """The verdict on one instance; the previous sample is None after a gap.
+    """The verdict on one instance, or None. After a gap the previous sample is None.
 
     Growth is measured from `first`, the instance's last sample in or before its first episode.
     """
@@ -132,7 +133,7 @@ def _stopped(previous: Sample | None, now: Sample) -> Verdict | None:
     if previous is None:
         return None
     then = previous.watched
-    # True also if a pause lies between the samples, or ended just before the newest one.
+    # This is also True if a pause lies between the samples, or ended just before the newest one.
     by_us = then.paused or now.watched.paused or then.pauses != now.watched.pauses
     for name in ("worker",) if by_us else ("game", "worker"):
         before, after = getattr(previous, name), getattr(now, name)
@@ -160,7 +161,7 @@ def _too_large(now: Sample, policy: RecyclePolicy) -> Verdict | None:
 def _shared_worker_over(
     name: str, limit: int | None, now: Sample, kind: FaultKind | None
 ) -> Verdict | None:
-    """A verdict of this kind if a worker with several instances exceeds the limit; else None."""
+    """A verdict of this kind if the worker has several instances and exceeds the limit, or None."""
     rss = _rss(now.worker)
     if now.watched.alone or limit is None or rss <= limit:
         return None
@@ -226,8 +227,8 @@ def cpu_s(sample: Sample) -> float:
 class Watchdog:
     """The watchdog's thread, which inspects the processes that `watched` returns.
 
-    `watched` is called in this thread, so it must only read. `after_sample` is called in it too,
-    with the newest sample of each instance.
+    `watched` is called in this thread, so it must only read. `after_sample` is called in the same
+    thread, with the newest sample of each instance.
     """
 
     def __init__(
@@ -269,11 +270,11 @@ class Watchdog:
         return threading.current_thread() is self._thread
 
     def close(self) -> None:
-        """End the thread, which closes the doorbell."""
+        """End the thread. The thread closes the doorbell."""
         self._stop.set()
         if sys.is_finalizing():  # the thread no longer runs when the interpreter exits
             self.doorbell.close()
-        else:  # with a limit: in a signal handler the caller may hold a lock that the thread needs
+        else:  # the wait has a limit, because a signal handler may hold a lock that the thread needs
             self._thread.join(_ENDS_WITHIN_S)
 
     def _run(self) -> None:
@@ -297,7 +298,7 @@ class Watchdog:
                 if not blind:
                     log.warning("the watchdog cannot inspect the processes: %s", str(error))
                 blind = True
-            except Exception:  # the thread must continue, because its end would be noticed late
+            except Exception:  # the thread must go on: if it ended, this would be noticed late
                 log.exception("the watchdog has failed to take a sample")
             self.cpu_s = time.thread_time()
 
@@ -376,7 +377,7 @@ def bytes_of(pid: int) -> int:
 def memory_warning(first: Sequence[int], instances: int, free_bytes: int) -> str | None:
     """A warning if the memory is too small for all instances; None if they fit.
 
-    `first` has the memory of each game of the one instance that runs.
+    Only one instance runs at this time; `first` has the memory of each of its games.
     """
     if sum(first) * (instances - 1) <= free_bytes:
         return None

@@ -1,1 +1,1 @@
-"""Instances, the units that are replaced after a fault: their life, supervision and recovery."""
+"""Instances (the units that are replaced after a fault): their life, supervision and recovery."""

@@ -2,11 +2,11 @@
 
     doorbells, messages, ends of file, deadlines, verdicts ─► wait_until ─► `supervisor`
 
-The event loop acts only inside its waits, in the trainer's thread. Between calls the instances work
-by themselves. Rules: every wait has a deadline. If the pool fails, all instances end and the
-waiting call raises the error.
+The event loop acts only inside its waits, in the trainer's thread. Between the trainer's calls the
+instances work by themselves. Rules: every wait has a deadline. If the pool fails, all instances end
+and the waiting call raises the error.
 
-An interrupt (Ctrl-C in a notebook) may strike between any two instructions of the trainer's thread.
+An interrupt (Ctrl-C in a notebook) may come between any two instructions of the trainer's thread.
 While the trainer waits, and between its calls, the pool's records are whole, and an interrupt does
 no harm. Rule: all changes are made inside a `Bookkeeping` block. An interrupt inside a block leaves
 the records torn (half updated); then every instance must be replaced.
@@ -39,7 +39,7 @@ _HEARING_S = 1.0
 """How long to collect other envs' errors after one env's code has raised."""
 _RETRY_INTERVAL_S = 0.01
 _POLL_INTERVAL_S = 0.02
-"""Interval at which spares, messages and verdicts are handled while all replies are plain."""
+"""Interval at which spares, messages and verdicts are handled while only plain replies come."""
 
 
 class EventLoop:
@@ -63,13 +63,13 @@ class EventLoop:
     ) -> None:
         """Handle events until the condition holds, or the deadline has passed.
 
-        The condition has no side effects. Before each check `advance` is called: it makes requests
-        that have become possible, and returns True if deadlines may have changed. Raises
+        The condition has no side effects. Before each check of the condition, `advance` makes the
+        requests that have become possible, and returns True if deadlines may have changed. Raises
         ClosedError if another thread has closed the pool, and SC2PoolError if the pool has failed
         and its instances have ended.
         """
         with self.bookkeeping:
-            for seat in self.supervisor.seats:  # earlier rings may have been read, but not handled
+            for seat in self.supervisor.seats:  # a reply may wait although its ring was read
                 self.supervisor.check_replies(seat)
             if time.monotonic() >= self._next_poll_s:
                 self._begin_what_is_due()
@@ -95,7 +95,7 @@ class EventLoop:
         self.fleet.launch_next()
 
     def wait_for_hellos(self) -> list[messages.Hello]:
-        """Wait until every env's player has sent its hello, and one game is up."""
+        """Wait until every env's player has sent its `Hello`, and one game is up."""
 
         def hellos() -> list[messages.Hello]:
             said = [seat.instance.hello for seat in self.supervisor.env_seats]
@@ -109,7 +109,7 @@ class EventLoop:
     def fit_slots(self, layout: SlotLayout) -> None:
         """Size the shared memory for the spaces that the pool has agreed on.
 
-        ConfigError if there is not enough memory, or if a player's spaces have another layout.
+        Raises ConfigError if memory is short, or if a player's spaces have another layout.
         """
         with self.bookkeeping:
             self.fleet.slots.fit(layout)
@@ -127,7 +127,7 @@ class EventLoop:
         return False
 
     def wait_for_ring(self, instance: Instance) -> bool:
-        """Wait for the doorbell of one instance's worker, as cheaply as possible.
+        """Wait for the doorbell of this instance's worker, as cheaply as possible.
 
         Returns False if another event happened or a poll is due; then call `wait_until`.
         """
@@ -160,7 +160,7 @@ class EventLoop:
                 self.fleet.remove_departed(tag.worker)
                 continue
             seat_of_channel = self.fleet.seat_of(tag)
-            if seat_of_channel is not None:  # else an earlier event replaced the instance
+            if seat_of_channel is not None:  # None: an earlier event has replaced the instance
                 supervisor.receive(seat_of_channel)
         self._next_poll_s = time.monotonic() + _POLL_INTERVAL_S
         if not ready:
@@ -168,7 +168,7 @@ class EventLoop:
         self._raise_failure()
 
     def _raise_what_came(self) -> None:
-        """Raise the error of the user's code that ran in the wait, if any; records stay torn."""
+        """Raise the error that the user's code raised in the wait, if any; records stay torn."""
         raised = self._waiter.take_raised()
         if raised is None:
             return
@@ -195,7 +195,7 @@ class EventLoop:
             del failure  # the traceback refers to this frame: a reference cycle
 
     def _hear_the_others(self) -> None:
-        """Collect the other envs' errors in this step, because a bug often hits every env."""
+        """Collect the errors of the other envs in this step: a bug often affects every env."""
         deadline = Deadline.after(_HEARING_S)
         heard = {seat.index for seat, _ in self.supervisor.raised}
         for seat in self.supervisor.seats:
@@ -231,7 +231,8 @@ class Bookkeeping:
     """A block in which the pool's records change; see the module's docstring.
 
     `torn` is True inside a block, and stays True if the block ends with an error not in `_OURS`.
-    The outermost block first calls `bring_up_to_date`, because plain steps leave records outdated.
+    The outermost of nested blocks first calls `bring_up_to_date`, because plain steps leave the
+    records outdated.
     """
 
     _OURS = (
@@ -290,7 +291,7 @@ class Bookkeeping:
             raise ClosedError(f"the pool has failed: {self._supervisor.failed}")
 
     def check_closed_meanwhile(self) -> None:
-        """For calls without a block: raise ClosedError if a thread closed the pool meanwhile."""
+        """Raise ClosedError if a thread closed the pool meanwhile; for calls without a block."""
         if self.closed:
             self.check_open()
 

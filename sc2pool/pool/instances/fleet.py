@@ -2,9 +2,9 @@
 
 The fleet acts; the supervisor decides when. Rules:
 - Instance numbers are never reused.
-- The fleet keeps every instance until the instance is retired, even one without a seat.
-- At most as many games launch at the same time as the limits allow.
-- An instance is removed from the waiter when it is retired. Its successor takes its slot, and no
+- The fleet keeps every instance, even one without a seat, until the instance is retired.
+- The number of games that launch at the same time is limited.
+- When an instance is retired, it is removed from the waiter, and its successor takes its slot. No
   two living instances share a slot.
 """
 
@@ -31,11 +31,11 @@ from sc2pool.processes.spawn import uninterrupted
 from sc2pool.processes.tree import usable_cores
 
 QUICK_LAUNCH_S = 5.0
-"""A first launch within this time shows that launches do not wait for the disk."""
+"""If the first launch takes less, launches do not wait for the disk."""
 
 
 class Fleet:
-    """All seats of a pool: one for each packed spec, and `spares` more, for the first spec."""
+    """All seats of a pool: one for each packed spec, and `spares` more with the first spec."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Fleet:
         )
         self._instances_made = 0
         self._living: dict[int, Instance] = {}
-        """All instances that were not retired, even one that an interrupt left without a seat."""
+        """All instances not retired yet, even one that an interrupt has left without a seat."""
         self._first_launch_s: float | None = None
         self._cores = usable_cores()
         self.seats = [
@@ -79,7 +79,7 @@ class Fleet:
         return instance
 
     def doorbells_of(self, instances: Sequence[Instance]) -> Sequence[Doorbell]:
-        """The fewest doorbells to ring to wake these instances; valid until workers change."""
+        """The fewest doorbells whose rings wake all these instances; valid until workers change."""
         return self._common.fewest(instance.queue.request_doorbell for instance in instances)
 
     def due(self) -> list[Seat]:
@@ -109,8 +109,8 @@ class Fleet:
         self._workers.kill_hung()
 
     def seat_of(self, instance: Instance) -> Seat | None:
-        """The seat of this instance; None if it was replaced."""
-        for seat in self.seats:  # not a generator, which would swallow a Ctrl-C during its close
+        """The seat of this instance; None if the instance was replaced."""
+        for seat in self.seats:  # no generator expression: closing it could swallow a Ctrl-C
             if seat.instance is instance:
                 return seat
         return None
@@ -121,7 +121,7 @@ class Fleet:
     def replace(self, seat: Seat, *, gently: bool = False) -> None:
         """Retire the seat's instance, and seat a new one for the same episode.
 
-        If `gently`, the old instance is idle, and closes its env before its worker ends.
+        `gently` is for an old instance that is idle: it closes its env before its worker ends.
         """
         old = seat.instance
         new = self._make(seat.spec, old.queue.index)
@@ -153,7 +153,7 @@ class Fleet:
             instance.close()
         for instance in (*instances, *(seat.instance for seat in self.seats)):
             instance.queue.close()
-            instance.queue.unmap()  # the seats also hold retired instances, which have failed
+            instance.queue.unmap()  # also for the failed instances, which stay on their seats
 
     def start_anew(self) -> None:
         """End all instances and seat new ones."""
@@ -187,16 +187,16 @@ class Fleet:
                 launching += 1
 
     def _launch_timeout_s(self) -> float:
-        """The limit of a launch; doubled for the first, which may read the game from disk."""
+        """The time limit of a launch; doubled for the first, which may read the game from disk."""
         return self._limits.launch_s * (2 if self._first_launch_s is None else 1)
 
     def all_at_rest(self) -> bool:
-        """True if every instance needs no action until it sends a message."""
+        """True if no instance needs an action of the pool before the instance sends a message."""
         states = {seat.instance.state for seat in self.seats}
         return states <= AT_REST and time.monotonic() < self.next_wake_s()
 
     def next_wake_s(self) -> float:
-        """The time of the next deadline or delayed start, at the latest an hour from now."""
+        """The time of the next deadline or delayed start, but at most an hour from now."""
         times = [time.monotonic() + 3600.0, self._workers.next_wake_s()]
         for seat in self.seats:
             times.append(seat.instance.deadline.instant_s)

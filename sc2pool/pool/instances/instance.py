@@ -1,10 +1,10 @@
 """The trainer's record of an instance: a player in a worker, its games, queue pair and state.
 
-An instance sends messages, kills processes and keeps its record, as the supervisor decides. Rules:
+An `Instance` sends messages, kills processes and keeps its record; the supervisor decides. Rules:
 - Only this file changes an instance, in methods named after the request or the event.
 - The state changes only by the table in `states`.
-- The resources that an instance uses belong to its worker, which releases them (`workers`).
-- The slot and the sequence numbers are in `queue`.
+- The resources that an instance uses belong to its `Worker`, which releases them (see `workers`).
+- The slot and the sequence numbers belong to `queue`.
 """
 
 from __future__ import annotations
@@ -51,16 +51,17 @@ class Instance:
     """One player and its games: none, one, or the two of a match.
 
     Attributes:
-        deadline: when its current operation must be done.
-        call_deadline: when all its calls under way must be answered.
+        deadline: the time by which its current operation must be done.
+        call_deadline: the time by which all its pending calls must be answered.
         asked_at_s: when the pool sent the current request.
-        worker, channel: its worker, and the connection to it. None and unset without a worker.
-        hello: the worker's description of its player. None until it is received.
+        worker: the worker that hosts it. None without a worker.
+        channel: the connection to the instance in its worker. Unset without a worker.
+        hello: the worker's description of the player. None until it is received.
         games: facts about its games. Empty until they run.
         episode: the episode that it plays or prepares.
-        reset_kind: how that episode began.
-        holds: True if it was asked to stop its game at that episode's first observation.
-        was_spare: True if that episode was prepared on a spare's seat.
+        reset_kind: how this episode began.
+        holds: True if it was asked to stop its game at the first observation of this episode.
+        was_spare: True if this episode was prepared on a spare's seat.
         episodes: how many of its episodes envs have taken, the current one included.
         memory_problem: describes the soft memory limit that it has reached. Empty without one.
         last_actions: its newest actions, the newest last.
@@ -94,7 +95,7 @@ class Instance:
         self.queue = TrainerEnd(slots, slot)
         self.worker: Worker | None = None
         self._roots: list[tuple[int, float]] = []
-        """The root pid and its creation time, for each game that could be inspected."""
+        """For each game whose root process could be inspected: its pid and creation time."""
 
     def wait_before_start(self, until_s: float) -> None:
         """Delay the start of the instance's worker until this monotonic time."""
@@ -103,11 +104,11 @@ class Instance:
     def start(
         self, make_directory: Callable[[], Path], workers: Workers, timeout_s: float
     ) -> OSError | None:
-        """Have a worker host the instance; its hello must come within `timeout_s`.
+        """Have a worker host the instance, and expect its `Hello` within `timeout_s`.
 
-        The error is returned if the system refuses a process, a thread, memory, descriptors or a
-        folder. Then `Workers.dismiss` releases the resources made so far. The error is not raised,
-        to distinguish it from an `OSError` that a signal handler of the user raises in the wait.
+        If the system refuses a process, a thread, memory, descriptors or a folder, the error is
+        returned, and `Workers.dismiss` releases what was made so far. It is not raised, so that it
+        differs from an `OSError` that a signal handler of the user raises during the call.
         """
         self.deadline = Deadline.after(timeout_s)
         self.on(Event.START)
@@ -150,7 +151,7 @@ class Instance:
         self.deadline = NEVER
 
     def attach(self) -> None:
-        """Take the slot and send its offset; ConfigError if other players have other spaces."""
+        """Take the slot and send its offset; ConfigError if the other players' spaces differ."""
         assert self.hello is not None, "its spaces are known"
         hello = self.hello
         self.queue.attach(slot_layout(hello.observation_space, hello.action_space, hello.rows))
@@ -207,13 +208,13 @@ class Instance:
 
     def begin_step(self, action: Any, now_s: float, deadline: Deadline) -> None:
         """Record a step whose action is about to be sent."""
-        self.state = TRANSITIONS[self.state, Event.STEP]  # `on` would cost a call in each step
+        self.state = TRANSITIONS[self.state, Event.STEP]  # not `on`: that costs a call in each step
         self.last_actions.append(action)
         self.asked_at_s = now_s
         self.deadline = deadline
 
     def send(self, action: Any) -> None:
-        """Send an action: through the slot if it fits, else out of band."""
+        """Send an action: through the slot if it fits there, else on the channel."""
         if not self.queue.try_send(action):
             sequence = self.queue.next_sequence()
             self._send(messages.ActionOutOfBand(sequence, pickle_for_worker(action)))
@@ -235,7 +236,7 @@ class Instance:
         self.pause_problem = ""
 
     def paused(self, problem: str) -> None:
-        """Record that the game is stopped, or that it continues because of this problem."""
+        """Record that the game is stopped or, if there is a `problem`, that it continues."""
         if self.state not in (State.RESUMING, State.RELEASING):
             self.deadline = NEVER
         self.pause_problem = problem
@@ -277,7 +278,7 @@ class Instance:
         self.last_actions.extend(actions)
 
     def starved(self, grace_s: float) -> None:
-        """The processes get no CPU time: extend the deadline to at least `grace_s` from now."""
+        """Extend the deadline to at least `grace_s` from now, because processes get no CPU time."""
         later = Deadline.after(grace_s)
         if self.deadline.instant_s < later.instant_s:
             self.deadline = later
@@ -303,12 +304,12 @@ class Instance:
         self._send(messages.Close())
 
     def _send(self, message: Any) -> None:
-        # A worker that has exited or does not read is found by its end of file or its deadline.
+        # If the worker has exited or does not read, the end of file or the deadline shows it later.
         with suppress(ChannelClosedError):
             self.channel.send(message)
 
     def recycle_due(self, policy: RecyclePolicy) -> str | None:
-        """The soft limit that was reached, as a word for the counters; None if none was reached."""
+        """The soft limit that the instance has reached, as a word for the counters; else None."""
         if self.memory_problem:
             return "memory"
         if self.queue.recycle_due():
@@ -336,14 +337,14 @@ class Instance:
                 self._roots.append((game.root_pid, created_s))
 
     def exit_fault(self) -> Fault:
-        """The fault of an instance whose channel ended; ends the worker to get its exit status."""
+        """The fault if the channel has ended; this ends the worker, to get its exit status."""
         assert self.worker is not None, "a channel implies a worker"
         self.worker.process.end()
         how = self.worker.process.how_it_ended()
         return Fault(FaultKind.WORKER_EXITED, self.phase(), f"the worker {how}")
 
     def kill(self, *, with_worker: bool) -> None:
-        """Kill the games, and the worker if `with_worker` or if no other instance lives there."""
+        """Kill the games; also the worker if `with_worker` or if it has no other instance."""
         worker = self.worker
         if worker is None:
             return

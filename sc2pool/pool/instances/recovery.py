@@ -4,8 +4,8 @@
     the user's code raised ─► report ────┴ yes ─► the error that ends the pool
 
 Rules: the trainer sees a fault once. If an env has several faults before its next transition, the
-trainer sees only the first. Errors that a new instance would repeat (the user's code, the set-up,
-too many failures) are returned to the caller, which raises them.
+trainer sees only the first. Errors that a new instance would repeat (of the user's code, of the
+set-up, after too many failures) are returned to the caller, which raises them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sc2pool.pool.statistics import Counters
 
 
 class Recovery:
-    """Handles the faults of one pool, whose limit of failures grows with `n_envs`."""
+    """Handles the faults of one pool. Its limit of failures grows with `n_envs`."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Recovery:
     ) -> SC2PoolError | None:
         """Record the fault, and replace the instance or return the error that ends the pool.
 
-        With `of_worker` the worker has failed, and with it all instances that live there.
+        `of_worker` is True if the worker has failed, and with it all instances that live in it.
         """
         instance = seat.instance
         now_s = time.monotonic()
@@ -91,7 +91,7 @@ class Recovery:
             tail = evidence.log_tail and f"\nEnd of the game's log:\n{evidence.log_tail}"
             return CrashLoopError(f"{seat.name}: {hopeless}; the last causes:\n{causes}{tail}")
         if fault.refused and instance.worker is not None:
-            instance.worker.use_up()  # the system would refuse the worker this resource again
+            instance.worker.use_up()  # the system would refuse this worker the resource again
         self._fleet.replace(seat)
         successor = successor_of(len(instance.games))
         end = "\n" if "\n" in fault.detail else "; "  # the detail may end with lines of the log
@@ -182,7 +182,7 @@ class Recovery:
 
 
 def _explained(fault: Fault, instance: int, death: Death) -> Fault:
-    """The fault; its detail names the cause of the worker's death if the fault follows from it."""
+    """The fault; if the worker's death has caused it, its detail names the cause of that death."""
     is_silent = death.stack and fault.kind in (FaultKind.DEADLINE, FaultKind.HUNG)
     is_dragged_along = fault.kind is FaultKind.WORKER_EXITED and instance != death.charged
     if is_silent or is_dragged_along:

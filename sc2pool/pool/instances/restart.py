@@ -1,8 +1,8 @@
-"""Decides from the times of past failures if a dead instance is replaced.
+"""Decides, from the times of past failures, if a dead instance is replaced.
 
 The *intensity* (a term from Erlang's supervisors) is the number of failures that are accepted
-within a window, for one env and for the whole pool. More failures show a problem that a new
-instance cannot repair. Then the pool raises, instead of launching games for ever.
+within a window of time, for one env and for the whole pool. More failures show a problem that a new
+instance cannot repair. Then the pool raises an error, instead of launching games for ever.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _HOPELESS = {
     FaultKind.LAUNCH_FAILED: "the game does not start",
     FaultKind.SPAWN_FAILED: "the worker does not start",
 }
-"""Faults that a new instance repeats."""
+"""Faults that a new instance would repeat."""
 
 
 def recent(times_s: Sequence[float], window_s: float, now_s: float) -> list[float]:
@@ -55,8 +55,8 @@ def restarts_exceeded(
 class Housemate:
     """One of the instances of a worker that has died.
 
-    It is `stuck` if one of its hooks does not return, and `awaited` if the trainer waits for its
-    reply. `failures` is the number of its env's failures within the window.
+    The instance is `stuck` if one of its hooks does not return, and `awaited` if the trainer waits
+    for its reply. `failures` is the number of its env's failures within the window.
     """
 
     number: int
@@ -69,8 +69,9 @@ def charged(housemates: Sequence[Housemate], *, killed: bool) -> int:
     """The number of the instance to which a worker's death is charged, as one failure.
 
     A kill from outside (`killed`) has nothing to do with the instances, so the one with the fewest
-    failures is charged. Any other death may happen again. A stuck instance is charged, else an
-    awaited one: of several, the one with the most failures, so that its env reaches the limit.
+    failures is charged. Any other death may happen again, and is charged to a stuck instance, else
+    to an awaited one. Of several, the one with the most failures is charged, so that its env
+    reaches the limit.
     """
     if killed:
         return min(housemates, key=lambda one: one.failures).number
@@ -80,11 +81,11 @@ def charged(housemates: Sequence[Housemate], *, killed: bool) -> int:
 
 
 def hopeless(causes: Sequence[Fault], *, any_was_ready: bool) -> str | None:
-    """Why a new instance would fail like the last ones; None if it may succeed.
+    """Why a new instance would fail as the last ones did; None if it may succeed.
 
-    Before the pool's first observation, two launches that fail with the same message are caused by
-    the installation or the system, not by chance. Killed games and refused descriptors or threads
-    do not count, because such a shortage is temporary. The newest cause is last.
+    If two launches fail with the same message before the pool's first observation, the cause is the
+    installation or the system, not chance. Killed games and refused descriptors or threads do not
+    count, because such a shortage is temporary. The newest cause is last.
     """
     if any_was_ready or len(causes) < 2 or causes[-1] != causes[-2] or causes[-1].refused:
         return None
@@ -95,8 +96,8 @@ def unplayable(setups_failed: int, fault: Fault, any_was_ready: bool) -> str | N
     """Why the map or the players cannot be played; None if a fresh process may still play them.
 
     The first failure proves nothing: a process that has already played may have run out of a
-    resource. If a new process fails too, the map or the players are the cause. But if the new
-    process crashes or hangs, this is certain only if no game of the pool ever began an episode.
+    resource. If a new process reports the failure too, the map or the players are the cause. If a
+    new process crashes or hangs, this is certain only if no game of the pool has begun an episode.
     """
     if setups_failed < 2 or not fault.map_note:
         return None
@@ -110,8 +111,8 @@ def backoff_s(
 ) -> float:
     """How long to wait before the next start: 0 s after the first failure, then 0.5 s, 1 s, … 8 s.
 
-    If the system was short of a resource (`refused`), the first wait is 0.25 s. The newest failure
-    is included in the given times.
+    If the system has refused a resource (`refused`), the first wait is 0.25 s. The given times
+    include the newest failure.
     """
     failures = len(recent(env_failures_s, policy.per_env_window_s, now_s))
     at_once = failures <= 1 and not refused

@@ -2,7 +2,7 @@
 
 Instances come and go, and change seats. The state of the env (its attributes, its history of
 faults) stays on the seat. Rules: only this file changes a seat, in methods named after the event.
-An instance is on one seat at most, except in the middle of an `exchange`.
+An instance is on one seat at most, except while an `exchange` runs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class FaultReport:
     instance: int
     at_s: float
     folder: str | None
-    """The folder of its report on disk; None if it could not be written."""
+    """The folder of the report on disk; None if the report could not be written."""
 
 
 @dataclass(eq=False)
@@ -42,13 +42,13 @@ class Seat:
         index: 0 … n-1 for envs, n and above for spares.
         spec: the packed spec of its players.
         episode: the episode that the instance prepares. None while an env plays it.
-        fault: the first fault that the trainer has not seen yet.
+        fault: the first fault that the trainer has not seen yet. None without one.
         down_since_s: time of the first fault since the seat was last ready. None without a fault.
-        hold: True if a real-time game must be stopped at its next first observation.
+        hold: True if the next real-time game must be stopped at its first observation.
         paused: True if the trainer has paused the seat. Then no episode begins here.
         attributes: the values that `set_attr` set, pickled, by row of the env and by name.
         failures_s: monotonic times of its failures.
-        setups_failed: how many of its instances in a row could not begin an episode on their map.
+        setups_failed: how many of its instances, one after the other, could not begin an episode.
     """
 
     index: int
@@ -76,12 +76,12 @@ class Seat:
         self.hold = self.paused = False
 
     def dealt(self, episode: Episode) -> None:
-        """Record the episode for this seat, and end a pause."""
+        """Record that this seat was dealt the episode, and end its pause if it has one."""
         self.episode = episode
         self.paused = False
 
     def taken_back(self) -> None:
-        """Forget the spare's episode, which will be dealt again."""
+        """Forget the spare's episode, which the book deals again."""
         self.episode = None
 
     def taken(self) -> FaultReport | None:
@@ -109,7 +109,7 @@ class Seat:
         self.failures_s = [*recent(self.failures_s, window_s, now_s), now_s]
 
     def arrived_at(self, now_s: float) -> float | None:
-        """Record the first observation; return the seconds since a fault, None without a fault."""
+        """Record the first observation; return the seconds since a fault, or None without one."""
         self.setups_failed = 0
         since_s, self.down_since_s = self.down_since_s, None
         return None if since_s is None else now_s - since_s
@@ -152,7 +152,7 @@ class Seat:
 
     @property
     def arrives_soon(self) -> bool:
-        """True if its instance is ready, or needs only to finish a reset, a stop or a resume."""
+        """True if the seat's instance is ready, or has only to finish a reset, stop or resume."""
         return self.instance.state in _SOON
 
 

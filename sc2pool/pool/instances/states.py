@@ -9,10 +9,10 @@
                                      └───┘
     any of these ── fault, recycle ─► DEAD ─► FAILED          any at all ── close ─► CLOSED
 
-The pool acts and then reports an `Event`; only this table determines the next state. A missing
-entry is a bug in the pool, not in a game, and raises. The design is crash-only: every fault leads
-to DEAD, and recovery always uses a new instance. A game can be stopped while it waits for an action
-(paused), or at its first observation, before an env has taken the episode (held).
+The pool acts and then reports an `Event`; only this table determines the next state. If the table
+lacks an entry, the pool has a bug, and `advance` raises. The design is crash-only: every fault
+leads to DEAD, and recovery always uses a new instance. A game can be stopped while it waits for an
+action (paused), or at its first observation, before an env has taken the episode (held).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class State(StrEnum):
     NEW = "new"
     """It has no resources yet; its start may be delayed."""
     STARTING = "starting"
-    """Its worker is starting, or has started and waits for its turn to launch."""
+    """Its worker is starting, or has started; the instance waits for its turn to launch."""
     LAUNCHING = "launching"
     """The worker starts its game."""
     IDLE = "idle"
@@ -38,19 +38,19 @@ class State(StrEnum):
     READY = "ready"
     """It has a first observation that no env has taken."""
     HOLDING = "holding"
-    """Like READY, but its game is being stopped."""
+    """It is READY, and its game is being stopped."""
     HELD = "held"
-    """Like READY, but its game is stopped."""
+    """It is READY, and its game is stopped."""
     RELEASING = "releasing"
-    """Like READY, but its game is being resumed."""
+    """It is READY, and its game is being resumed."""
     PLAYING = "playing"
     """It belongs to an env, and waits for an action."""
     PAUSING = "pausing"
-    """Like PLAYING, but its game is being stopped."""
+    """It is PLAYING, and its game is being stopped."""
     PAUSED = "paused"
-    """Like PLAYING, but its game is stopped."""
+    """It is PLAYING, and its game is stopped."""
     RESUMING = "resuming"
-    """Like PLAYING, but its game is being resumed."""
+    """It is PLAYING, and its game is being resumed."""
     STEPPING = "stepping"
     """An action was sent; its reply is awaited."""
     OVER = "over"
@@ -103,7 +103,7 @@ STOPPED = frozenset(
 AT_REST = frozenset(
     {State.IDLE, State.READY, State.HELD, State.PLAYING, State.PAUSED, State.OVER, State.FAILED}
 )
-"""The states that change only after a request, a message or a fault."""
+"""The states that end only with a request, a message or a fault, not after some time."""
 
 LIVE = AWAITED | RESETTABLE | STOPPED | {State.NEW, State.STARTING, State.LAUNCHING}
 
@@ -118,7 +118,7 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
     (State.PLAYING, Event.STEP): State.STEPPING,
     (State.STEPPING, Event.REPLY): State.PLAYING,
     (State.STEPPING, Event.EPISODE_OVER): State.OVER,
-    # Stopped while it waits for an action.
+    # The game is stopped while it waits for an action.
     (State.PLAYING, Event.PAUSE): State.PAUSING,
     (State.PAUSING, Event.PAUSED): State.PAUSED,
     (State.PAUSING, Event.NOT_PAUSED): State.PLAYING,
@@ -127,7 +127,7 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
     (State.RESUMING, Event.PAUSED): State.RESUMING,
     (State.RESUMING, Event.NOT_PAUSED): State.RESUMING,
     (State.RESUMING, Event.RESUMED): State.PLAYING,
-    # Stopped at its first observation.
+    # The game is stopped at its first observation.
     (State.READY, Event.PAUSE): State.HOLDING,
     (State.HOLDING, Event.PAUSED): State.HELD,
     (State.HOLDING, Event.NOT_PAUSED): State.READY,
@@ -136,7 +136,7 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
     (State.RELEASING, Event.PAUSED): State.RELEASING,
     (State.RELEASING, Event.NOT_PAUSED): State.RELEASING,
     (State.RELEASING, Event.RESUMED): State.READY,
-    # The end.
+    # The instance ends.
     (State.DEAD, Event.PERMANENT): State.FAILED,
     **{(state, Event.FAULT): State.DEAD for state in LIVE},
     **{(state, Event.RECYCLE): State.DEAD for state in LIVE},
@@ -145,7 +145,7 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
 
 
 def advance(state: State, event: Event) -> State:
-    """The state that follows; AssertionError if the table lacks an entry, a bug in the pool."""
+    """The next state; AssertionError if the table lacks an entry, which is a bug in the pool."""
     try:
         return TRANSITIONS[state, event]
     except KeyError:

@@ -1,10 +1,10 @@
-"""Reacts to an instance's messages, and to missing ones.
+"""Reacts to the messages of instances, and to messages that do not come in time.
 
     reply, message, end of file, deadline, verdict ─► state, counters, listener ─► reset, replace
 
 Rules: nothing here waits. An instance that fails in any way is ended, and its seat gets a new one
-for the same episode. Errors that a new instance would repeat (the user's code, the set-up, too many
-failures) are stored in `failure`, which the waiting call raises.
+for the same episode. An error that a new instance would repeat (of the user's code, of the set-up,
+after too many failures) is stored in `failure`, and the waiting call raises it.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class Listener:
         """The seat's instance has answered a step; the reply is in its queue."""
 
     def arrived(self, seat: Seat) -> None:
-        """The first observation of the seat's episode has arrived; the game may be held at it."""
+        """The seat's first observation has arrived; the game may be held at that observation."""
 
     def failed(self, seat: Seat) -> None:
-        """The seat's instance has died for the reason in `seat.fault`, and was replaced."""
+        """The seat's instance has died (`seat.fault` says why), and was replaced."""
 
 
 def read(instance: Instance) -> list[Any]:
-    """The instance's messages; if one cannot be unpickled, a `Raised` that says so."""
+    """The instance's messages; in place of one that cannot be unpickled, a `Raised`."""
     try:
         return instance.channel.receive()
     except ChannelClosedError:
@@ -64,9 +64,10 @@ class Supervisor:
 
     Attributes:
         answers: answers to calls, by call number, until the caller takes them.
-        cannot_hold: True if real-time games cannot be held, so spares would miss their first loops.
-        failure: the error that ends the pool, until the waiting call raises it. Not kept longer,
-            because its traceback would keep the pool from being collected, and so from closing.
+        cannot_hold: True if real-time games cannot be held. Then spares are not used, because their
+            games would continue without a player.
+        failure: the error that ends the pool, until the waiting call raises it. It is not kept
+            longer, because its traceback would keep the pool from being collected and closed.
         failed: the text of the failure. Empty without one.
         raised: errors of the user's code, each with its seat.
     """
@@ -111,13 +112,13 @@ class Supervisor:
         if seat.instance.state in RESETTABLE:
             self._reset(seat)
         else:
-            self.resume(seat)  # a stopped game is reset after it has resumed
+            self.resume(seat)  # a stopped game must resume before its reset
 
     def recycle_if_due(self, seat: Seat) -> None:
         """Replace the seat's instance before its next episode, if it has reached a soft limit."""
         instance = seat.instance
         if instance.state not in (State.OVER, State.PLAYING):
-            return  # the predecessor died, and this is a new instance
+            return  # this is a new instance, because its predecessor has died
         cause = instance.recycle_due(self._config.recycle)
         if cause is None:
             return
@@ -134,12 +135,12 @@ class Supervisor:
         self.fleet.replace(seat, gently=not instance.games)  # an env of the user needs its `close`
 
     def pause(self, seat: Seat) -> None:
-        """Stop the seat's game if it waits for an action, or for an env to take it."""
+        """Stop the seat's game if the game waits for an action, or for an env to take it."""
         if seat.instance.state in (State.READY, State.PLAYING):
             seat.instance.pause(self._pause_deadline())
 
     def resume(self, seat: Seat) -> None:
-        """Resume the seat's game if it is stopped, or begin the episode that a pause postponed."""
+        """Resume the seat's game if it is stopped; begin an episode that a pause has postponed."""
         instance = seat.instance
         was_paused = seat.pause_over()
         if instance.state in STOPPED:
@@ -213,7 +214,7 @@ class Supervisor:
             self.stats.count_recovery(recovery_s)
         self.cannot_hold = self.cannot_hold or flags & Flag.NOT_HELD != 0
         if held and not (seat.is_spare or seat.hold or seat.paused):
-            self.resume(seat)  # an env took over this spare before the spare's reset was done
+            self.resume(seat)  # an env has taken this spare before its reset was done
         self.listener.arrived(seat)
 
     def receive(self, seat: Seat) -> None:
@@ -242,7 +243,7 @@ class Supervisor:
             self._attach(seat)
 
     def attach_all(self) -> None:
-        """Attach each instance that has sent its hello to its slot, after the slots are fitted."""
+        """After the slots are fitted, give each instance that has sent its `Hello` its slot."""
         for seat in self.seats:
             if seat.instance.live and seat.instance.hello is not None:
                 self._attach(seat)
@@ -344,16 +345,16 @@ class Supervisor:
                 self._fault(seat, fault, of_worker=of_worker)
 
     def check_deadlines(self) -> None:
-        """Fail the instances whose deadline has passed without a reply.
+        """Report a fault of each instance whose deadline has passed without a reply.
 
-        The worker is at fault, because it enforces its games' limits itself, before this deadline.
+        The fault is the worker's: a working worker enforces its games' limits before this deadline.
         """
         self.fleet.kill_hung_workers()
         grace_s = self._config.limits.worker_grace_s
         for seat in self.seats:
             instance = seat.instance
             if instance.deadline.expired():
-                self.check_replies(seat)  # the reply may have arrived without its ring
+                self.check_replies(seat)  # the reply may be in the slot although no ring came
             instance.extend_stalled_deadlines(grace_s)
             if instance.deadline.expired():
                 detail = f"the worker did not answer in time in state {instance.state}"
@@ -373,7 +374,7 @@ class Supervisor:
         of_worker: bool = False,
     ) -> None:
         if not seat.instance.live:
-            return  # the instance has failed for good
+            return  # the instance has already failed for good
         failure = self._recovery.of_fault(seat, fault, evidence, of_worker=of_worker)
         if failure is not None:
             self._fail(failure)

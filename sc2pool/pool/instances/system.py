@@ -1,10 +1,10 @@
-"""The operating system as a pool uses it, replaceable by a simulation.
+"""The operating system as a pool uses it; a simulation can replace it.
 
     REAL       processes, descriptors, shared memory, files, a thread
     simulated  `tests/support/simulation`: all of these in one process, for millions of rare faults
 
-Rule: a pool creates operating system resources only through a `System`. The exceptions are files
-that a run leaves for people (fault reports, replays) and the port of the metrics.
+Rule: a pool creates operating system resources only through a `System`. The exceptions are the
+files that a run leaves for people (fault reports, replays) and the port of the metrics.
 """
 
 from __future__ import annotations

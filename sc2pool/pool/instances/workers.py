@@ -4,16 +4,16 @@
                   ├── instance: channel, slot, game, folder
                   └── instance …
 
-If an instance fails, its worker continues with the others. The worker is ordered to end the
-instance and to host its successor. Both orders use one socket, so the successor moves in after its
-predecessor has left, and takes over its slot. Rules:
-- A worker is ended with its last instance. If that instance must first close an env of the user,
-  the worker exits by itself.
+If an instance fails, its worker continues with the other instances. The worker is ordered to end
+the failed instance and then to host its successor. Both orders use one socket, so they stay in
+order, and the successor can take over the slot. Rules:
+- A worker is ended together with its last instance. If that instance must first close an env of
+  the user, the worker exits by itself.
 - A worker that does not release an instance in time is hung. It is killed with all its instances.
-- A worker's process leads a process group that contains its games. The group is killed before its
-  leader is reaped, because reaping frees the group's number for reuse.
+- A worker's process leads a process group that contains its games. The group is killed before the
+  worker is reaped, because reaping frees the group's number for reuse.
 - Every wait has a limit.
-- Doorbells and channels are registered with the waiter, and removed from it, only here.
+- Only this module registers doorbells and channels with the waiter, and removes them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from sc2pool.processes.tree import created_at_s, is_alive
 from sc2pool.processes.with_parent import Follower, start_follower
 
 _OUTSIDE = ("SIGKILL", "SIGTERM")
-"""Signals that come from outside the process, not from an error in it."""
+"""Signals that other processes send, in contrast to those of an error in the process."""
 _REAP_TIMEOUT_S = 5.0
 _POLL_INTERVAL_S = 0.005
 
@@ -54,17 +54,17 @@ class WorkerProcess:
         self._created_s = created_at_s(self.pid)
 
     def kill(self) -> None:
-        """Kill the worker and all processes that it has started; no effect after it is reaped."""
+        """Kill the worker and all processes that it has started, unless the worker was reaped."""
         self._follower.kill()
 
     def wait(self, deadline: Deadline, hurry: threading.Event) -> None:
-        """Wait until the worker exits (unreaped), the deadline has passed, or `hurry` is set."""
+        """Wait until the worker exits, the deadline has passed, or `hurry` is set. Reap nothing."""
         while not self.has_ended() and not deadline.expired():
             if hurry.wait(_POLL_INTERVAL_S):
                 return
 
     def end(self) -> None:
-        """Kill the worker and all processes that it has started, and reap it. Repeatable."""
+        """Kill the worker and all that it has started; reap the worker. May be called again."""
         self.kill()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_REAP_TIMEOUT_S)
@@ -100,10 +100,10 @@ _SEND_TIMEOUT_S = 5.0
 
 
 def worker_environment(temp_dir: Path) -> dict[str, str]:
-    """The variables to add for a worker; its temporary files and its games' go to `temp_dir`.
+    """The environment variables to add for a worker, whose temporary files go to `temp_dir`.
 
-    NumPy would start a thread for each core in each worker. It gets one thread, unless the user has
-    set a number.
+    NumPy would start a thread for each core in each worker. The variables limit it to one thread,
+    unless the user has set another number.
     """
     environment = {"TMPDIR": str(temp_dir)}
     if not {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"} & os.environ.keys():
@@ -122,7 +122,7 @@ class Resident(Protocol):
 class Death:
     """A worker's death: all its instances fail, but only the failure of `charged` is counted.
 
-    `cause` includes the env's name. `stack` is that of the main thread; empty if no hook was stuck.
+    `cause` includes the env's name. `stack` is the main thread's stack, empty if no hook was stuck.
     """
 
     charged: int
@@ -133,18 +133,18 @@ class Death:
 class Worker:
     """One worker process and its instances.
 
-    The waiter watches the reply doorbell and the channels. This object is the doorbell's tag. A
-    channel's tag is its instance and, after `dismiss`, its `Hosting`.
+    The waiter watches the reply doorbell, with this object as its tag, and the channels. The tag of
+    a channel is its instance and, after `dismiss`, its `Hosting`.
 
     Attributes:
         expected: numbers of the instances that live here or are about to move in.
-        deadline: when all dismissed instances must have left.
+        deadline: the time by which all dismissed instances must have left.
         doomed: True if the worker was killed or exits by itself. It may not have exited yet.
         used_up: True if the worker gets no further instances.
-        death: why the worker died or will be killed. None before.
+        death: why the worker has died or will be killed. None until then.
 
     Raises:
-        OSError: the system refuses a process or descriptors. Everything is cleaned up.
+        OSError: the system refuses a process or descriptors. Then everything is cleaned up.
     """
 
     process: WorkerProcess
@@ -218,7 +218,7 @@ class Worker:
         self.death = death
 
     def kill(self) -> None:
-        """Kill the worker and all that it has started; its instances' channels reach their end."""
+        """Kill the worker and all that it has started. This ends its instances' channels."""
         self.doomed = True
         self.deadline = NEVER
         self.process.kill()
@@ -227,8 +227,8 @@ class Worker:
         """Order the worker to host an instance; return the channel to it.
 
         This object owns the channel, and from now on the directory for temporary files. The spec is
-        packed: for a worker process, as pickled bytes. OSError if the worker has exited or does not
-        read, or if the system refuses memory or descriptors.
+        packed; a worker process gets it as pickled bytes. Raises OSError if the worker has exited
+        or does not read, or if the system refuses memory or descriptors.
         """
         ours, theirs = socket_pair()
         channel = Channel(ours, _SEND_TIMEOUT_S)
@@ -244,14 +244,14 @@ class Worker:
 
     @property
     def is_needless(self) -> bool:
-        """True if no instance is assigned or still closing."""
+        """True if no instance is assigned to the worker, and none is still closing."""
         return not self.expected and not (self._closes and self._leaving)
 
     def dismiss(self, number: int, grace_s: float, *, gently: bool) -> None:
         """Order the worker to end an instance, which must leave within `grace_s`.
 
-        The last instance gets no order, because the caller ends the worker. If `gently`, the last
-        instance closes its env instead, and the worker exits by itself.
+        For the last instance the worker gets no order, because the caller ends the worker. But if
+        `gently`, the last instance closes its env, and the worker exits by itself.
         """
         self.expected.discard(number)
         if not self.expected and not gently:
@@ -303,14 +303,14 @@ class Worker:
 
 @dataclass(frozen=True)
 class Hosting:
-    """A worker's resources for one instance; the channel ends when the instance has left."""
+    """A worker's resources for one instance. Their channel ends when the instance has left."""
 
     worker: Worker
     directory: Path
     channel: Channel
 
     def has_left(self) -> bool:
-        """True if the worker has released the instance; drops its remaining messages."""
+        """True if the worker has released the instance; drops the instance's remaining messages."""
         while self.channel.readable(0.0):
             try:
                 self.channel.skip()
@@ -330,7 +330,7 @@ class Workers:
         self._worker_of: dict[int, Worker] = {}
 
     def worker_for(self, number: int) -> Worker:
-        """The instance's assigned worker, else one with room, else a new one (or an OSError)."""
+        """The instance's assigned worker, else one with room, else a new one; may raise OSError."""
         worker = self._worker_of.get(number)
         if worker is not None and not worker.goes_on:
             self.dismiss(number)
@@ -349,7 +349,7 @@ class Workers:
         return worker
 
     def succeed(self, number: int, successor: int, *, gently: bool = False) -> None:
-        """Dismiss an instance; its successor joins the worker if other instances live there."""
+        """Dismiss an instance; assign its successor to the worker if other instances live there."""
         worker = self._worker_of.get(number)
         if worker is not None and not worker.alone and worker.goes_on:
             worker.expected.add(successor)
@@ -359,8 +359,8 @@ class Workers:
     def dismiss(self, number: int, *, gently: bool = False) -> None:
         """Order an instance to leave its worker, which ends with its last instance.
 
-        If `gently`, the last instance closes its env first. Otherwise its worker is killed
-        immediately.
+        If `gently`, the last instance first closes its env. Otherwise the worker of the last
+        instance is killed immediately.
         """
         worker = self._worker_of.pop(number, None)
         if worker is not None:
@@ -378,11 +378,11 @@ class Workers:
             worker.end()
 
     def next_wake_s(self) -> float:
-        """The earliest deadline of a dismissed instance."""
+        """The earliest deadline by which a dismissed instance must have left."""
         return min((one.deadline.instant_s for one in self._workers), default=NEVER.instant_s)
 
     def kill_hung(self) -> None:
-        """Kill the workers that have not released an instance in time; their channels end."""
+        """Kill the workers that have not released an instance in time. This ends their channels."""
         for worker in self._workers:
             if worker.deadline.expired():
                 worker.deadline = unless_stalled(worker.deadline, self._leave_s)

@@ -1,1 +1,1 @@
-"""Queue pairs: actions and observations in shared memory, doorbells, and the trainer's waits."""
+"""Queue pairs (actions and observations in shared memory), doorbells, and the trainer's waits."""

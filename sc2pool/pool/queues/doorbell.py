@@ -1,21 +1,21 @@
-"""Doorbells, by which one process wakes another (or several at once), and waiting for doorbells.
+"""Doorbells, by which one process wakes another (or several at once), and waits for doorbells.
 
-A ring carries no data: the message is in the slot, under its sequence number. So a ring may be
-early, late or double, and the reader checks the slot. On Linux a doorbell is an eventfd, watched
+A ring carries no data: the message is in the slot, under its sequence number. A ring may be early,
+late or double, so the reader checks the slot. On Linux a doorbell is an eventfd, watched
 edge-triggered, so that no read is needed to reset it. Elsewhere it is a socket pair with one byte
 per ring.
 
     common doorbell ─┬─► epoll of worker 0 ◄── request doorbell 0
                      └─► epoll of worker 1 ◄── request doorbell 1      a worker inherits its epoll
 
-Ringing the workers one by one costs a system call for each, and the first to wake may take the
-trainer's core while the others still sleep. So several workers share a common doorbell. Rules:
+Ringing the workers one by one costs a system call for each, and the first worker to wake may take
+the trainer's core before the others are woken. So several workers share a common doorbell. Rules:
 - A worker watches its epoll edge-triggered and reads nothing, because a read would reset the common
   doorbell for all workers.
 - Common doorbells need eventfd and epoll, so they exist only on Linux. Elsewhere each worker's own
   doorbell is rung.
-- A common doorbell also wakes workers without a request. So it is rung only if more than half of
-  its members have a request.
+- A common doorbell wakes all its members (the workers that share it), even those without a request.
+  So it is rung only if more than half of its members have a request.
 
 The trainer waits on all doorbells, or on one doorbell and the control descriptors:
 
@@ -24,8 +24,8 @@ The trainer waits on all doorbells, or on one doorbell and the control descripto
                                                         └─ control
 
 For a batch of all envs the trainer does not wake at each ring, because a wake-up costs more than
-handling a reply. It waits for one env after the other, and the first wait is usually the longest.
-Rule: the control descriptors end every wait.
+handling a reply. It waits for one env after the other; usually only the first wait is long. Rule:
+a control descriptor that is ready ends every wait.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ USE_EVENTFD = LINUX
 
 
 class Doorbell:
-    """One direction of waking: `ring` on one side, `listening` and `quiet` on the other.
+    """Lets one process wake another: the first calls `ring`, the other watches `listening`.
 
-    It owns both descriptors: `ring` writes to `ringing`, which makes `listening` readable. An
-    eventfd is both. In a process that only rings or only listens, the other descriptor is -1.
+    This object owns both descriptors: `ring` writes to `ringing`, which makes `listening` readable.
+    One eventfd serves as both. In a process that only rings or only listens, the other is -1.
     """
 
     def __init__(self, *, ringing: int = -1, listening: int = -1) -> None:
@@ -72,7 +72,7 @@ class Doorbell:
         return kind(ringing=ringing, listening=listening)
 
     def ring(self) -> None:
-        """Wake the listener. A full buffer is ignored: earlier rings will wake the listener."""
+        """Wake the listener. A full buffer is ignored, because earlier rings wake the listener."""
         try:  # noqa: SIM105 - runs in each step, and `suppress` costs as much as the system call
             os.write(self.ringing, _ONE)
         except BlockingIOError:
@@ -113,15 +113,15 @@ class SocketDoorbell(Doorbell):
 
 _ONE = (1).to_bytes(8, sys.byteorder)
 _MOST_RINGS = 4096
-"""The most rings that a read consumes. Further rings only end the next wait (level-triggered)."""
+"""The most rings that one read consumes. Any further rings end the next, level-triggered wait."""
 
 
 if LINUX:
     import select
 
 _MOST_ENVS = 8
-"""How many envs may share one doorbell. A worker has a few epolls and one for each game, and Linux
-allows 50 wakeup paths of that depth from one descriptor (`reverse_path_check`)."""
+"""How many envs may share one doorbell. Linux allows 50 wakeup paths of this depth from one
+descriptor (`reverse_path_check`), and a worker has a few epolls and one more for each game."""
 
 
 def most_members(envs_per_worker: int) -> int:
@@ -138,9 +138,9 @@ class CommonDoorbells:
 
     @contextmanager
     def joined(self, own: Doorbell) -> Iterator[int]:
-        """A descriptor for a new worker to inherit, which watches `own` and a common doorbell.
+        """A descriptor for a new worker to inherit: an epoll on `own` and a common doorbell.
 
-        `own` is the worker's request doorbell. Call `leave(own)` when the worker is gone.
+        `own` is the worker's request doorbell. Call `leave(own)` when the worker has ended.
         """
         if LINUX and USE_EVENTFD:
             with closing(select.epoll()) as epoll:
@@ -161,7 +161,7 @@ class CommonDoorbells:
         return common
 
     def leave(self, own: Doorbell) -> None:
-        """Remove the doorbell of a worker that is gone; no error if it never joined."""
+        """Remove the doorbell of a worker that has ended; no error if it never joined."""
         for common, members in self._groups:
             if own in members:
                 members.remove(own)
@@ -171,7 +171,7 @@ class CommonDoorbells:
                 return
 
     def fewest(self, doorbells: Iterable[Doorbell]) -> Sequence[Doorbell]:
-        """The fewest doorbells to ring to wake all of these; valid until one joins or leaves."""
+        """The fewest doorbells whose rings wake all of these; valid until one joins or leaves."""
         asked = dict.fromkeys(doorbells)
         fewest: list[Doorbell] = []
         for common, members in self._groups:
@@ -193,11 +193,11 @@ class Waiter(ABC):
     def __init__(self) -> None:
         self._tags: dict[int, Any] = {}
         self._doorbells: dict[int, Doorbell] = {}
-        """Doorbells to call `quiet` on after a ring, by descriptor."""
+        """The doorbells that need a call of `quiet` after each ring, by descriptor."""
 
     @staticmethod
     def create() -> Waiter:
-        """A waiter for this system's kind of doorbells."""
+        """A waiter for the kind of doorbells that this operating system has."""
         if LINUX and USE_EVENTFD:
             return EpollWaiter()
         return SelectorWaiter()
@@ -220,7 +220,7 @@ class Waiter(ABC):
         """Unregister a descriptor; no error if it is unknown."""
 
     def _answer(self, ready: list[int]) -> list[Any]:
-        """Quiet the doorbells among these descriptors, and return the tags of all descriptors."""
+        """Call `quiet` of the doorbells among these descriptors; return all descriptors' tags."""
         for descriptor in ready:
             if descriptor in self._doorbells:
                 self._doorbells[descriptor].quiet()
@@ -233,19 +233,20 @@ class Waiter(ABC):
     def wait_for(self, doorbell: Doorbell, timeout_s: float) -> bool:  # noqa: ARG002
         """Wait for one doorbell; rings of other doorbells do not end this wait.
 
-        Returns True if only this doorbell rang. After a timeout or another event, it returns False:
-        then call `wait`. An old ring may be reported again, so check the slot before and after.
+        Returns True if only this doorbell rang. After a timeout or another event it returns False;
+        then call `wait`. An old ring may be reported again, so check the slot before this call and
+        after it.
         """
         return False
 
     def has_more(self) -> bool:
-        """True if a channel or the watchdog is, or may be, ready. Consumes nothing."""
+        """True if a channel or the watchdog may be ready. Consumes no event."""
         return True
 
     def take_raised(self) -> tuple[BaseException, Any] | None:
         """Take the error that the user's code raised in the newest wait, and its instance's tag.
 
-        None except in a serial pool, whose waits run the user's code.
+        Always None unless the pool is serial, because only a serial pool's waits run user code.
         """
         return None
 
@@ -257,7 +258,7 @@ class Waiter(ABC):
 if LINUX:
 
     class EpollWaiter(Waiter):
-        """Watches eventfds edge-triggered, and all else through a nested, level-triggered epoll."""
+        """Watches eventfds edge-triggered; a nested, level-triggered epoll watches all else."""
 
         def __init__(self, epoll: Callable[[], select.epoll] = select.epoll) -> None:
             super().__init__()
@@ -333,7 +334,7 @@ class SelectorWaiter(Waiter):
         if not WINDOWS:
             return self._selector.select(timeout_s)
         deadline = Deadline.after(timeout_s)
-        while True:  # on Windows a Ctrl-C does not end a wait, so each wait is short
+        while True:  # each wait is short, because on Windows a Ctrl-C does not end a wait
             ready = self._selector.select(min(_INTERRUPTED_S, deadline.remaining_s()))
             if ready or deadline.expired():
                 return ready

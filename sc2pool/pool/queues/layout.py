@@ -1,13 +1,13 @@
 """Where each part of an observation and an action lies in the shared memory of a queue pair.
 
-Both sides compute the same layout from the same spaces. A space is flattened into *leaves* of
-fixed shape and dtype: a Dict in the space's own order, a Tuple by index, both recursively. A space
-that contains Text, Sequence, Graph or another part without a fixed layout has no leaves: its values
-are sent pickled, outside the slot. If an env has several rows, each leaf holds the values of all
-its rows, one after the other.
+The trainer and the worker compute the same layout from the same spaces. A space is flattened into
+*leaves* of fixed shape and dtype: a Dict in the space's own order, a Tuple by index, both
+recursively. A space with Text, Sequence, Graph or another part without a fixed layout has no
+leaves: its values are sent pickled, outside the slot. If an env has several rows, each leaf holds
+the values of all the env's rows, one after the other.
 
-Rules: offsets are multiples of 64 bytes, so that no two leaves share a cache line. A layout holds
-no memory of its own. An env with several rows must have a fixed layout.
+Rules: offsets are multiples of 64 bytes, so that no two leaves share a cache line. A layout only
+describes memory, and holds none. An env with several rows must have a fixed layout.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Leaf:
     """One array of fixed shape and dtype inside an observation or an action.
 
     Attributes:
-        path: its keys and indices in the space.
-        shape: the shape of one row.
+        path: the keys and indices that lead to it in the space.
+        shape: the shape of one row's value.
         offset_bytes: where it begins in a slot.
         rows: how many rows of an env it holds.
     """
@@ -49,7 +49,7 @@ class Leaf:
 
     @property
     def whole_shape(self) -> tuple[int, ...]:
-        """The shape of all rows of an env together: (rows, …), or `shape` for one row."""
+        """The shape of the whole leaf: (rows, …), or `shape` if the env has one row."""
         return self.shape if self.rows == 1 else (self.rows, *self.shape)
 
     @property
@@ -63,9 +63,9 @@ class Leaf:
     def column(
         self, memory: memoryview, slots: int, slot_bytes: int, place_bytes: int | None = None
     ) -> Array:
-        """A view of this leaf in several slots, `slot_bytes` apart, as one array (slots, …).
+        """A view of this leaf in all slots, which are `slot_bytes` apart, as an array (slots, …).
 
-        If the leaf has two places in a slot, `place_bytes` apart, the array is (slots, 2, …).
+        If the leaf has two places in each slot, `place_bytes` apart, the array is (slots, 2, …).
         """
         view = self.view(memory)
         shape, strides = view.shape, view.strides
@@ -75,13 +75,13 @@ class Leaf:
         return np.ndarray(shape, self.dtype, memory, self.offset_bytes, strides)
 
     def copied(self, array: Array) -> Any:
-        """A copy of the leaf's value as envs return it: an int for a Discrete, else an array."""
+        """A copy of the leaf's value as envs return it: an int for Discrete, else an array."""
         return int(array) if self.is_discrete else np.array(array)
 
 
 @dataclass(frozen=True)
 class SpaceLayout:
-    """The leaves of one space; `leaves` is None if the space has no fixed layout."""
+    """The layout of one space; `leaves` is None if the space has no fixed layout."""
 
     space: spaces.Space[Any]
     leaves: tuple[Leaf, ...] | None
@@ -96,14 +96,14 @@ class SpaceLayout:
         return self.leaves is not None and len(self.leaves) == 1 and self.leaves[0].path == ()
 
     def build(self, leaf_value: Callable[[int], Any]) -> Any:
-        """A value of this space's structure, whose i-th leaf is `leaf_value(i)`."""
+        """A value with this space's structure, in which leaf i is `leaf_value(i)`."""
         if self.is_array:  # the usual case
             return leaf_value(0)
         numbers = iter(range(len(self.leaves or ())))
         return _build(self.space, lambda: leaf_value(next(numbers)))
 
     def copied(self, array: Callable[[int], Array]) -> Any:
-        """One observation of this space, copied from arrays: `array(i)` has its i-th leaf."""
+        """An observation of this space, in which leaf i is a copy of `array(i)`."""
         leaves = self.leaves or ()
         return self.build(lambda index: leaves[index].copied(array(index)))
 
@@ -183,7 +183,7 @@ def align(offset_bytes: int) -> int:
 
 
 def mask_size(space: spaces.Space[Any]) -> int:
-    """The length of an action mask, as sb3-contrib's MaskablePPO defines it; 0 for other spaces."""
+    """The length of an action mask for MaskablePPO of sb3-contrib; 0 if the space has no masks."""
     if isinstance(space, spaces.Discrete):
         return int(space.n)
     if isinstance(space, spaces.MultiDiscrete):
@@ -200,7 +200,7 @@ class SlotLayout:
     A place holds an observation and its action mask. The answer to request k is written to place
     k modulo 2. So the previous answer stays intact while the worker writes the next one, even if
     the worker is killed meanwhile. `observation` and `mask` describe place 0, and `place_bytes` is
-    the distance to place 1. The rewards are float64. With one row, its reward is in the header.
+    the distance to place 1. The rewards are float64. The reward of a single row is in the header.
     """
 
     action: SpaceLayout
@@ -213,7 +213,7 @@ class SlotLayout:
 
     @property
     def leaves(self) -> tuple[tuple[Leaf, ...] | None, ...]:
-        """The leaves, by which two layouts are compared. Bounds of spaces are not part of them."""
+        """The leaves; two layouts are equal if these are, even if the bounds of spaces differ."""
         return self.action.leaves, self.observation.leaves, (self.mask,)
 
 
@@ -223,7 +223,7 @@ HEADER_BYTES = 3 * ALIGNMENT_BYTES
 def slot_layout(
     observation_space: spaces.Space[Any], action_space: spaces.Space[Any], rows: int = 1
 ) -> SlotLayout:
-    """Lay out an env's queue pair; ConfigError for several rows without a fixed layout."""
+    """Lay out an env's queue pair; ConfigError if several rows have no fixed layout."""
     offset = HEADER_BYTES
     action = space_layout(action_space, offset, rows)
     offset = end_bytes(action, offset)

@@ -1,10 +1,10 @@
 """Shared memory without a name, freed when the last process that maps it ends.
 
-On Linux it is a memfd. Elsewhere it is a mapped file: POSIX systems unlink it as soon as it is
-open, Windows deletes it at its last close. Other processes get its descriptor, never its name. The
-pages are allocated when the memory is sized, so that a shortage is an error then and not a SIGBUS
-later. `multiprocessing.shared_memory` does not fit: it is found by name, and the first process
-outside `multiprocessing` that exits destroys it.
+On Linux the memory is a memfd. Elsewhere it is a mapped file: on POSIX systems the file is unlinked
+as soon as it is open, Windows deletes it at its last close. Other processes get the descriptor,
+never a name. The pages are allocated when the memory is sized, so that a shortage raises an error
+then and not a SIGBUS later. `multiprocessing.shared_memory` does not fit: such a memory is found by
+name, and the first process outside `multiprocessing` that exits destroys it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def create() -> int:
 
 
 def write(descriptor: int, content: bytes) -> None:
-    """Fill an empty memory, which gets the size of the content."""
+    """Write the content to an empty memory, which gets the content's size."""
     with open(descriptor, "wb", closefd=False) as memory:
         memory.write(content)
 
@@ -47,9 +47,9 @@ def read(descriptor: int, size_bytes: int) -> bytes:
 
 
 def claim(descriptor: int, size_bytes: int) -> None:
-    """Set the size, filled with zeros, and allocate its pages; ConfigError if memory is short."""
+    """Size the memory, fill it with zeros and allocate its pages; ConfigError if too large."""
     try:
-        # A memfd has no limit of its own: allocating more than exists would end the trainer.
+        # A memfd has no limit: allocating more memory than exists would end the trainer.
         if size_bytes > _physical_bytes():
             raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
         os.ftruncate(descriptor, 0)
@@ -70,5 +70,5 @@ def _physical_bytes() -> float:
 
 
 def map_memory(descriptor: int, size_bytes: int, offset_bytes: int = 0) -> mmap.mmap:
-    """Map a part, shared; `offset_bytes` is a multiple of `mmap.ALLOCATIONGRANULARITY`."""
+    """Map a part of the memory. `offset_bytes` is a multiple of `mmap.ALLOCATIONGRANULARITY`."""
     return mmap.mmap(descriptor, size_bytes, offset=offset_bytes)

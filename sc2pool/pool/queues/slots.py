@@ -8,21 +8,21 @@
     read it when reply == request  ◄───────  put(): write it, reply = request last, ring
 
 Rules of a slot, in each direction:
-- There is one writer. It writes the sequence number last, so an incomplete message is never read.
+- One process writes. It writes the sequence number last, so an incomplete message is never read.
 - The last answer's observation stays unchanged until the next answer is complete.
 - Each instance has its own range of sequence numbers, so no message of an earlier instance is
   accepted.
 - An info that is not empty, or a value without fixed layout, does not fit a slot. It is sent *out
   of band*, on the instance's channel: the doorbell rings first, then the bytes follow.
-- If an env has several rows, they are all in its instance's one slot and share a sequence number.
+- If an env has several rows, all rows are in its instance's one slot and share a sequence number.
 
 The trainer maps each field of all slots as one array. So one comparison finds the instances that
-have replied, and one copy takes a batch. Rules of the memory:
+have replied, and one copy reads the field of a whole batch. Rules of the memory:
 - It is sized once, when the players' spaces are known. Each slot begins on a page of its own.
 - A slot belongs to one instance at a time, and is cleared for the next one. Before it is cleared,
-  the predecessor must have ended, and the slot's content is copied (`TrainerEnd.close`).
+  the previous instance must have ended, and the slot's content is copied (`TrainerEnd.close`).
 - The trainer keeps the number of the newest request in its own memory, where no worker can change
-  it.
+  the number.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ HEADER_WORDS = HEADER_BYTES // 8
 
 
 class Word:
-    """Header fields, as indices of 8-byte words; trainer and worker write different cache lines."""
+    """Header fields, as indices of 8-byte words. Trainer and worker write different cache lines."""
 
     REQUEST = 0
     DELAY = 1
@@ -71,19 +71,19 @@ class Flag:
     TICK = 32
     """The game runs in real time, and the slot holds this step's lateness."""
     HELD = 64
-    """The worker has stopped the game at this first observation."""
+    """The worker has stopped the game at the first observation in this reply."""
     NOT_HELD = 128
-    """The worker could not stop the game."""
+    """The worker was asked to stop the game at this first observation, and could not."""
 
     CAUSE_SHIFT = 8
-    """The bits from this one on are an index in `RECYCLE_CAUSES`: why to replace the game."""
+    """From this bit on the flags hold an index in `RECYCLE_CAUSES`: why to replace the game."""
 
     TELLING = TERMINATED | TRUNCATED | OUT_OF_BAND | TICK
     """A reply without these flags is plain: it has only an observation and a reward."""
 
 
 RESET_KINDS = ("reset", "restart", "create")
-"""How an episode began: by an env's own reset, or by the request restart_game or create_game."""
+"""How an episode began: by a user env's `reset`, or by the request restart_game or create_game."""
 
 
 class Place(NamedTuple):
@@ -94,7 +94,7 @@ class Place(NamedTuple):
 
 
 class Slot:
-    """Views of one queue pair's memory; each end has a `Slot` of its own."""
+    """Views of one queue pair's memory. Trainer and worker each have a `Slot` of their own."""
 
     def __init__(self, buffer: memoryview, layout: SlotLayout) -> None:
         self._buffer = buffer
@@ -105,7 +105,7 @@ class Slot:
         self._places = _place(layout, buffer), _place(layout, buffer[layout.place_bytes :])
         self.rewards = None if layout.rewards is None else layout.rewards.view(buffer)
         self.action = _reader(layout, self.actions)
-        """Reads a copy of the action; for several rows, a list with one action for each row."""
+        """Returns a copy of the action; for several rows, a list with one action for each row."""
 
     def copied(self) -> Slot:
         """A copy of this slot in private memory."""
@@ -132,7 +132,7 @@ def of_row(views: list[Array], rows: int, row: int) -> list[Array]:
 
 
 def _reader(layout: SlotLayout, views: list[Array]) -> Callable[[], Any]:
-    """A function that copies an action from its views, chosen once because each step calls it."""
+    """A function that copies an action from its views; chosen once, because each step calls it."""
     if layout.rows == 1:
         return _reader_of_row(layout.action, views)
     each = [
@@ -211,10 +211,10 @@ class Slots:
         return memory.map_memory(self.descriptor, size_bytes)
 
     def clear(self, slot: int, layout: SlotLayout) -> memoryview:
-        """Clear a slot for a new instance; return the slot's memory. ConfigError for a new layout.
+        """Clear a slot for a new instance and return its memory; ConfigError if `layout` differs.
 
-        All bytes are zero except the sequence numbers. These begin in a range that no earlier owner
-        has used, because an earlier owner may still read the slot while it closes its env.
+        All bytes become zero except the sequence numbers. These begin in a range that no earlier
+        owner has used, because an earlier owner may still read the slot while it closes its env.
         """
         if layout.leaves != self._layout.leaves:
             raise ConfigError(
@@ -231,11 +231,11 @@ class Slots:
         return buffer
 
     def arrange(self, slots: list[int]) -> None:
-        """Set `batch` to these slots, in this order."""
+        """Make these slots, in this order, the attribute `batch`."""
         self.batch = SlotBatch(self._columns, slots)
 
     def close(self) -> None:
-        """Release the memory, which is freed when no slot is in use. May be called again."""
+        """Release the memory, which is freed as soon as no slot is used. May be called again."""
         if self.descriptor < 0:
             return
         descriptor, self.descriptor = self.descriptor, -1
@@ -249,7 +249,7 @@ class Slots:
 
 @dataclass(frozen=True)
 class Columns:
-    """The fields of all slots that a step of all envs needs, each as one array (slots, …).
+    """The fields that a step of all envs needs, each as one array (slots, …) of all slots.
 
     Actions and rewards of envs with several rows are (slots, rows, …). Observations have two
     places, see `SlotLayout`: (slots, 2, …), or (slots, 2, rows, …).
@@ -274,14 +274,14 @@ class SlotBatch:
         self._columns = columns
         self._requests_sent = 0
         self._observations = self._newest(slots, 0), self._newest(slots, 1)
-        """How to copy the newest observations after an even and an odd number of requests."""
+        """How to copy the newest observations after an even, and an odd, number of requests."""
         words = (columns.sequences, columns.requests, columns.replies, columns.flags)
         self._headers = compiled.fast.Headers(*words, slots) if compiled.fast else None
 
     def _newest(self, slots: list[int], requests: int) -> list[tuple[Array, Any]]:
         """How to copy the newest observations: an array and an index for each leaf.
 
-        The index is None if the whole array is copied, as for slots in order that use one place.
+        If the index is None, the whole array is copied: the slots are in order and use one place.
         """
         places = (self._columns.sequences[self._at] + requests) % 2
         leaves = self._columns.observations
@@ -318,13 +318,13 @@ class SlotBatch:
         return reduce(or_, flags)
 
     def rewards(self) -> Array:
-        """A copy of the rows' newest rewards: float64 (k,), or (k * rows,)."""
+        """A copy of the rows' newest rewards: float64 (k,), or (k * rows,) with several rows."""
         rewards = self._columns.rewards[self._at]
         copied: Array = rewards.copy() if self._in_order else rewards
         return copied if self._columns.rows == 1 else copied.reshape(-1)
 
     def observations(self) -> list[Array]:
-        """A copy of each leaf of the rows' newest observations: (k, …), or (k * rows, …)."""
+        """A copy of each leaf of the newest observations: (k, …), or (k * rows, …)."""
         newest = self._observations[self._requests_sent % 2]
         copied = [leaf.copy() if at is None else leaf[at] for leaf, at in newest]
         rows = self._columns.rows

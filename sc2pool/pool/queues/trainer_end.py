@@ -1,10 +1,10 @@
-"""The trainer's end of a queue pair sends actions, and reads observations and rewards (`slots`).
+"""The trainer's end of a queue pair: sends actions, and reads observations and rewards (`slots`).
 
 A `TrainerEnd` rings its worker's doorbell, and owns a slot of the pool's shared memory until it is
 closed. Rules:
 - A `TrainerEnd` never waits. One word in the slot shows if a reply has arrived.
-- The last observation of an instance that has died is still needed. So `close` copies the slot
-  before the next instance uses it.
+- When an instance has died, its last observation is still needed. So `close` copies the slot before
+  the next instance uses it.
 - If the instance died before it answered, its newest request is void. Reads then return the answer
   to the previous request.
 """
@@ -29,8 +29,8 @@ from sc2pool.tasks.player import RECYCLE_CAUSES
 class Progress:
     """Counts of the requests and rewards of a queue pair.
 
-    `steps` counts the requests for a step in all episodes, and `episode_steps` those since the
-    newest request for an episode. `episode_return` is the sum of that episode's rewards so far.
+    `steps` counts the requests for a step in all episodes, `episode_steps` those in the newest
+    episode. `episode_return` is the sum of the newest episode's rewards so far.
     """
 
     steps: int = 0
@@ -79,7 +79,7 @@ class TrainerEnd:
     # Requests.
 
     def begin_episode(self) -> int:
-        """Count a request for an episode; return its number, for the message on the channel."""
+        """Count a request for an episode; return the request's number, for the `Reset` message."""
         sequence = self._episode_began = self.next_sequence()
         self._episodes += 1
         return sequence
@@ -130,7 +130,7 @@ class TrainerEnd:
         return flags
 
     def deliver(self, message: OutOfBand) -> None:
-        """Take the part of a reply that came on the channel; unpickling may raise user errors."""
+        """Take the part of a reply that came on the channel; unpickling it may raise any error."""
         self._unpickled = pickle.loads(message.payload)
         self._out_of_band = message
 
@@ -143,7 +143,7 @@ class TrainerEnd:
         return RECYCLE_CAUSES[self.flags() >> Flag.CAUSE_SHIFT]
 
     def loop_cost_growth(self) -> float:
-        """`Player.loop_cost_growth`, as of the newest episode that has ended."""
+        """`Player.loop_cost_growth` at the end of the newest episode that has ended."""
         slot: Slot | None = vars(self).get("_slot")  # another thread may call `unmap`
         return 0.0 if slot is None else slot.reals[Word.COST_GROWTH]
 
@@ -164,7 +164,7 @@ class TrainerEnd:
         if not self.flags() & Flag.OUT_OF_BAND or self._out_of_band is None:
             return None, [{} for _ in range(self.rows)]
         unpickled, self._unpickled = self._unpickled, None
-        # Unpickled again in each further call, so that each caller gets its own objects.
+        # Each further call unpickles the payload again, so that each caller gets its own objects.
         observation, info = unpickled or pickle.loads(self._out_of_band.payload)
         return observation, [info] if self.rows == 1 else info
 
@@ -185,7 +185,7 @@ class TrainerEnd:
         return [self._slot.observation(self._answered, row) for row in range(self.rows)]
 
     def copy_rows(self, batch: list[Array], place: int) -> None:
-        """Copy the newest observations to index `place` of each array (k, …) or (k, rows, …)."""
+        """Copy the newest observations to index `place` of each leaf's array (k, …)."""
         newest = self._slot.place(self._answered).observation
         for leaf, view in zip(batch, newest, strict=True):
             leaf[place] = view
@@ -198,7 +198,7 @@ class TrainerEnd:
         return mask.copy()
 
     def tick(self) -> Tick:
-        """The newest step's lateness; valid if its flags have `TICK`."""
+        """The newest step's lateness; valid if the reply's flags have `TICK`."""
         words = self._slot.words
         return Tick(self._slot.reals[Word.GAP], words[Word.LOST], words[Word.SKIPPED])
 
@@ -207,7 +207,7 @@ class TrainerEnd:
         return RESET_KINDS[self._slot.words[Word.RESET_KIND]]
 
     def progress(self) -> Progress:
-        """The counts so far. Any thread may call this; steps do no extra work for it."""
+        """The counts so far. Any thread may call this. Steps do no extra work for the counts."""
         slot: Slot | None = vars(self).get("_slot")  # another thread may call `unmap`
         if slot is None:
             return Progress()
@@ -226,7 +226,7 @@ class TrainerEnd:
             self._slot = self._slot.copied()
 
     def unmap(self) -> None:
-        """Drop the slot or its copy. Nothing may be read after this."""
+        """Drop the slot or its copy. Nothing may be read after this call."""
         vars(self).pop("_slot", None)
 
 

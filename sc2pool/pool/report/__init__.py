@@ -1,1 +1,1 @@
-"""A pool's output: live files, metrics, a window, logs, replays, fault reports."""
+"""A pool's output: live files, metrics, a web page, logs, replays, fault reports."""

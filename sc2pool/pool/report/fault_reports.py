@@ -7,8 +7,8 @@
         last.SC2Replay  if the game still answered
 
 Rules: the number of reports is limited, and the oldest are deleted first. Writing a report never
-raises. Values that JSON cannot represent are written as text. A file that cannot be written (a full
-disk) is left out with a warning in the log. Without `fault.json` the report is dropped.
+raises. Values that JSON cannot represent are written as text. If a file cannot be written (a full
+disk), it is left out and the log has a warning. If that file is `fault.json`, no report is left.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _ELEMENTS = 1000
 
 @dataclass(frozen=True)
 class FaultedInstance:
-    """An instance that failed, with its `state` at that time; `last_actions` are oldest first.
+    """An instance that failed, in its `state` at that time; `last_actions` begin with the oldest.
 
-    `episode` is the one that it played or prepared. `reset_kind` is empty before the episode began.
+    `episode` is the one that it played or prepared. `reset_kind` is empty if none had begun.
     """
 
     seat: str
@@ -67,7 +67,7 @@ def write(
     directory: Path, fault: Fault, instance: FaultedInstance, evidence: Evidence
 ) -> str | None:
     """Write a fault report; return its folder, or None if it could not be written."""
-    # The wall clock is right for a name that people read; it is wrong for deadlines.
+    # People read the name, so use the wall clock, which is not to be used for deadlines.
     when = time.strftime("%Y%m%d-%H%M%S")
     place = instance.seat.replace(" ", "")
     name = f"{when}-{place}-instance{instance.instance}-{fault.kind}-"
@@ -75,12 +75,12 @@ def write(
     try:
         directory.mkdir(parents=True, exist_ok=True)
         prune(directory, KEPT - 1)
-        # The end of the name is unique: another trainer's env 3 may fail in the same second.
+        # `new_folder` adds a unique end: another trainer's env 3 may fail in the same second.
         path = new_folder(directory, name)
         about = {"fault": vars(fault), **vars(instance)}
         (path / "fault.json").write_text(json.dumps(_as_json(about), indent=2) + "\n")
     except Exception as error:  # a `repr` of the user's values may raise anything
-        # Log only text: a handler may keep an error, whose frames refer to the instance.
+        # Log only text: a handler may keep an error object, whose frames refer to the instance.
         log.warning("no fault report in %s: %s", directory, str(error))
         if path is not None:
             with suppress(OSError):  # not `rmtree`, which needs descriptors
@@ -103,7 +103,7 @@ def write(
 
 
 def prune(directory: Path, kept: int) -> None:
-    """Delete all but the `kept` newest reports; their names sort by time."""
+    """Delete all but the `kept` newest reports. The order of their names is that of their times."""
     reports = sorted(path for path in directory.iterdir() if (path / "fault.json").exists())
     for path in reports[: max(0, len(reports) - kept)]:
         shutil.rmtree(path, ignore_errors=True)

@@ -8,8 +8,8 @@
         12/map.json     the map of instance 12, each time it changes
 
 Rules: files are written only if they were requested in the last seconds, and never by the step
-path. A file is replaced as a whole, so no reader sees an incomplete one. Reading JSON runs no code.
-The folder and the files are private to the user (0700).
+path. A file is replaced as a whole, so no reader sees an incomplete one. The format is JSON, which
+can be read without running code. The folder and the files are private to the user (0700).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ MAP_FILE = "map.json"
 _REQUEST_FILE = "requested"
 
 FRESH_FOR_S = 3.0
-"""How long files are updated after the last request."""
+"""For how long after the last request files are updated."""
 
 
 def prepare(run: Path) -> None:
-    """Create the file `requested`; without it (a full disk) no live files are written."""
+    """Create the file `requested`. If that fails (a full disk), no live files are written."""
     with suppress(OSError):
         request_file = run / _REQUEST_FILE
         request_file.touch(0o600)
@@ -45,7 +45,7 @@ def prepare(run: Path) -> None:
 def request(run: Path) -> None:
     """Request updates of this run's files for the next `FRESH_FOR_S`.
 
-    This creates no file, because a new file could keep the trainer from deleting the folder.
+    It creates no file, because a new file could keep the trainer from deleting the folder.
 
     Raises:
         OSError: the run has ended, or belongs to another user.
@@ -59,15 +59,15 @@ def is_requested(run: Path) -> bool:
         requested_at_s = (run / _REQUEST_FILE).stat().st_mtime
     except OSError:
         return False
-    # The wall clock is right here, because file times use it.
+    # Use the wall clock, because file times do.
     return abs(time.time() - requested_at_s) < FRESH_FOR_S
 
 
 def write(path: Path, data: Mapping[str, Any]) -> None:
     """Replace a live file.
 
-    The file stays unchanged on a full disk, in a deleted folder, or if JSON cannot represent a
-    value.
+    The file stays unchanged if the disk is full, if the folder was deleted, or if JSON cannot
+    represent a value.
     """
     with suppress(OSError, ValueError, TypeError), replacing(path) as unfinished:
         unfinished.write_text(json.dumps(data, separators=(",", ":"), allow_nan=False))

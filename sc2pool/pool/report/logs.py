@@ -4,8 +4,8 @@
     record.env, .instance, .phase           "env 3", 12, "stepping"
 
 A handler can filter or index by these attributes: `"%(env)s %(instance)d %(phase)s %(message)s"`.
-The message, too, names the env and the instance. Rule: nothing is logged on the step path, and a
-message is formatted only if a handler takes it.
+The message itself also names the env and the instance. Rules: nothing is logged on the step path,
+and a message is formatted only if a handler takes it.
 """
 
 from __future__ import annotations

@@ -1,28 +1,29 @@
-"""Pages of a pool for other programs: a window that shows the games, and metrics for Prometheus.
+"""A pool's web pages: one that shows the games to the user, and one of metrics for Prometheus.
 
-`WatchPage` is `render_mode="human"`: the page of `sc2pool watch` for a pool, served by a separate
-process. Rules: the page only shows the pool. If its process cannot be started, the pool works
-without it. The process inherits a socket that is listening already, so no other program can take
-the port, and the address never shows another pool.
+`WatchPage` is what `render_mode="human"` opens: the page of `sc2pool watch` for this pool, served
+by a separate process. Rules: the page changes nothing in the pool. If its process cannot be
+started, the pool works without the page. The process inherits a socket that is listening already,
+so no other program can take the port, and the address never shows another pool.
 
-`MetricsServer` serves a pool's statistics: `PoolConfig(metrics_port=9464)`, then GET /metrics
-there. The metadata of a field of `PoolStats` or `InstanceStats` makes it a metric. The figures are
-read for each request, in the server's thread. `snapshot` explains why this costs the step path
-nothing. Rules: the server is off unless a port is given, and prometheus_client is imported only
-then. It listens on the loopback address unless another is given. On the loopback address it answers
-only requests that name this address. Each pool has its own registry, so two pools do not mix, and
-no other metrics of the user's process are shown.
+`MetricsServer` serves a pool's statistics: with `PoolConfig(metrics_port=9464)`, by GET /metrics at
+port 9464. A field of `PoolStats` or `InstanceStats` is a metric if its metadata has a `Metric`. The
+figures are read for each request, in the server's thread. `snapshot` explains why this costs the
+step path nothing. Rules: the server is off, and prometheus_client is not imported, unless a port is
+given. The server listens on the loopback address unless another is given. On the loopback address
+it answers only requests that name this address. Each pool has its own registry of metrics, so two
+pools do not mix, and no other metrics of the user's process are shown.
 
 `LoopbackServer` is an HTTP server for users of this machine, for `sc2pool watch` and for metrics.
 Rules:
 - A server answers only requests whose Host header names the loopback address. Otherwise a foreign
   web page could let its own name resolve to 127.0.0.1 (DNS rebinding) and read the answers. The
-  header may name any port, because a tunnel may use another.
+  header may name any port, because a tunnel may use a port other than the server's.
 - The number of connections is limited, and idle ones are closed, because any user of the machine
   can connect. Each connection costs a thread and a descriptor of the server's process, which may
   be the trainer.
 
-A pool imports this module only if it opens a page, because `http.server` is slow to import.
+A pool imports this module only to open a page or serve metrics, because `http.server` is slow to
+import.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ log = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
 PORT = 8228
-"""The page's port, if it is free."""
+"""The port of the page, unless another program uses it."""
 
 
 class WatchPage:
@@ -77,7 +78,7 @@ class WatchPage:
         except BaseException:
             self._listener.close()
             raise
-        if not WINDOWS:  # on Windows the child copies the socket, so it must stay open here
+        if not WINDOWS:  # on Windows the socket must stay open here until the child has copied it
             self._listener.close()
 
     def close(self) -> None:
@@ -91,9 +92,8 @@ def listen_for_page(port: int | None = None, given: int | None = None) -> socket
     """A socket that listens on the loopback address.
 
     Args:
-        port: its port; None for `PORT`, or another free port.
-        given: the number of a listening socket in the parent process, which has given it to this
-            one.
+        port: the socket's port. None for `PORT` or, if that is taken, a free port.
+        given: the number, in the parent process, of a listening socket that this process inherits.
 
     Raises:
         OSError: the port is taken.
@@ -122,11 +122,11 @@ def open_watch_page(run: Path) -> WatchPage | None:
 
 _FIGURES = ("p50", "p95", "p99", "max")
 _PARTS = {"durations": ["figure"], "matches": ["result"]}
-"""The label that distinguishes the figures of one value, by the metric's kind."""
+"""For each kind of metric with several figures, the label that distinguishes these figures."""
 
 
 class Collector:
-    """Turns a pool's statistics into metrics, at each request, in the server's threads."""
+    """Turns a pool's statistics into metrics for each request, in one of the server's threads."""
 
     def __init__(self, stats: Callable[[], PoolStats], states: Sequence[str]) -> None:
         self._stats = stats
@@ -157,7 +157,7 @@ def _families(
 ) -> Iterator[MetricFamily]:
     """The metrics of a dataclass, one for each field that has a `Metric` in its metadata.
 
-    Each row has the values of these labels, and an object of the dataclass.
+    Each of `rows` has the values of `labels`, and an object of the dataclass.
     """
     from prometheus_client import core  # noqa: PLC0415
 
@@ -196,7 +196,7 @@ def _name(field: str) -> str:
 
 
 class MetricsServer:
-    """The HTTP endpoint of one pool's metrics, which calls `stats` in its threads.
+    """The HTTP endpoint of one pool's metrics. It calls `stats` in its own threads.
 
     ConfigError if prometheus_client is not installed, or if the server cannot listen on the port.
     """
@@ -243,7 +243,7 @@ class MetricsServer:
         if sys.is_finalizing():  # the server's thread has ended
             self._server.server_close()
             return
-        # Ended in another thread, because the garbage collector may close a pool in the serving
+        # End the server in another thread: the garbage collector may close a pool in the serving
         # thread, which cannot wait for its own end.
         try:
             ending = start_thread(self._end, "sc2pool-metrics-end")
@@ -262,7 +262,7 @@ class MetricsServer:
 IDLE_S: Final = 10.0
 """How long a connection may be idle, unless its handler has another `timeout`."""
 MOST_CONNECTIONS: Final = 16
-"""The limit of open connections; the next one closes the oldest. A browser opens six."""
+"""The limit of open connections. A further one closes the oldest. A browser opens six."""
 _ENDS_WITHIN_S: Final = 2.0
 
 
@@ -271,8 +271,8 @@ class LoopbackServer(ThreadingHTTPServer):
 
     Args:
         listener: a listening socket. The server closes it.
-        handler: the class that handles requests. If `accepts` is False for a request's host, the
-            handler answers with the status 421, Misdirected Request, and `refusal`.
+        handler: the class that handles requests. If `accepts` is False for a request's Host header,
+            the handler answers with `refusal` and the status 421 (Misdirected Request).
     """
 
     daemon_threads = True
@@ -283,11 +283,11 @@ class LoopbackServer(ThreadingHTTPServer):
         self.socket.close()  # the base class has made a socket, which `listener` replaces
         self.socket = listener
         self._open: dict[Any, bool] = {}
-        """Open connections, the oldest first; True if the connection was asked to end."""
+        """The open connections, the oldest first, each with True if it was asked to end."""
         self._changed = threading.Condition()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread, and end the oldest one if there are too many."""
+        """Serve a connection in a thread; if there are too many connections, end the oldest."""
         request.settimeout(IDLE_S)
         with self._changed:
             self._open[request] = False
@@ -317,7 +317,7 @@ class LoopbackServer(ThreadingHTTPServer):
         return names_loopback(host or "")
 
     def _end(self, request: Any) -> None:
-        """Shut a connection down, so that its thread reads the end of file and returns."""
+        """Shut a connection down: its thread then reads the end of file, and returns."""
         self._open[request] = True
         with suppress(OSError):  # the connection was closed already
             request.shutdown(socket.SHUT_RDWR)

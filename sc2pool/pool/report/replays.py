@@ -5,9 +5,10 @@
     faulty-20260131-235959-env3-episode120.SC2Replay            the user's code failed in it
 
 Workers choose episodes by number and send replays (`players.replays`). The trainer knows the
-returns of all envs and decides which is the best. Rules: for each reason the newest `keep` files of
-this pool stay, and files that this pool has not written are never touched. A file gets its name
-when it is complete. If a file cannot be written (a full disk), the log has a warning.
+returns of all envs and decides which episode is the best. Rules: for each reason (every, best,
+faulty) the newest `keep` files of this pool stay. Files that this pool has not written are never
+touched. A file gets its name when it is complete. If a file cannot be written (a full disk), the
+log has a warning.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SUFFIX = ".SC2Replay"
 
 
 class ReplayFolder:
-    """Keeps the replays of one pool in a folder, which it creates; ConfigError if that fails."""
+    """Creates a folder and keeps one pool's replays in it; ConfigError if it cannot be created."""
 
     def __init__(self, policy: ReplayPolicy) -> None:
         self._policy = policy
@@ -44,9 +45,9 @@ class ReplayFolder:
         self._kept: dict[str, deque[Path]] = defaultdict(deque)
 
     def settle(self, seat: str, info: dict[str, Any]) -> None:
-        """Move the replay from an episode's last info to a file; leave the file's path there.
+        """Move the replay from an episode's last info to a file, and put the file's path there.
 
-        A replay that is not kept is only removed. An info without a replay is unchanged.
+        A replay that is not kept is only removed from the info. An info without one is unchanged.
         """
         played = info.pop(REPLAY, None)
         if not isinstance(played, PlayedReplay):
@@ -68,14 +69,15 @@ class ReplayFolder:
     def keep_faulty(self, seat: str, episode: int | None, data: bytes) -> None:
         """Keep the replay of an episode in which the user's code failed.
 
-        `data` is empty if the game could not send the replay, `episode` is None if none had begun.
+        `data` is empty if the game could not send the replay. `episode` is None if no episode had
+        begun.
         """
         if self._policy.faulty and data:
             number = "none" if episode is None else episode
             self._write("faulty", f"{_place(seat)}-episode{number}", data)
 
     def _write(self, reason: str, name: str, data: bytes) -> str | None:
-        # The wall clock is right for a name that people read; it is wrong for deadlines.
+        # People read the name, so use the wall clock, which is not to be used for deadlines.
         stem = f"{reason}-{time.strftime('%Y%m%d-%H%M%S')}-{name}"
         part: Path | None = None
         try:
@@ -96,7 +98,7 @@ class ReplayFolder:
         return str(path)
 
     def _claim(self, stem: str) -> tuple[Path, Path]:
-        """A new name and its unfinished file; another trainer may use this folder too."""
+        """A new file's path and its unfinished file; another trainer may write into this folder."""
         for number in count(1):
             path = self._directory / (stem + (f"-{number}" if number > 1 else "") + SUFFIX)
             part = path.with_name(path.name + ".part")

@@ -4,20 +4,20 @@
     after_sample  ─► rates, `History`, and the run's live files while they are requested
     merge_stats, merge_curves ─► the statistics and the curves of several pools
 
-Snapshots are read in any thread; the watchdog's thread computes rates. The step path needs no lock,
-because the trainer's thread is the only writer. The step path writes single values (a state, two
-counters, an instance's sequence number), and each is read atomically. Collections (`Counters`) have
-a lock that no plain step takes. So two figures of one snapshot may be read at different moments,
-less than a millisecond apart. No decision depends on these figures.
+Any thread takes snapshots; the watchdog's thread computes rates. The step path needs no lock,
+because only the trainer's thread writes, and it writes single values there (a state, two counters,
+an instance's sequence number), each of which is read atomically. Collections (`Counters`) have a
+lock that no plain step takes. So two figures of one snapshot may be read at different moments, less
+than a millisecond apart. No decision depends on these figures.
 
 Rules of merging: counters are summed. Envs and spares are numbered consecutively, in the order of
 the pools. Times of events are converted to this process's clock. Percentiles of durations are
-approximate: they are the pools' percentiles, weighted by the pools' counts. `count` and `max` are
+approximate: means of the pools' percentiles, weighted by the pools' counts. `count` and `max` are
 exact.
 
-Curves have the time axis of the oldest pool. A pool's value at a time is that of its newest sample
-at or before that time. Steps and steps per second are summed. All other figures are averaged; those
-that a model logs are the same in all pools of the model.
+Merged curves have the time axis of the oldest pool. A pool's value at a time is that of its newest
+sample at or before that time. Steps and steps per second are summed. All other figures are
+averaged; figures that a model logs are the same in all pools of the model.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Snapshots:
         """The newest rates; the dict is replaced, never changed, because other threads read it."""
         self._history = History()
         self._written: int | None = None
-        """`History.changes` when `curve.json` was written; None if no file is requested."""
+        """`History.changes` when `curve.json` was last written; None while no file is requested."""
 
     def take(self, instances: Sequence[InstanceStats], watchdog_cpu_s: float) -> PoolStats:
         """The pool's statistics now; may be called in any thread."""
@@ -143,10 +143,10 @@ def merge_stats(
     """Merge the statistics of several pools.
 
     Args:
-        parts: the node's name and the statistics of each pool, at least one.
+        parts: for each pool, its node's name and its statistics. At least one.
         past: the last statistics of pools that have ended. Only their counters are used.
-        losses: faults of whole pools, one event per env, numbered as in the result.
-        recoveries_s: the recovery times of those faults.
+        losses: faults of whole pools, one event for each env, whose number is that in the result.
+        recoveries_s: the recovery times of the faults in `losses`.
     """
     now_s = time.monotonic()
     living = [part for _, part in parts]
@@ -217,7 +217,7 @@ def merge_stats(
 
 
 def _names(parts: Sequence[PoolStats]) -> dict[tuple[int, str], str]:
-    """The seats' names in the result, by the part's index and the seat's name in the part."""
+    """The seats' names in the merged result, by a part's index and the name in that part."""
     seats = [(index, row.seat) for index, part in enumerate(parts) for row in part.instances]
     envs = [seat for seat in seats if not seat[1].startswith(_SPARE)]
     spares = [seat for seat in seats if seat[1].startswith(_SPARE)]
@@ -231,7 +231,7 @@ def _sum_of_known(values: Sequence[float | None]) -> float | None:
 
 
 def _mean_return(parts: Sequence[PoolStats]) -> float | None:
-    """The mean return of the newest episodes: the parts' means, weighted by their episodes."""
+    """The mean return: the mean of the parts' mean returns, weighted by their newest episodes."""
     known = [
         (part.mean_return, min(part.episodes, RETURNS_KEPT))
         for part in parts

@@ -1,11 +1,11 @@
-"""Finds hooks (the user's methods) that do not return: a worker notes them for the trainer.
+"""Finds hooks (the user's methods) that do not return: the worker writes them to a file.
 
     HookWatch (worker, a thread) ─► `hook.json` in the instance's folder ─► `read`, after a deadline
 
-The instances of a worker share one thread. So a hook that does not return stops all of them, and
-the trainer cannot see which one is stuck. Twice a second the watching thread inspects the stack of
-the main thread. If it finds the same call of the user's code twice, it notes the call and the
-stack. The step path does no work for this.
+The instances of a worker share one thread. So a hook that does not return stops all instances, and
+the trainer cannot see whose hook is stuck. Twice a second another thread inspects the stack of the
+main thread. If it finds the same call of the user's code twice, it writes the call and the stack to
+the file. The step path does no work for this.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _PACKAGE: Final = str(Path(__file__).resolve().parents[2])
 class StuckHook:
     """A hook that does not return, first seen at the monotonic time `since_s`.
 
-    `name` is like "act() of Spin", and `place` is the hook's file and current line. `stack` is the
-    stack of the worker's main thread.
+    `name` is, for example, "act() of Spin", and `place` is the hook's file and current line.
+    `stack` is the stack of the worker's main thread.
     """
 
     name: str
@@ -58,7 +58,7 @@ def read(directory: Path) -> StuckHook | None:
 class HookWatch:
     """Records hooks of this worker that do not return.
 
-    `directory_of` returns the folder of the instance that a frame belongs to, or None.
+    `directory_of` returns the folder of a frame's instance; None if the frame belongs to none.
     """
 
     def __init__(self, directory_of: Callable[[FrameType], Path | None]) -> None:
