@@ -172,7 +172,7 @@ class Stepping(Listener):
         self._doorbells: Sequence[Doorbell] = []
         """The doorbells that wake the workers of the instances above."""
         self._plain_actions: deque[Array] = deque(maxlen=ACTIONS_KEPT)
-        """The newest actions of the instances above that are not in these instances' records yet."""
+        """The newest actions of the instances above that are not in the instances' records yet."""
         self._queued: deque[tuple[EnvStep, _Send | _Begin]] = deque()
         self._together: list[EnvStep] = []
         """Envs whose episodes begin together, until all first observations have arrived."""
@@ -312,7 +312,7 @@ class Stepping(Listener):
     # Plain steps of all envs.
 
     def arrange_plain(self) -> bool:
-        """Arrange the slots for `send_plain`; if an env does not wait for an action, return False."""
+        """Arrange the slots for `send_plain`; return False unless all envs wait for an action."""
         if self._plain_step is not None:
             return False
         if not self._is_arranged and self._may_be_plain and self._all_wait():
@@ -329,7 +329,7 @@ class Stepping(Listener):
         return True
 
     def send_plain(self, actions: Array) -> None:
-        """Send all rows their `actions`, an array (n * rows, …). First, `arrange_plain` returned True.
+        """Send all rows their `actions`, an array (n * rows, …). Call `arrange_plain` before.
 
         No record shows this step until `note_plain_steps` is called. So another thread sees the
         state "playing" instead of "stepping" during the first poll interval in which the trainer
@@ -349,8 +349,8 @@ class Stepping(Listener):
     def recv_plain(self) -> Batch | None:
         """Return the batch of all envs, or None if a reply is not plain.
 
-        Also returns None if another event has happened or a poll is due. If it returns None, nothing
-        was received, and the caller calls `recv`.
+        Also returns None if another event has happened or a poll is due. After a None nothing has
+        been received, and the caller calls `recv`.
         """
         sent = self._plain_step
         if sent is None or self._loop.look_for_more():
@@ -400,7 +400,7 @@ class Stepping(Listener):
             return
         step = self._steps[seat.index]
         if step.stage is not Stage.SENT:
-            return  # no step is under way: a later outcome reports the fault
+            return  # no action awaits a reply: a later outcome reports the fault
         self._queue_of(step).void()
         self._answer_for(step)
 

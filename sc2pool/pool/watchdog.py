@@ -37,7 +37,7 @@ log = logging.getLogger("sc2pool")
 _ENDS_WITHIN_S = 5.0
 """How long `close` waits for the thread, which normally ends after its current sample."""
 _GAP_FACTOR = 3.0
-"""A sample that comes more than this many intervals after the previous one is not compared."""
+"""A sample more than this many intervals after the previous one is not compared with it."""
 
 
 @dataclass(frozen=True)
@@ -274,7 +274,7 @@ class Watchdog:
         self._stop.set()
         if sys.is_finalizing():  # the thread no longer runs when the interpreter exits
             self.doorbell.close()
-        else:  # the wait has a limit, because a signal handler may hold a lock that the thread needs
+        else:  # with a limit, because a signal handler may hold a lock that the thread needs
             self._thread.join(_ENDS_WITHIN_S)
 
     def _run(self) -> None:

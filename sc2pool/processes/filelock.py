@@ -3,9 +3,9 @@
 On POSIX `flock` is used: the lock belongs to the open file, so a child that inherits the descriptor
 holds the lock too. On Windows `msvcrt.locking` is used: the lock belongs to one process.
 
-Rules: the file serves only as a lock, and the holder of the lock may delete it. A symbolic link in
-its place is refused, because in a shared folder another user could otherwise make this program
-create a file anywhere.
+Rules: the file serves only as a lock, and the holder of the lock may delete the file. A symbolic
+link in place of the file is refused, because in a shared folder another user could otherwise make
+this program create a file anywhere.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def try_lock(path: Path, mode: int = 0o600) -> int | None:
     """Lock `path`; return the descriptor that holds the lock, or None if another process holds it.
 
     A missing file is created with the permissions `mode`, reduced by the umask. Raises OSError if
-    the file cannot be opened (ELOOP if it is a symbolic link), or its file system has no locks.
+    the file cannot be opened (ELOOP: it is a symbolic link), or if its file system has no locks.
     """
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), mode)
@@ -50,8 +50,8 @@ def try_lock(path: Path, mode: int = 0o600) -> int | None:
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(fd), path.lstat()):
                 return fd
-        # The last holder deleted the file between our open and our lock. This lock is worthless,
-        # because another process would create and lock a new file.
+        # The previous holder has deleted the file between our open and our lock. Our lock is
+        # worthless, because another process could create and lock a new file of this name.
         os.close(fd)
 
 
@@ -86,8 +86,8 @@ def reserve(path: Path, held_by: str) -> int | None:
 
 def unlock_and_remove(fd: int, path: Path) -> None:
     """Release the lock of `try_lock` and delete its file."""
-    # Delete first, while the lock still keeps others out. Windows cannot delete an open file. There
-    # the file is closed first, and remains if another process has opened it.
+    # Delete the file first, while the lock still keeps others out. But Windows cannot delete an
+    # open file: there, close it first. Then it remains if another process has opened it.
     if WINDOWS:
         os.close(fd)
     with suppress(OSError):

@@ -1,17 +1,17 @@
-"""The guard: a child process that kills a given process tree when its parent program ends.
+"""The guard: a child process of a program that kills a process tree when the program ends.
 
     program ── pipe: the process to be killed, or null ──► python -m sc2pool.processes.guard
 
-There are two uses. The tree is one that the program has paused: such a tree is not the program's
-child, so no parent-death signal reaches it, and a stopped process handles no SIGTERM. Or the tree
-is the program's own game, on a system without a parent-death signal.
+A guard has two uses. It kills a tree that the program has paused: such a tree is not the program's
+child, so no parent-death signal reaches it, and a stopped process handles no SIGTERM. Or it kills
+the program's own game, on a system without a parent-death signal.
 
 Each line on the guard's standard input is a JSON value: pid and creation time of the tree's root,
 or null for no tree. Rules:
-- The guard acts at the end of its input, which comes however the program ends. It then kills the
-  tree in the last line.
+- The guard acts at the end of its input, which comes however the program ends. The guard then kills
+  the tree that the last line names.
 - A guard that does not read, because it is stopped, is replaced. The program never waits for it.
-- When its program has ended, the system resumes a stopped guard.
+- If the guard is stopped, the system resumes it when the program has ended.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _ENDS_WITHIN_S: Final = 5.0
 
 
 class Guard:
-    """The program's side: starts the guard process, and names the tree to kill."""
+    """The program's part: starts the guard process, and tells it which tree to kill."""
 
     def __init__(self) -> None:
         self._start()
 
     def _start(self) -> None:
-        # In a session of its own, a stopped guard would not be resumed by the system (see `main`).
+        # Not in a session of its own: there the system would not resume a stopped guard (`main`).
         self._process = start_python("sc2pool.processes.guard", stdin=subprocess.PIPE)
         assert self._process.stdin is not None
         self._pipe = self._process.stdin
@@ -47,19 +47,19 @@ class Guard:
             os.set_blocking(self._pipe.fileno(), False)
 
     def note(self, paused: tuple[int, float] | None) -> None:
-        """Name the root (pid, creation time) of the tree to kill if this program ends, or None."""
+        """Name the tree to kill when this program ends, by its root's pid and creation time."""
         line = json.dumps(paused).encode() + b"\n"
         with suppress(BrokenPipeError):  # the guard was killed: the tree stays unguarded
             try:
                 self._write(line)
-            except BlockingIOError:  # thousands of lines are unread
+            except BlockingIOError:  # the guard has not read thousands of lines: replace it
                 self._process.kill()
                 self._process.wait()
                 self._start()
                 self._write(line)
 
     def dismiss(self) -> None:
-        """End the guard without a kill."""
+        """End the guard without killing the tree."""
         self.note(None)
         self.close()
 
@@ -77,7 +77,7 @@ class Guard:
 
 
 def main() -> None:
-    """The guard's side: read until the end of the input, then kill the tree named last."""
+    """The guard's part: read until the end of the input, then kill the tree that was named last."""
     leave_interrupts_to_parent()
     if not WINDOWS:
         # If this process is stopped when its parent ends, its group becomes orphaned, and the

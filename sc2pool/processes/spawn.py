@@ -1,19 +1,19 @@
-"""Starts child Pythons of this package and threads, and notices the ends of children.
+"""Starts this package's child Python processes and threads, and notices when children end.
 
 The children are workers, the guard, the update process and the stand-in.
 
-Rule: only this module starts a child Python. A child must not import code from the working
+Rules: only this module starts a child Python. A child must not import code from the working
 directory, which may belong to another user. So `-P` keeps that directory off the path, and relative
 or empty entries of PYTHONPATH are dropped. A worker receives the trainer's `sys.path` later.
 
-`watch_exit` gives a descriptor that is readable when a child has ended. Linux has one for every
-process (a *pidfd*). Elsewhere a thread waits for the child and then closes one end of a socket
-pair, which makes the other readable. Rule: no descriptor is readable while its child is alive.
+`watch_exit` gives a descriptor that is readable when a child has ended. On Linux this is a *pidfd*
+of the child. Elsewhere a thread waits for the child and then closes one end of a socket pair, which
+makes the other end readable. Rule: no such descriptor is readable while its child is alive.
 
 `uninterrupted` and `submit` do work that must not stop half-way, in a thread that no interrupt
-reaches. Python runs signal handlers in the main thread, so there Ctrl-C raises KeyboardInterrupt
-between any two instructions: new descriptors would be lost, and a new process would have no owner.
-Work in the separate thread always completes, and an interrupt ends only the wait for it.
+reaches. Python runs signal handlers in the main thread, so Ctrl-C can raise KeyboardInterrupt there
+between any two instructions. Then new descriptors would be lost, and a new process would have no
+owner. Work in the separate thread always completes; an interrupt ends only the wait for it.
 
 All children of a pool are started in that thread for a second reason, the parent-death signal (see
 `with_parent`): the end of a short-lived thread would kill the children that it has started.
@@ -60,25 +60,25 @@ def start_python(
     """Start `python -m module` with this package on its path.
 
     The child leads a process group. So the terminal's Ctrl-C reaches only this program, and one
-    signal to the group ends the child with all that it has started. The child inherits
-    `descriptors`, with the same numbers, but not on Windows (see `with_parent`). `environment` is
-    added to the variables of this process.
+    signal to the group ends the child with all that it has started. Except on Windows (see
+    `with_parent`), the child inherits `descriptors` with the same numbers. It gets this process's
+    environment variables and those in `environment`.
 
-    With `own_session` the child leads a session, too. Linux shares CPU time first among sessions
-    (autogroup, sched(7)). A worker must not have a session of its own: a wake-up from one session
-    to another waits for its turn, which costs two thirds of all steps on two cores. The update
-    process needs one: in the trainer's session it would get one share of the CPU and each game
-    two, while all games wait for it.
+    With `own_session` the child also leads a session. Linux shares CPU time first among sessions
+    (autogroup, sched(7)). A worker must not have a session of its own: a process that another
+    session wakes waits for its turn, which costs two thirds of all steps on two cores. The update
+    process needs its own session: in the trainer's session it would get one share of the CPU and
+    each game two shares, while all games wait for the update.
     """
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     package_root = str(Path(__file__).resolve().parents[2])
     search_path = os.pathsep.join([package_root, *filter(os.path.isabs, entries)])
-    # PYTHONINSPECT is for the user's program; a child would prompt for input instead of exiting.
+    # The user's PYTHONINSPECT is not for children: they would prompt for input instead of exiting.
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONINSPECT"}
     command = [sys.executable, "-P", "-m", module, *arguments]
     its_environment = inherited | {"PYTHONPATH": search_path, **(environment or {})}
     if WINDOWS:
-        # The `python.exe` of a virtual environment starts the real one, which has another pid.
+        # The `python.exe` of a virtual environment starts the real `python.exe` with another pid.
         real = sys._base_executable  # type: ignore[attr-defined]
         if real != sys.executable:
             command[0] = real
@@ -109,9 +109,10 @@ def start_with_socket(
     given: socket.socket,
     stdout: int | None = None,
 ) -> Child:
-    """Start `python -m module` with the socket `given` (see `given_socket`), also kept open here.
+    """Start `python -m module`, and give it the socket `given`; it calls `given_socket`.
 
-    On Windows, keep the socket open until the child has read its standard input and made a copy.
+    The socket stays open here. On Windows, do not close it before the child has copied it, which
+    the child does when it reads its standard input.
     """
     child = start_python(
         module,
@@ -140,14 +141,14 @@ def given_socket(descriptor: int) -> socket.socket:
 
 
 def leave_interrupts_to_parent() -> None:
-    """Ignore Ctrl-C, and Ctrl-Break, which Windows sends to every process of a console."""
+    """Ignore Ctrl-C and Ctrl-Break. (Windows sends Ctrl-Break to every process of a console.)"""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if WINDOWS:
         signal.signal(signal.SIGBREAK, signal.SIG_IGN)
 
 
 def _or_nowhere(given: int | None, inherited: TextIO | None) -> int | None:
-    """A child's output stream: DEVNULL if this program has no stream to inherit, as in pythonw.
+    """A child's output stream: DEVNULL if this program has none to inherit, as under pythonw.
 
     Otherwise the child would get a pipe without a reader, and its first `print` would fail.
     """
@@ -179,14 +180,14 @@ def run_python(module: str, *arguments: str, timeout_s: float) -> subprocess.Com
 
 
 def watch_exit(child: subprocess.Popen[bytes]) -> FileIO | socket.socket:
-    """The owner of a descriptor that is readable after the child's end; OSError if refused."""
+    """An object whose descriptor is readable after the child's end; OSError if refused."""
     if LINUX:
         return FileIO(os.pidfd_open(child.pid))
     return watch_in_thread(child)
 
 
 def watch_in_thread(child: subprocess.Popen[bytes]) -> socket.socket:
-    """The version of `watch_exit` for every system; its thread ends with the child."""
+    """The version of `watch_exit` that works on every system, with a thread for each child."""
     mine, theirs = socket.socketpair()
 
     def wait() -> None:
@@ -203,7 +204,7 @@ def watch_in_thread(child: subprocess.Popen[bytes]) -> socket.socket:
 
 
 def notice_children() -> None:
-    """Keep the exit status of children, even if the parent of this process ignores SIGCHLD."""
+    """Keep the exit status of children, even if this process has inherited an ignored SIGCHLD."""
     if not WINDOWS:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
@@ -211,7 +212,8 @@ def notice_children() -> None:
 def notices_children() -> bool:
     """True if only this package takes the exit status of the processes that it starts.
 
-    If the program ignores SIGCHLD, the system discards each status. A handler may take one first.
+    If the program ignores SIGCHLD, the system discards each status. If the program handles SIGCHLD,
+    the handler may take a status first.
     """
     return WINDOWS or signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL
 
@@ -222,7 +224,7 @@ def describe_exit(code: int) -> str:
 
 
 def signal_name(number: int) -> str:
-    """A signal's name, `SIGKILL`; its number if it has no name, like most real-time signals."""
+    """A signal's name, such as `SIGKILL`; its number if it has none, as most real-time signals."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -240,7 +242,7 @@ def is_shortage(error: OSError) -> bool:
 
 
 def start_thread(target: Callable[..., Any], name: str, *arguments: Any) -> threading.Thread:
-    """Start a daemon thread; raises OSError EAGAIN if the system refuses it, as for a process."""
+    """Start a daemon thread. If the system refuses it, raise OSError EAGAIN, as for a process."""
     thread = threading.Thread(target=target, args=arguments, name=name, daemon=True)
     try:
         thread.start()
@@ -253,7 +255,7 @@ _T = TypeVar("_T")
 
 
 class _Thread:
-    """The uninterrupted thread of one process."""
+    """The thread of one process that no interrupt reaches."""
 
     def __init__(self) -> None:
         self._work: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
@@ -284,7 +286,7 @@ _thread: _Thread | None = None
 
 
 def submit(work: Callable[[], _T]) -> Future[_T]:
-    """Let the thread do `work`, at once if called in that thread; OSError if no thread starts."""
+    """Let the uninterrupted thread do `work`, or do it now if called there; OSError if refused."""
     if sys.is_finalizing():
         done: Future[_T] = Future()
         _do(work, done)
@@ -297,5 +299,5 @@ def submit(work: Callable[[], _T]) -> Future[_T]:
 
 
 def uninterrupted(work: Callable[[], _T]) -> _T:
-    """The result of `work`, done in the thread, or its error. An interrupt ends only the wait."""
+    """Do `work` in the uninterrupted thread; return its result or raise its error."""
     return submit(work).result()

@@ -12,21 +12,21 @@ Rules:
 - A process is touched only if its pid and creation time are the expected ones. If the system cannot
   be queried (no free descriptor), the process counts as alive, and is not touched.
 - `stop` returns when the system reports every process as stopped.
-- A process gets one stop and one continue, because these calls nest on Windows and not elsewhere.
-- A process that another program has stopped before stays stopped.
+- A process is stopped once and continued once, because on Windows these calls nest.
+- If another program has stopped a process before, the process stays stopped after `resume`.
 - A process that has left its parent (a daemon) is not in the tree.
 
-`process_table` reads the state and resource use of all processes below this one in one pass:
+`process_table` reads, in one pass, the state and resource use of all processes below a root:
 
     read ─► Processes: at(pid), below(pid) ─► rows: stopped, resident memory, CPU time
 
-Linux has all values in one small file per process (`/proc/PID/stat`, proc(5)). psutil would open
-five files per process, and a walk down from each worker would read a file per thread. On other
-systems psutil is used.
+Linux has all values in one small file per process (`/proc/PID/stat`, proc(5)), which is read here.
+psutil would open five files per process, and a walk down from each worker would read a file per
+thread. On other systems psutil is used.
 
-Rules: a process that is not below this one (a stranger) is read only once. It remains a stranger,
+Rules: a process that is not below the root (a stranger) is read only once. It remains a stranger,
 because the new parent of an orphan is always a process of the system. A process that starts or ends
-during the pass may be missing. Ended processes are missing, including zombies.
+during the pass may be missing. Ended processes, including zombies, are missing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from sc2pool.errors import PauseError
 from sc2pool.platform import LINUX, WINDOWS
 
 STOPS_WITHIN_S: Final = 2.0
-"""Time limit of a stop. A stop takes 0.3 to 4 ms (measured), longer during a slow system call."""
+"""Time limit of a stop. A stop was measured to take 0.3 to 4 ms; a slow system call delays it."""
 _POLL_S: Final = 0.0005
 UNREADABLE: Final = (psutil.Error, OSError)
 """Errors of psutil about a process, and those of the system if no descriptor is free."""
@@ -55,16 +55,16 @@ _STOPPED: Final = frozenset({psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP})
 def descendants(process: psutil.Process) -> list[psutil.Process]:
     """All processes below this one.
 
-    The list may miss a process that starts during the call, and may contain one that ends. If the
-    whole tree is stopped, the list is complete.
+    The list may lack a process that starts during the call, and may contain a process that ends. If
+    the whole tree is stopped, the list is complete.
 
     Raises:
         psutil.Error, OSError: the system cannot be queried.
     """
     if not _KERNEL_LISTS_CHILDREN:
         return process.children(recursive=True)
-    # psutil would read the parent of every process on the machine. On a busy machine that takes as
-    # long as a game loop, and costs the watchdog more than all its other work.
+    # On Linux, do not use psutil, which would read the parent of every process on the machine. On a
+    # busy machine that takes as long as a game loop, and longer than the watchdog's other work.
     found: list[int] = []
     parents = [process.pid]
     while parents:
@@ -92,7 +92,7 @@ _KERNEL_LISTS_CHILDREN: Final = Path(f"/proc/self/task/{os.getpid()}/children").
 
 
 def kill_tree(root: psutil.Process) -> None:
-    """Send SIGKILL to a process, unless it has ended, and to all below it that can be listed."""
+    """Send SIGKILL to a process and to all processes below it that can be listed."""
     with suppress(*UNREADABLE):
         root.suspend()  # otherwise the process might start a child after the listing
     tree = [root]
@@ -104,7 +104,7 @@ def kill_tree(root: psutil.Process) -> None:
 
 
 class ProcessTree:
-    """Trees paused together, with or without their roots; PauseError if a root does not exist."""
+    """Trees to pause together, with or without their roots; PauseError if a root does not exist."""
 
     def __init__(self, *pids: int, with_root: bool = True) -> None:
         self._roots = []
@@ -119,7 +119,7 @@ class ProcessTree:
         """The processes that this object has stopped."""
 
     def stop(self, deadline: Deadline) -> None:
-        """Stop all processes before the deadline; else resume all of them and raise PauseError."""
+        """Stop all processes; if the deadline passes before, resume them and raise PauseError."""
         try:
             self._stop(deadline)
         except OSError as error:
@@ -131,7 +131,7 @@ class ProcessTree:
 
     def _stop(self, deadline: Deadline) -> None:
         while True:
-            # On Windows all threads are suspended when the call returns; signals act later.
+            # On Windows the call returns when all threads are suspended. Signals take effect later.
             moving = [] if WINDOWS else [one for one in self._held if not _rests(one)]
             # Stopped processes start no others, so a walk that finds no new process is complete.
             new = [process for process in self._members() if process not in self._held]
@@ -156,7 +156,7 @@ class ProcessTree:
         members = []
         for root in self._roots:
             with suppress(psutil.NoSuchProcess):
-                if root.is_running():  # else the pid may have been reused
+                if root.is_running():  # False also if the pid was reused
                     below = descendants(root)
                     members += [root, *below] if self._with_root else below
         return members
@@ -195,7 +195,7 @@ if LINUX:
             status = Path(f"/proc/{pid}/stat").read_bytes()
         except (FileNotFoundError, ProcessLookupError):
             raise psutil.NoSuchProcess(pid) from None
-        # proc_pid_stat(5): the 22nd field; the second, a name, may contain spaces and brackets.
+        # The 22nd field (proc_pid_stat(5)). The second, a name, may contain spaces and brackets.
         return int(status.rpartition(b")")[2].split()[19]) / _TICKS_PER_S
 
 else:
@@ -207,7 +207,7 @@ else:
 
 
 def created_at_s(pid: int) -> float | None:
-    """A process's creation time, only to be compared for equality; None if it cannot be read."""
+    """A process's creation time; only compare it for equality. None if it cannot be read."""
     try:
         return _read_created_at_s(pid)
     except UNREADABLE:
@@ -215,7 +215,7 @@ def created_at_s(pid: int) -> float | None:
 
 
 def is_alive(pid: int, created_s: float) -> bool:
-    """True if the process of this pid and creation time is alive, or if that is unknown."""
+    """True if the process of this pid and creation time is alive, or if the system cannot tell."""
     try:
         process = _find(pid, created_s)
         return process is not None and process.status() != psutil.STATUS_ZOMBIE
@@ -226,7 +226,7 @@ def is_alive(pid: int, created_s: float) -> bool:
 
 
 def end_orphan(pid: int, created_s: float) -> bool:
-    """Kill the tree of the process of this pid and creation time; False if it has ended."""
+    """Kill the tree whose root has this pid and creation time; False if the root has ended."""
     with suppress(*UNREADABLE):
         process = _find(pid, created_s)
         if process is not None:
@@ -342,7 +342,7 @@ if LINUX:
             return None
         finally:
             os.close(stat)
-        # The name, in brackets, may contain anything. After it: state, parent, …
+        # The name, in brackets, may contain anything. State, parent, … follow after the name.
         state, parent_pid, *fields = line[line.rindex(b")") + 2 :].split()
         if state in b"ZX":
             return None
@@ -361,9 +361,9 @@ def process_table(root_pid: int) -> PsutilTable:
 def waited_s(pid: int) -> float:
     """The total time for which a process's threads were ready to run and waited for a CPU.
 
-    The system counts a wait when it ends, so unfinished waits are missing. 0 if the process has
-    ended, or if the system does not report waits. This reads a file per thread, so call it for a
-    process whose answer is late, not in each sample.
+    The system counts a wait when the wait ends, so unfinished waits are missing. The result is 0 if
+    the process has ended, or if the system does not report waits. This reads a file per thread, so
+    call it only for a process whose answer is late, not in each sample.
     """
     waited_ns = 0
     if LINUX:
@@ -386,7 +386,7 @@ def is_ready(pid: int) -> bool:
 
 
 def active_s(pid: int) -> float:
-    """The seconds for which a process used or waited for a CPU; 0 after it has ended."""
+    """How many seconds a process has used a CPU or waited for one; 0 if the process has ended."""
     with suppress(psutil.Error):
         times = psutil.Process(pid).cpu_times()
         return float(times.user + times.system + waited_s(pid))

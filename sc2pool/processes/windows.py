@@ -1,12 +1,13 @@
-"""For Windows (except `closing_breaks`): Job Objects, descriptors for other processes, consoles.
+"""For Windows (only `closing_breaks` is for all systems): Job Objects, descriptors, consoles.
 
-A job ends all its processes when the last handle to it closes. The system closes the handle however
-its owner ends. A process that a member starts is a member too. So a child gets a job of its own
-(`Job`), and this process is in a job while it starts a child (`ending_with_us`).
+A job ends all its processes when the last handle to the job closes. The system closes the handle
+however the handle's owner ends. If a member of a job starts a process, that is a member as well. So
+a child gets its own job (`Job`), and this process is in a job while it starts a child
+(`ending_with_us`).
 
-A socket is sent as its description (`socket.share`), a file as a handle that was duplicated into
-the other process. Rule: the receiver owns the copy and closes it. The sender keeps and closes the
-original.
+To send a socket to another process, its description (`socket.share`) is sent; to send a file, a
+handle that was duplicated into that process. Rule: the receiver owns the copy and closes it. The
+sender keeps the original and closes it.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ if WINDOWS:
         )
 
     class Job:
-        """A job, which ends a child and what it starts with this process; OSError if refused."""
+        """Ends a child, and all that the child starts, with this process; may raise OSError."""
 
         def __init__(self, child: subprocess.Popen[bytes]) -> None:
             self._handle = _kernel32.CreateJobObjectW(None, None)
@@ -132,9 +133,9 @@ if WINDOWS:
     def ending_with_us() -> Iterator[None]:
         """In the block, make new children end with this process from the moment of their start.
 
-        A child gets its `Job` only after `CreateProcess` has returned. Without this block, a child
-        would stay suspended if this process were killed earlier. If this process ends in the block,
-        all processes that it has started since the first block end too. Blocks must not overlap.
+        A child gets its `Job` only after `CreateProcess` has returned. If this process were killed
+        before, a child would stay suspended without this block. If this process ends in the block,
+        all processes that it has started since the first block also end. Blocks must not overlap.
         """
         job = _own_job()
         if job is None:
@@ -147,7 +148,7 @@ if WINDOWS:
             _limit(job, _MAY_LEAVE)
 
     def creation_flags() -> int:
-        """Flags for a child that gets no Ctrl-C and, if this process has no console, opens none."""
+        """Flags for a child: it gets no Ctrl-C, and opens no console if this process has none."""
         if _kernel32.GetConsoleWindow():
             return subprocess.CREATE_NEW_PROCESS_GROUP
         return subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW
@@ -156,8 +157,8 @@ if WINDOWS:
     def closing_breaks() -> Iterator[None]:
         """In the block, treat a closing console and a logoff of the user as Ctrl-Break.
 
-        After such an event the system ends the program when its handlers have returned. Python's
-        own handler returns immediately. The handler set here returns after the block.
+        After such an event the system ends the program when the program's handlers have returned.
+        Python's own handler returns immediately; the handler set here returns after the block.
         """
         left = threading.Event()
 
@@ -179,7 +180,7 @@ if WINDOWS:
             _kernel32.SetConsoleCtrlHandler(handler, False)
 
     def copied_socket(descriptor: int, pid: int) -> bytes:
-        """A description of this socket, from which the process of this pid makes a copy."""
+        """A description of this socket, from which the process with this pid can make a copy."""
         borrowed = socket.socket(fileno=descriptor)
         try:
             return borrowed.share(pid)

@@ -1,4 +1,4 @@
-"""Children that end when their parent ends, even if it is killed.
+"""Children that end when their parent ends, even if the parent is killed.
 
     a foreign program (a game)      die_with_parent    the kernel: SIGKILL, set up before exec
                                     end_with_this_process    a job on Windows, else a `guard`
@@ -11,24 +11,24 @@
                                        writing end any more
 
 Linux can send a signal to a process when its parent ends (`PR_SET_PDEATHSIG`). Other systems
-cannot: their workers watch the lifeline in a thread and end themselves, and a guard ends games.
-On Windows, Job Objects (`windows`) replace all of this.
+cannot: on these, workers watch the lifeline in a thread and end themselves, and a guard ends the
+games. On Windows, Job Objects (`windows`) replace all of this.
 
 A follower also gets descriptors:
 
     start_follower ── descriptors ──► become_follower, the child's first call
 
-On POSIX the child inherits the descriptors, whose numbers are in its command line, and a lifeline
-ends it. On Windows it is put into a Job Object, and reads descriptions of the copied descriptors
-from its standard input. It reads them before it does anything else, so all processes that it starts
-are in the job.
+On POSIX the child inherits the descriptors, whose numbers are in its command line, and the lifeline
+ends it. On Windows the parent puts the child into a Job Object, and the child reads descriptions of
+the copied descriptors from its standard input. It reads them before it does anything else, so all
+processes that it starts are in the job.
 
 Rules:
 - libc is loaded before any fork, because nothing may be imported between fork and exec.
-- The parent-death signal follows the *thread* that forks (prctl(2)). So games are started from a
-  worker's main thread, and workers from a thread that does not end (see `uninterrupted`).
-- `die_with_parent` makes `subprocess` fork, which is slow in a large process and unsafe with other
-  threads. Only the lean, single-threaded worker uses it.
+- The parent-death signal is sent when the *thread* that forked ends (prctl(2)). So games are
+  started in a worker's main thread, workers in a thread that does not end (see `uninterrupted`).
+- `die_with_parent` makes `subprocess` fork, which is slow in a large process and unsafe beside
+  other threads. So only the lean, single-threaded worker uses `die_with_parent`.
 """
 
 from __future__ import annotations
@@ -68,9 +68,10 @@ def die_with_parent() -> Callable[[], None] | None:
 
 
 def end_with_this_process(child: subprocess.Popen[bytes]) -> Callable[[], None]:
-    """Make a child that was just started end with this process, if `die_with_parent` cannot.
+    """Make a new child end with this process, on systems where `die_with_parent` returns None.
 
-    Returns a function to call after the child's end; OSError if the system refuses a job or guard.
+    Returns a function to call after the child's end. Raises OSError if the system refuses a job or
+    a guard.
     """
     if WINDOWS:
         return windows.Job(child).close
@@ -88,7 +89,7 @@ def end_with_this_process(child: subprocess.Popen[bytes]) -> Callable[[], None]:
 
 
 def follow_parent(parent_pid: int, number: int = _SIGKILL) -> None:
-    """Receive signal `number` at the parent's end; exit now if the parent is not `parent_pid`."""
+    """Ask for signal `number` at the parent's end; exit now if `parent_pid` has already ended."""
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
         if os.getppid() != parent_pid:
@@ -99,8 +100,8 @@ def kill_group_at_end_of(lifeline: int, leader_pid: int) -> None:
     """Make the kernel kill a child's group when the writing end of its lifeline closes.
 
     The parent calls this right after the start, with the reading end that the child has inherited.
-    So the kill works even while the child is starting, is stopped, or hangs with the interpreter's
-    lock. Linux only (`F_SETSIG`, fcntl(2)).
+    So the kill works even while the child is starting, is stopped, or hangs and holds the
+    interpreter's lock. Linux only (`F_SETSIG`, fcntl(2)).
     """
     if LINUX:
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -leader_pid)
@@ -116,8 +117,8 @@ def end_group_with(parent_pid: int, lifeline: int) -> None:
 
     On Linux the kernel kills the group (`kill_group_at_end_of`), but only while this process, the
     pipe's reader, is alive. So the parent-death signal of this process is SIGCONT, not SIGKILL. If
-    this process is stopped, SIGCONT resumes it, so that the thread below runs. On other systems, or
-    if a forked child still holds the pipe, this thread kills the group.
+    this process is stopped, SIGCONT resumes it, so that the thread started below runs. On other
+    systems, or if a forked child still holds the pipe, that thread kills the group.
     """
     if WINDOWS:
         raise NotImplementedError("on Windows a job ends the group")
@@ -138,11 +139,11 @@ def end_group_with(parent_pid: int, lifeline: int) -> None:
 
 
 class Follower:
-    """The parent's handle of a child, which leads a process group.
+    """The parent's handle of a child that leads a process group.
 
     On Linux the kernel kills the child and all that it has started when `lifeline` closes, either
-    with this object or at the end of the lifeline's `with` block. The interpreter closes it in a
-    single step, which no interrupt can cut short. On Windows `lifeline` does nothing.
+    with this object or at the end of the lifeline's `with` block. The interpreter closes the
+    lifeline in one step, which no interrupt can cut short. On Windows `lifeline` does nothing.
     """
 
     lifeline: AbstractContextManager[object]
@@ -198,10 +199,10 @@ def start_follower(
     file: int | None = None,
     own_session: bool = False,
 ) -> Follower:
-    """Start `python -m module`, which calls `become_follower`; run this in `uninterrupted`.
+    """Start `python -m module`, which must call `become_follower`. Call this in `uninterrupted`.
 
-    The child gets the descriptors `sockets` and `file`, which this process keeps too. The other
-    arguments are those of `start_python`. Raises OSError if the system refuses a process or
+    The child gets copies of the descriptors `sockets` and `file`; this process keeps its own. The
+    other arguments are those of `start_python`. Raises OSError if the system refuses a process or
     descriptors; then everything is cleaned up.
     """
     if WINDOWS:
@@ -251,12 +252,12 @@ _follows = False
 
 
 def is_follower() -> bool:
-    """True if this process and all that it starts end with its parent, as in a worker."""
+    """True if this process, with all that it starts, ends with its parent, as a worker does."""
     return _follows
 
 
 def become_follower(arguments: Sequence[str]) -> list[int]:
-    """End this process with its parent; called by the child before its slow imports.
+    """Make this process end with its parent. The child calls this before its slow imports.
 
     Args:
         arguments: the command line, without the program.

@@ -1,11 +1,13 @@
 """An instance in its worker: one player behind one queue pair, which serves the trainer's requests.
 
-A hosted instance watches its channel and the exit of its game. Rules: it reports its first fault
-and is over; nothing is repaired here. After `end` has returned it never writes into its slot.
+A hosted instance watches its channel and the exit of its game. Rules: the instance reports its
+first fault and is over; nothing is repaired here. After `end` has returned, the instance never
+writes into its slot.
 
-The instances of a worker share one event loop, so a hook sees the tasks of all instances in
-`asyncio.all_tasks()`. If a hook cancels all these tasks, only its own episode must end, as an error
-of its env. So each instance uses `OwnTask`, which no task of another instance can cancel.
+The instances of a worker share one event loop, so a hook (a method of the user) sees the tasks of
+all instances in `asyncio.all_tasks()`. If a hook cancels all these tasks, only its own episode must
+end, with an error of its env. So each instance uses `OwnTask`, which no task of another instance
+can cancel.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.waiting import WorkerLoop
 
 _MOST_WARNINGS = 20
-"""The most warnings of an instance, because a game may put a different number into each one."""
+"""The most warnings that an instance sends. A game may put a different number into each warning."""
 
 
 _TORCH = (
@@ -56,9 +58,9 @@ _TORCH = (
 class HostedInstance:
     """Serves the trainer until `Close`, the channel's end, or a fault. Then it calls `is_over`.
 
-    `is_over` gets False after a fault, else True. If `raised` is given, it is called with an error
-    of the user's code, and the trainer gets no message. The player is None until `Start`. `spec` is
-    called once, and then `owned` releases what `spec` needs.
+    The argument of `is_over` is False after a fault, else True. If `raised` is given, an error of
+    the user's code is passed to it, and not sent to the trainer. The player is None until `Start`.
+    `spec` is called once; then `owned` is closed, and releases what `spec` needed.
     """
 
     def __init__(
@@ -201,7 +203,7 @@ class HostedInstance:
         if previous is not None:
             await asyncio.wait([previous])
         if message is not self._newest_reset:
-            return  # a newer reset has replaced this reset
+            return  # the trainer has meanwhile requested another reset
         player, pair = self._its_player, self._its_pair
         player.resume_now()  # the game may be held at the first observation of an old reset
         pair.begin(message.sequence, hold=message.hold)
@@ -217,7 +219,7 @@ class HostedInstance:
         except BaseException as raised:
             error = of_the_user(raised)
             if isinstance(error, asyncio.CancelledError) and (pair.abandoned or self._over):
-                return  # cancelled by this class, not by the user's code
+                return  # this class has cancelled the episode, not the user's code
             replay = b""
             if not isinstance(error, GameFault):
                 # The user's code failed, and the game still answers: keep the replay.
@@ -286,7 +288,7 @@ class HostedInstance:
         try:
             with suppress(ChannelClosedError):
                 self._channel.send(self._words_for(error, replay))
-        finally:  # if no memory is left to send it, the trainer sees the channel's end
+        finally:  # if memory is too short to send the error, the trainer sees the channel's end
             self._finish(closed=False)
 
     def _words_for(self, error: BaseException, replay: bytes) -> messages.Faulted | messages.Raised:
@@ -349,7 +351,7 @@ class HostedInstance:
 
 
 def directory_of(frame: FrameType) -> Path | None:
-    """The folder of the instance, if this frame is a method of `HostedInstance`; else None."""
+    """The instance's folder, if this is the frame of a method of `HostedInstance`; else None."""
     if frame.f_code.co_filename != __file__:
         return None
     hosted = frame.f_locals.get("self")
@@ -357,9 +359,9 @@ def directory_of(frame: FrameType) -> Path | None:
 
 
 class OwnTask(asyncio.Task[None]):
-    """A task that only tasks of its own instance and of the worker can cancel.
+    """A task that only the tasks of the same instance, and those of the worker, can cancel.
 
-    `instance` is the number of its instance, None for a task of the worker.
+    `instance` is the number of the task's instance. None for a task of the worker.
     """
 
     def __init__(
@@ -375,7 +377,7 @@ class OwnTask(asyncio.Task[None]):
 
     def cancel(self, msg: Any | None = None) -> bool:
         canceller = None
-        with suppress(RuntimeError):  # no loop runs, because it is about to close
+        with suppress(RuntimeError):  # raised if no loop runs, because the loop is about to close
             canceller = asyncio.current_task()
         ours = isinstance(canceller, OwnTask) and canceller._instance in (None, self._instance)
         return super().cancel(msg) if ours or canceller is None else False

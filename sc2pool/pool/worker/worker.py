@@ -2,19 +2,19 @@
 
     control socket ─► host, leave ─► HostedInstance, …   each: channel, player, game
 
-Its one event loop waits for the trainer (doorbell, control socket, channels), the games' sockets
-and the games' exits. Rules:
+The worker's one event loop waits for the trainer (doorbell, control socket, channels), the games'
+sockets and the games' exits. Rules:
 - The worker imports no heavy module unless the user's pickle does.
 - The worker ends with the trainer, and so do all processes that it has started (`__main__`).
 - Orders are carried out one after the other.
-- The worker exits after its last instance was asked to close. After a fault only the trainer may
-  end the worker, because another instance may be about to move in.
+- The worker exits after its last instance was asked to close. If an instance ends with a fault,
+  only the trainer may end the worker, because another instance may be about to move in.
 
 The worker also writes the newest observation of each game into its live files, on request:
 
     thread: are they requested? (a `stat`, once a second) ─► event loop: write, four times a second
 
-This needs a thread: during steps the event loop may never run a timer, while a call from another
+This needs a thread: during steps the event loop may never run a timer, but a call from another
 thread always wakes it. Rules: without a request the step path does no work for live files. Only the
 loop's thread reads the game's messages. If an observation cannot be written, that is not a fault.
 """
@@ -50,12 +50,12 @@ from sc2pool.tasks.player import Player
 from sc2pool.waiting import WorkerLoop
 
 _OWN_TASKS = 3
-"""How many tasks the worker has: `serve`, its waiter, an episode. If more run, they take turns."""
+"""How many tasks run without turns: `serve`, its waiter, one episode. More tasks take turns."""
 
 
 @dataclass(frozen=True)
 class Over:
-    """An instance is over: `closed` after `Close` or the channel's end, not after a fault."""
+    """An instance is over. `closed` is False after a fault, else (`Close`, channel end) True."""
 
     number: int
     closed: bool
@@ -82,7 +82,7 @@ class WorkerProcess:
         return [(one.directory, one.player) for one in hosted if one.player is not None]
 
     def report(self, error: BaseException) -> None:
-        """For every instance, send the error that ends this worker: its origin is unknown."""
+        """Send the error that ends this worker for every instance: any may have caused it."""
         for hosted in self._hosted.values():
             hosted.report(error)
 
@@ -105,7 +105,7 @@ class WorkerProcess:
             self._loop.own_tasks = _OWN_TASKS
 
     def _on_control(self) -> None:
-        # Receive one order at a time: until it is done, the next may bring too many descriptors.
+        # Receive one order at a time: before it is done, a second could need too many descriptors.
         self._loop.remove_reader(self._control.fileno())
         for order, descriptors in self._control.receive() or ():  # None: the trainer has gone
             self._order(order, descriptors)
@@ -135,7 +135,7 @@ class WorkerProcess:
 
     @staticmethod
     def _refuse(channel: int) -> None:
-        """Report that no room was left for an instance's descriptors: another worker hosts it."""
+        """Report that an instance's descriptors could not be received: another worker hosts it."""
         if channel < 0:
             os._exit(1)
         detail = "the worker has no descriptors left"
@@ -153,7 +153,7 @@ def main(control_fd: int, request_fd: int, reply_fd: int, memory_fd: int) -> Non
     )
     loop = WorkerLoop(_OWN_TASKS)
     worker = WorkerProcess(loop, Control(socket.socket(fileno=control_fd)), doorbells, memory_fd)
-    # TMPDIR is a folder in the run's folder.
+    # The environment variable TMPDIR names this worker's folder, inside the run's folder.
     LiveView(Path(os.environ["TMPDIR"]).parent, worker.players).begin(loop)
     HookWatch(directory_of).begin()
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
@@ -161,8 +161,8 @@ def main(control_fd: int, request_fd: int, reply_fd: int, memory_fd: int) -> Non
             runner.run(until_done(OwnTask(worker.serve(), loop)))
         except BaseException as error:  # raised by a signal handler or a callback of the user
             worker.report(error)
-    # The user's code must not keep the process alive now: no thread, no atexit handler, and no
-    # stream that is missing or closed, or whose reader is gone.
+    # From here on the user's code must not keep the process alive: neither a thread, nor an atexit
+    # handler, nor a stream that is missing or closed, or whose reader has ended.
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, OSError, ValueError):
             stream.flush()
@@ -184,10 +184,10 @@ class LiveView:
         self._under_way = threading.Event()
         self._broken = False
         self._maps: WeakKeyDictionary[Player, tuple[object, str]] = WeakKeyDictionary()
-        """The map that was written for each player, and the map's key."""
+        """For each player, the map that was written last, and the map's key."""
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start the thread that looks for requests until the process ends."""
+        """Start the thread that checks for requests until the process ends."""
         start_thread(self._poll, "sc2pool-live-view", loop)
 
     def _poll(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -1,14 +1,15 @@
-"""The worker's side of the queue pairs: its doorbells, and its end of each pair. See `slots`.
+"""The worker's part of the queue pairs: its doorbells, and its end of each pair. See `slots`.
 
-A worker's instances share its doorbells. Rules: a ring may be for any of the instances, so each
-waiting instance checks its slot. If no other task needs a turn, the waiting instance may block the
-worker's thread (`sc2pool.waiting`).
+The instances of a worker share its doorbells. Rules: a ring may be for any of the instances, so
+each waiting instance checks its slot. If no other task needs a turn, the waiting instance may block
+the worker's thread (`sc2pool.waiting`).
 
-Through the worker's end of a pair, players get actions and put transitions. Rules:
+Players get actions from the worker's end of a pair, and put transitions into it. Rules:
 - An observation is checked before it is published. An error names the wrong part by its path, with
   the given and the expected value. If there are several rows, the error first names the row.
-- Each transition answers one request; without a request `put` raises. All rows answer together.
-- The compiled step path writes plain transitions. All others are written or refused here.
+- Each transition answers one request; without a request `put` raises. All rows of an env answer
+  together.
+- Compiled code writes plain transitions. This module writes or refuses all others.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from sc2pool.waiting import BlockingWait, Turn, Turns, WorkerLoop
 
 
 class Ringing:
-    """Wakes the trainer: immediately, or with one ring for all replies of a turn if `in_turns`.
+    """Wakes the trainer: immediately or, if `in_turns`, with one ring for all replies of a turn.
 
-    `is_due` is True until the delayed ring is made; `later` is called when that ring becomes due.
+    `is_due` is True while a delayed ring has not been made. When a ring is delayed, `later` is
+    called.
     """
 
     def __init__(self, reply: Doorbell, later: Callable[[], None]) -> None:
@@ -57,7 +59,8 @@ class Doorbells:
 
     Attributes:
         blocked_in: the loop that the newest `wait` blocked. None if it blocked no loop.
-        epoll: the epoll descriptor of that wait. It watches the loop's descriptor and `listening`.
+        epoll: the epoll descriptor of that wait. The epoll watches that loop's descriptor and
+            `listening`.
     """
 
     def __init__(self, request: Doorbell, reply: Doorbell) -> None:
@@ -70,7 +73,7 @@ class Doorbells:
         self._listens = False
         self._turns: Turns | None = None
         self._soon: Callable[[Callable[[], None]], object] | None = None
-        """Schedules a call for the end of a turn; None before the first `_listen`."""
+        """A function that schedules a call for the end of a turn; None before `_listen`."""
         fast, later = compiled.fast, self._ring_later
         self._ringing = (
             fast.Ringing(reply.ringing, reply.ring, later) if fast else Ringing(reply, later)
@@ -105,7 +108,7 @@ class Doorbells:
         if not self._listens:
             self._listen()
         if end.is_requested():
-            return None  # the request arrived before `_listen`
+            return None  # the request has arrived before `_listen`
         turn = self._waiting.get(end)
         if turn is None:
             turn = self._waiting[end] = Turn(asyncio.get_running_loop())
@@ -143,7 +146,7 @@ class Doorbells:
             turn.go_on_soon()
 
     def forget(self, end: WorkerEnd) -> None:
-        """Remove an end that waits no more."""
+        """Remove an end that no longer waits."""
         self._waiting.pop(end, None)
 
 
@@ -157,8 +160,8 @@ def write_observation(
 ) -> None:
     """Copy an observation into its views; the message of an error begins with the row's `name`.
 
-    ObservationError if a part is missing or has another shape. If `strict`, also if a part has
-    another dtype or a value that is not finite.
+    Raises ObservationError if a part is missing or has another shape; if `strict`, also if a part
+    has another dtype or a value that is not finite.
     """
     try:
         parts = list(layout.parts(observation))
@@ -174,9 +177,9 @@ def write_observation(
 
 
 def check_observation(space: spaces.Space[Any], observation: Any, path: Path = ()) -> None:
-    """Check an observation that will be pickled, or its part at `path`.
+    """Check an observation that is to be pickled, or the part of one at `path`.
 
-    Raises what a strict `write_observation` would raise. A part without a fixed layout must be an
+    Raises the errors of a strict `write_observation`. A part without a fixed layout must be an
     element of its space.
     """
     if isinstance(space, spaces.Dict | spaces.Tuple):
@@ -203,7 +206,7 @@ def _array(leaf: Leaf, value: Any, strict: bool, name: str, path: Path) -> Array
         raise _wrong(name, path, problem) from error
     if array.shape != leaf.shape or (strict and array.dtype != leaf.dtype):
         given = f"has shape {array.shape} and dtype {array.dtype}"
-        if array.dtype == object and array.ndim == 0:  # not numbers: None, a generator, a dict
+        if array.dtype == object and array.ndim == 0:  # no array: None, a generator or a dict
             given = f"is {value!r:.80} of type {type(value).__name__}"
         raise _wrong(name, path, f"{given}, expected shape {leaf.shape} and dtype {leaf.dtype}")
     if strict and array.dtype.kind == "f" and not np.isfinite(array).all():
@@ -248,8 +251,8 @@ def _wrong(name: str, path: Path, problem: str) -> ObservationError:
 class WorkerEnd(QueuePair):
     """The worker's end: a player gets actions from it and puts transitions into it.
 
-    `send_out_of_band` sends (sequence, payload of an `OutOfBand`). `hold` stops the game at its
-    first observation, and returns False if that failed.
+    `send_out_of_band` gets the sequence number and the payload of an `OutOfBand`, and sends it.
+    `hold` stops the game at its first observation, and returns False if that failed.
     """
 
     def __init__(
@@ -293,26 +296,27 @@ class WorkerEnd(QueuePair):
         self._to_be_held = False
         self._sequence = 0
         self.phase = Phase.IDLE
-        """Resetting or stepping while the trainer waits, else idle."""
+        """`RESETTING` or `STEPPING` while the trainer waits for a reply, else `IDLE`."""
         self.abandoned = False
         self._action_out_of_band: tuple[int, Any] | None = None
 
     def begin(self, sequence: int, *, hold: bool = False) -> None:
-        """Begin a reset, which the next `put` answers; with `hold`, `put` first stops the game."""
+        """Begin a reset, which the next `put` answers; if `hold`, `put` first stops the game."""
         self._sequence = sequence
         self._to_be_held = hold
         self.phase = Phase.RESETTING
         self.abandoned = False
 
     def abandon(self) -> None:
-        """End the running episode when it next waits for an action, never inside a step."""
+        """End the running episode as soon as it waits for an action, never inside a step."""
         self.abandoned = True
         self._doorbells.wake(self)
 
     def is_requested(self) -> bool:
         """True if the next request is in the slot.
 
-        The slot may already be a successor's, whose requests have other numbers (`Slots.clear`).
+        The slot may already belong to a new instance, whose requests have other numbers (see
+        `Slots.clear`).
         """
         return self._words[Word.REQUEST] == self._sequence + 1
 
@@ -393,7 +397,7 @@ class WorkerEnd(QueuePair):
             write_mask(slot.layout.mask, mask_view, mask)
             flags |= Flag.MASKED
         slot.reals[Word.REWARD] = reward
-        # Pickled before anything is published, so that an error belongs to this step.
+        # Pickle before anything is published, so that an error of pickling belongs to this step.
         self._publish(
             flags, reward, for_trainer((observation, dict(info))) if out_of_band else None
         )
@@ -445,9 +449,9 @@ class WorkerEnd(QueuePair):
         return flags | RECYCLE_CAUSES.index(self._player.recycle_due) << Flag.CAUSE_SHIFT
 
     def _publish(self, flags: int, reward: float, payload: bytes | None) -> None:
-        """Answer the request; `reward` is the first row's, `payload` (or None) goes out of band."""
+        """Answer the request with the first row's `reward`. A `payload` is sent out of band."""
         slot = self._slot
-        # The `gymnasium.Env` of a live game has ticks too; its info is never empty.
+        # The `gymnasium.Env` of a real-time game also has ticks; its info is never empty.
         if self._realtime or payload is not None:
             flags |= self._write_tick(self._player.tick())
         if self.phase is Phase.RESETTING:
