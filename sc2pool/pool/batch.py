@@ -5,8 +5,7 @@ space raises an `ActionError`, which names the env (the row, if envs have severa
 and the space. But a Box action beyond its bounds is clipped, because SB3 clips the actions of its
 own policies too. Numpy checks a batch as a whole, because every step needs this check.
 
-Rules: a batch belongs to the caller. So the pool keeps none of its objects, and no two batches
-share an object.
+Rules: a batch belongs to the caller, so the pool does not keep its objects or use them again.
 A synthetic outcome is a marked truncation with reward 0 in every row of the env. It is never a
 terminal state, because a crash says nothing about the value of the states before it.
 """

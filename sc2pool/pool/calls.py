@@ -11,8 +11,7 @@ its first observation until an env takes it), pauses and resumes do not change t
 Rules of calls into players:
 - No call is sent while a reply of the same instance is awaited. The reply may be large, and if
   trainer and worker both send, neither reads.
-- If an instance dies before or during a call, its successor gets the call, in the env's next
-  episode.
+- If an instance dies before or during a call, its successor gets the call in the next episode.
 - If the call itself hangs, the instance is replaced and the call is given up.
 - An answer that arrives after its deadline is dropped.
 """

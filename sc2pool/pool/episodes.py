@@ -218,7 +218,7 @@ class Episodes:
         return seat in self._ahead
 
     def take_back(self) -> None:
-        """Take back the episodes of spares and those begun by `begin_ahead`, to deal them again."""
+        """Take back the episodes that spares or `begin_ahead` have begun, to deal them again."""
         self.spares.take_back()
         for seat in self._ahead:
             if self._one_book:

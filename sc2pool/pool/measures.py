@@ -137,7 +137,7 @@ class RealtimeStats(Lateness):
 
     Attributes:
         envs: the lateness of each env, by its name (`"env 0"`).
-        spares: figures of the held spares.
+        spares: figures of the spares that are held (stopped) at their first observation.
     """
 
     envs: dict[str, Lateness]
@@ -161,7 +161,7 @@ class _EnvCounter:
 
 
 class LatenessCounter:
-    """Counts the lateness of all envs of a pool, and the pool's held spares."""
+    """Counts the lateness of all envs of a pool, and the spares that were held (stopped)."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a signal handler may read during a count

@@ -8,8 +8,8 @@ and `Launch` in either order, then `Reset`, `ActionOutOfBand`, `Call`, `Pause` a
 order, and at the end `Close`. The worker sends the trainer `Hello`, `Launched`, `OutOfBand`,
 `Answer`, `Paused`, `Resumed`, `NotHeld` and `Warned`; after a failure, `Faulted` or `Raised` last.
 
-Rule: fields named `payload` hold pickled values of the user. Only the code that uses such a value
-unpickles it.
+Rule: fields named `payload` hold pickled values of the user. Only the code that uses them unpickles
+them.
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@
 chooses each env's next episode, and `instances` keeps the games alive. `calls` pauses games, and
 runs operations in the players' processes. Rules: for each action an env gives exactly one
 transition: a real one or, after a fault, a synthetic one that is marked. After an interrupt in any
-call (Ctrl-C), the next reset of all envs gives a working pool. Only the process that made a pool
-may use it.
+call (Ctrl-C), the next reset of all envs gives a working pool. Only a pool's own process uses it.
 """
 
 from __future__ import annotations
@@ -268,7 +267,7 @@ class Pool:
             envs: indices; None for all.
 
         Raises:
-            ActionError: an action is outside its space, or there are too many or too few.
+            ActionError: an action is outside its space, or the number of actions is wrong.
             ConfigError: an index does not exist or is named twice.
             AlreadyPendingCallError: an env's previous step has not been received.
             ResetNeeded: no episode of the task has begun, or the last one is over.

@@ -101,7 +101,7 @@ class Verdict:
             before the next episode) is due.
         of_worker: True if the cause is the worker, not the game. Then a soft recycle is due for
             all instances of the worker.
-        starved: True if the processes get too little CPU time. Then the deadline is extended.
+        starved: True if the processes get too little CPU time. Then its deadline is extended.
     """
 
     instance: int

@@ -212,8 +212,7 @@ def notice_children() -> None:
 def notices_children() -> bool:
     """True if only this package takes the exit status of the processes that it starts.
 
-    If the program ignores SIGCHLD, the system discards each status. If the program handles SIGCHLD,
-    the handler may take a status first.
+    If the program ignores SIGCHLD, the system discards each status. A handler may take it first.
     """
     return WINDOWS or signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL
 

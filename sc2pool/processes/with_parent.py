@@ -70,8 +70,7 @@ def die_with_parent() -> Callable[[], None] | None:
 def end_with_this_process(child: subprocess.Popen[bytes]) -> Callable[[], None]:
     """Make a new child end with this process, on systems where `die_with_parent` returns None.
 
-    Returns a function to call after the child's end. Raises OSError if the system refuses a job or
-    a guard.
+    Returns a function to call after the child's end. OSError if the system refuses a job or guard.
     """
     if WINDOWS:
         return windows.Job(child).close

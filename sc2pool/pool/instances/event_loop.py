@@ -231,8 +231,7 @@ class Bookkeeping:
     """A block in which the pool's records change; see the module's docstring.
 
     `torn` is True inside a block, and stays True if the block ends with an error not in `_OURS`.
-    The outermost of nested blocks first calls `bring_up_to_date`, because plain steps leave the
-    records outdated.
+    The outermost of nested blocks first calls `bring_up_to_date`, because plain steps do not.
     """
 
     _OURS = (
@@ -296,7 +295,7 @@ class Bookkeeping:
             self.check_open()
 
     def check_whole(self) -> None:
-        """Raise InterruptedCallError if the records are torn."""
+        """Raise InterruptedCallError if an interrupt has left the records torn (half updated)."""
         if self.torn:
             raise InterruptedCallError(
                 "another thread is in a call of this pool: one thread at a time"

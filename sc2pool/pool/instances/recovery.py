@@ -146,7 +146,7 @@ class Recovery:
         return death
 
     def _hopeless(self, seat: Seat, now_s: float) -> str | None:
-        """Count this failure; return why a new instance would fail too, or None."""
+        """Count this failure; return why a new instance would also fail, or None if it may work."""
         policy = self._policy
         of_env, of_pool = policy.per_env_window_s, policy.per_pool_window_s
         seat.note_failure(now_s, of_env)

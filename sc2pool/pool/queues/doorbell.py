@@ -234,8 +234,7 @@ class Waiter(ABC):
         """Wait for one doorbell; rings of other doorbells do not end this wait.
 
         Returns True if only this doorbell rang. After a timeout or another event it returns False;
-        then call `wait`. An old ring may be reported again, so check the slot before this call and
-        after it.
+        then call `wait`. An old ring may be reported again: check the slot before and after a call.
         """
         return False
 

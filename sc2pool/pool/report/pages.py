@@ -22,8 +22,7 @@ Rules:
   can connect. Each connection costs a thread and a descriptor of the server's process, which may
   be the trainer.
 
-A pool imports this module only to open a page or serve metrics, because `http.server` is slow to
-import.
+A pool imports this module only for a page or metrics, because `http.server` is slow to import.
 """
 
 from __future__ import annotations

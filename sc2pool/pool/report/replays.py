@@ -69,8 +69,7 @@ class ReplayFolder:
     def keep_faulty(self, seat: str, episode: int | None, data: bytes) -> None:
         """Keep the replay of an episode in which the user's code failed.
 
-        `data` is empty if the game could not send the replay. `episode` is None if no episode had
-        begun.
+        `data` is empty if the game could not send it. `episode` is None if no episode had begun.
         """
         if self._policy.faulty and data:
             number = "none" if episode is None else episode

@@ -1,8 +1,7 @@
 """An instance in its worker: one player behind one queue pair, which serves the trainer's requests.
 
 A hosted instance watches its channel and the exit of its game. Rules: the instance reports its
-first fault and is over; nothing is repaired here. After `end` has returned, the instance never
-writes into its slot.
+first fault and is over; nothing is repaired here. After `end` it never writes into its slot.
 
 The instances of a worker share one event loop, so a hook (a method of the user) sees the tasks of
 all instances in `asyncio.all_tasks()`. If a hook cancels all these tasks, only its own episode must

@@ -7,8 +7,7 @@ the worker's thread (`sc2pool.waiting`).
 Players get actions from the worker's end of a pair, and put transitions into it. Rules:
 - An observation is checked before it is published. An error names the wrong part by its path, with
   the given and the expected value. If there are several rows, the error first names the row.
-- Each transition answers one request; without a request `put` raises. All rows of an env answer
-  together.
+- Each transition answers one request, else `put` raises. All rows of an env answer together.
 - Compiled code writes plain transitions. This module writes or refuses all others.
 """
 
@@ -36,8 +35,7 @@ from sc2pool.waiting import BlockingWait, Turn, Turns, WorkerLoop
 class Ringing:
     """Wakes the trainer: immediately or, if `in_turns`, with one ring for all replies of a turn.
 
-    `is_due` is True while a delayed ring has not been made. When a ring is delayed, `later` is
-    called.
+    `is_due` is True until a delayed ring is made. Whenever a ring is delayed, `later` is called.
     """
 
     def __init__(self, reply: Doorbell, later: Callable[[], None]) -> None:
@@ -59,8 +57,7 @@ class Doorbells:
 
     Attributes:
         blocked_in: the loop that the newest `wait` blocked. None if it blocked no loop.
-        epoll: the epoll descriptor of that wait. The epoll watches that loop's descriptor and
-            `listening`.
+        epoll: the descriptor of that wait's epoll, which watches the loop and `listening`.
     """
 
     def __init__(self, request: Doorbell, reply: Doorbell) -> None:
@@ -315,8 +312,7 @@ class WorkerEnd(QueuePair):
     def is_requested(self) -> bool:
         """True if the next request is in the slot.
 
-        The slot may already belong to a new instance, whose requests have other numbers (see
-        `Slots.clear`).
+        The slot may already be a new instance's, whose requests have other numbers (`Slots.clear`).
         """
         return self._words[Word.REQUEST] == self._sequence + 1
 
