@@ -8,7 +8,8 @@
 chooses each env's next episode, and `instances` keeps the games alive. `calls` pauses games, and
 runs operations in the players' processes. Rules: for each action an env gives exactly one
 transition: a real one or, after a fault, a synthetic one that is marked. After an interrupt in any
-call (Ctrl-C), the next reset of all envs gives a working pool. Only a pool's own process uses it.
+call (Ctrl-C), the next reset of all envs gives a working pool. Only the process that made a pool
+may use it.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 `EnvStep` is the record of one env; only this module changes it. Nearly every batch is *plain*: all
 envs step together, and every reply is only an observation and a reward. Actions and replies of a
-plain batch are copied for all envs at once; the records are updated only before other work. Rules:
+plain batch are copied for all envs at once; the records are updated later, when needed. Rules:
 - Each action, and each request for an episode, settles exactly once: with a real outcome or, after
   a fault, with a synthetic outcome that is marked.
 - When as many envs have answered as the caller waits for, every env whose episode is over gets its

@@ -231,7 +231,7 @@ class Bookkeeping:
     """A block in which the pool's records change; see the module's docstring.
 
     `torn` is True inside a block, and stays True if the block ends with an error not in `_OURS`.
-    The outermost of nested blocks first calls `bring_up_to_date`, because plain steps do not.
+    The outermost block first calls `bring_up_to_date`, because plain steps do not update records.
     """
 
     _OURS = (

@@ -70,8 +70,8 @@ def charged(housemates: Sequence[Housemate], *, killed: bool) -> int:
 
     A kill from outside (`killed`) has nothing to do with the instances, so the one with the fewest
     failures is charged. Any other death may happen again, and is charged to a stuck instance, else
-    to an awaited one. Of several, that with the most failures is charged: its env must reach the
-    limit.
+    to an awaited one. Of several, the one with the most failures is charged, so that its env
+    reaches the limit.
     """
     if killed:
         return min(housemates, key=lambda one: one.failures).number
