@@ -88,9 +88,9 @@ def task_class(
     """The class of a task; the module of `module:Class` may be in the working directory.
 
     The working directory is added to the import path only for a `module:Class`, because other users
-    may have written files there. If a run's `folder` holds the module, the folder is added instead.
-    Unless the user has `named` the task, no module is imported from a folder that other users may
-    write to. Raises `ConfigError` like `resolve_task`, or if the module's folder is not safe.
+    may have written files there. If `folder`, a run's task folder, holds the module, it is added
+    instead. Unless the user has `named` the task, no module is imported from a folder that other
+    users may write to. Raises `ConfigError` as `resolve_task` does, or for an unsafe folder.
     """
     if ":" not in task:
         return resolve_task(task)
@@ -104,8 +104,8 @@ def task_class(
         found = here.stat()
         if not named or found.st_mode & stat.S_IWOTH:
             why = why_not_ours(found)
-        # protobuf's `google` is a namespace package. Import it before the path grows, because a
-        # folder `google` with an __init__ anywhere on the path would be imported in its place.
+        # protobuf's `google` is a namespace package. Import it before the path grows: otherwise a
+        # folder `google` with an __init__ anywhere on the path would be imported instead.
         import_module("google")
         if not why and str(here) not in sys.path:
             sys.path.append(str(here))

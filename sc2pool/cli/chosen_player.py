@@ -55,8 +55,8 @@ def find_player(given: str, task: str | None, game: str | None) -> ChosenPlayer:
 
     `given` is a run's folder, a model's file, a pretrained policy's name, "scripted" or "random".
     If `task` or `game` is None, it is read from the run's folder, and a game's path is printed.
-    `ConfigError` if no such model is found, or the task is unknown, has other spaces than the
-    model, or has no scripted player.
+    Raises `ConfigError` if no such model is found, or if the task is unknown, has other spaces than
+    the model, or lacks the scripted player.
     """
     if given in (RANDOM, SCRIPTED):
         definition = task_class(task or DEFAULT_TASK)
@@ -127,7 +127,7 @@ def scripted_function(task: type[TaskDefinition]) -> Any:
 
 
 class FunctionPolicy:
-    """Makes a policy for several rows of a function from one row's observation to its action."""
+    """A policy for several rows, from a function that maps one row's observation to an action."""
 
     def __init__(self, function: Any, space: spaces.Space[Any]) -> None:
         self._function = function

@@ -112,13 +112,13 @@ def draw_curve(
 ) -> None:
     """Write the learning curve as a PNG file, without the episodes that a fault cut short.
 
-    `episodes` are in the order of their ends, and may be empty. A note says that `game` was played.
+    `episodes` are in the order of their ends, and may be empty. A note in the picture names `game`.
     """
     whole = [episode for episode in episodes if not episode.fault]
     steps = np.array([episode.total_steps for episode in whole], dtype=np.int64)
     returns = np.array([episode.episode_return for episode in whole], dtype=np.float64)
     mean = rolling_mean(returns, WINDOW)
-    # Games of equal length end in the same step; one point of the mean for all avoids a staircase.
+    # Games of equal length end in the same step; one point for all of them avoids a staircase.
     last_of_step = np.diff(steps, append=-1) != 0
 
     figure, axes = new_curve(title, "episode return")

@@ -1,7 +1,7 @@
 """`Film`, a film of one episode; its subclasses `Video` and `GifFilm` write a video or a GIF file.
 
-Rules: a video is written while the episode is played, and a GIF at the episode's end, but either
-file appears only when it is complete. An error of the disk is printed, and ends only the film.
+Rules: a video is written during the episode, a GIF at its end, and either file appears only when it
+is complete. An error of the disk is printed, and ends the film but not the program.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Film(ABC):
         self.film(bool(over[0]))
 
     def film(self, over: bool) -> None:
-        """Add the env's frame; if `over`, only finish, because the frame is the next episode's."""
+        """Add the env's frame; if `over`, finish instead: the frame is the next episode's first."""
         if self._over:
             return
         self._over = over

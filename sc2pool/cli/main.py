@@ -1,7 +1,7 @@
 """The `sc2pool` command: runs a subcommand, and turns every way in which it ends into an exit code.
 
 Rules: slow modules are imported only when a command needs them, so `--help` and bad arguments are
-answered without a delay. An error of sc2pool's own is one clear message on stderr, without a
+answered without a delay. An `SC2PoolError` is printed as one clear message on stderr, without a
 traceback. Nothing is printed after Ctrl-C, even during the imports, or on a closed pipe (`| head`).
 
 Exit codes:
@@ -76,7 +76,7 @@ def run_command(argv: Sequence[str] | None) -> int:
         # The text may come from a file or a game, so it may have control characters.
         print(f"sc2pool: {printable(str(error), None, keep=_LAYOUT)}", file=sys.stderr)
         return 2
-    except OSError as error:  # the system may forbid even the check, or find the name too long
+    except OSError as error:  # a path may be forbidden, or its name too long
         if error.filename is None or error.errno not in REFUSED_PATH:
             raise
         print(f"sc2pool: {error.filename}: {error.strerror}", file=sys.stderr)

@@ -1,7 +1,7 @@
 """The command's arguments: a parser for each subcommand, which also sets the function to run.
 
-`Parser` has a method for each kind of option, so that a default is written in one place. Its error
-messages have two lines: the error, and the command that shows the help.
+`Parser` has a method for each kind of option, so that each default is written in one place. The
+parser's error messages have two lines: the error, and the command that shows the help.
 
 `--print-completion SHELL` prints a script with which the shell completes the command.
 

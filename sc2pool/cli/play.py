@@ -4,9 +4,9 @@ With `--against`, the model draws its actions, as in training; otherwise it play
 Replay, video and GIF show the first episode.
 
 `play_episodes`, which other commands also use, plays episodes with a policy and yields each one's
-result as soon as the episode has ended. Rules: all games play about equally many episodes, so short
-episodes do not count more often than long ones. An episode that a fault cut short is yielded and
-played again, and does not count in means.
+result as soon as the episode has ended. Rules: all games play about equally many episodes, because
+otherwise short episodes would count more often than long ones. An episode that a fault cut short is
+yielded and played again, and does not count in means.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from sc2pool.utilities import printable, replacing, require
 VIDEOS = (".mp4", ".mkv", ".mov", ".avi")
 """Suffixes of containers that can hold H.264, the videos' codec."""
 _FIRST_ONLY = 1 << 60
-"""A `ReplayPolicy.every` so large that only the replay of episode 0 is kept."""
+"""A value of `ReplayPolicy.every` so large that only episode 0's replay is kept."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -232,7 +232,7 @@ def play_episodes(
     """Play this number of whole episodes in games that are not reset yet.
 
     Args:
-        rows: the number of rows of each game; a game's first row has the results that are yielded.
+        rows: the number of rows of each game; only the results of the game's first row are yielded.
         loops: the game loops of a step, to play at the game's own pace; None for full speed.
         stop: a signal of `stop` ends the episodes.
     """

@@ -24,7 +24,7 @@ from typing import TextIO
 from sc2pool.utilities import WINDOWS, closing_breaks, printable
 
 _SAVING = b"\nstopping and saving; press Ctrl-C again to stop without saving\n\n"
-"""This message ends with an empty line, because the progress bar is drawn over the last lines."""
+"""The message ends with an empty line, over which the progress bar can be drawn."""
 
 
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
@@ -114,7 +114,7 @@ def say(words: str) -> None:
 
 
 def check_said() -> None:
-    """Raise the error of a full disk if the last call of `say` met one.
+    """If the disk was full in the last call of `say`, raise its error.
 
     `say` does not raise this error, so that a full disk does not end a training; this function
     raises it at the command's end.

@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
                 f"out     {out}"
             )
             search = _Search(env, study, bundled, args, stop, out)
-            search.write_best()  # the file is missing if the search was killed before
+            search.write_best()  # a search that was killed may lack the file
             began_s = time.monotonic()
             while search.done() < args.trials and stop.signal is None:
                 search.trial()
@@ -219,7 +219,7 @@ class _Search:
             rows=self.env.pool.rows,
             stop=self.stop,
         )
-        # Faulty episodes are played again; this limits how often.
+        # Episodes with a fault are played again; the factor 2 limits how often.
         played = list(itertools.islice(episodes, 2 * args.eval_episodes))
         if self.stop.signal is not None:
             return None
@@ -237,7 +237,7 @@ class _Search:
     def write_best(self) -> None:
         """Write the best trial's hyperparameters for `train`, unless the file has them already.
 
-        What is not searched comes from the bundled file. `ConfigError` if writing the file fails.
+        All other values come from the bundled file. `ConfigError` if writing the file fails.
         """
         args, bundled = self.args, self.bundled
         if self.best is None:

@@ -1,4 +1,4 @@
-"""Measures a side (such as a pool), and judges the figures: the best number of games, and why.
+"""Measures a `Side`, such as a pool, and finds the best number of games, with the reason.
 
 Each figure of a side is the median of several short rounds. CPU time and memory are summed by role
 over this process and all its descendants:
@@ -35,10 +35,10 @@ from sc2pool.utilities import LINUX, descendants, usable_cores
 
 
 class Side(Protocol):
-    """What is measured, such as a pool; its processes are already running."""
+    """Anything that can be measured, such as a pool whose processes are already running."""
 
     def prepare(self) -> None:
-        """Warm up; if an episode's end affects the figures, stop in the middle of an episode."""
+        """Warm up; stop in mid-episode if the end of an episode would affect the figures."""
 
     def run(self, seconds: float) -> tuple[int, float]:
         """Step for about this long; returns the env steps of all envs and the seconds they took."""
@@ -127,7 +127,7 @@ LISTEN: Final = "-listen"
 
 @dataclass(frozen=True)
 class Memory:
-    """The memory of a process; the fields differ only on Linux, which reports shared pages."""
+    """The memory of a process; the two sizes are equal except on Linux, which reports sharing."""
 
     uss_bytes: int
     """The size of private pages, which become free when the process ends."""
@@ -168,9 +168,9 @@ def cpu_by_process() -> Used:
 
 def _cpu_s(process: psutil.Process) -> float:
     if LINUX:
-        # Read the clock of the process's CPU time, which counts nanoseconds. psutil's figures count
-        # 10 ms, which is too coarse for a hundred processes in a second. The clock's number is
-        # computed from the pid as in `clock_getcpuclockid(3)`.
+        # Read the clock of the process's CPU time, which counts nanoseconds. psutil's figures are
+        # multiples of 10 ms, which is too coarse if a hundred processes share a second. The clock's
+        # number is computed from the pid as in `clock_getcpuclockid(3)`.
         return time.clock_gettime(~process.pid << 3 | 2)
     times = process.cpu_times()
     return float(times.user + times.system)
@@ -234,7 +234,7 @@ def version_of(package: str) -> str | None:
 class CpuUse:
     """CPU seconds of all cores since boot.
 
-    Programs of this machine used `busy_s`; the host of a virtual machine gave `stolen_s` to others.
+    Programs of this machine used `busy_s`. In a virtual machine, `stolen_s` went to other machines.
     """
 
     busy_s: float
@@ -313,15 +313,15 @@ class Resets:
     n: int
     spares: int
     reset_ms: Mapping[str, float]
-    """The median time of each kind of reset; kinds that the game never made are left out."""
+    """The median time of each kind of reset; kinds that did not happen are left out."""
     cost_percent: Mapping[str, float]
-    """How much longer a batch with an episode's end takes than the median of other batches."""
+    """How much longer a batch in which an episode ends takes than the median of other batches."""
 
 
 GOOD_ENOUGH = 0.95
 """A smaller pool with this share of the best rate is preferred, because it needs less memory."""
 CORES_FULL = 0.85
-"""The cores are the limit if this share of their time is used; the system needs the rest."""
+"""The cores are the bottleneck if this share of their time is used; the system needs the rest."""
 IN_STEP = 0.85
 """If n games reach this share of n times one game's rate, they hardly wait for each other."""
 DEAR_RESET_PERCENT = 10.0

@@ -1,9 +1,10 @@
 """Measures a task's rate for several numbers of games, and its resets.
 
 Only one pool exists at a time, because real games fill the memory. Each pool is measured in several
-rounds. As in a training, episodes end, and the rates include their resets. The actions are random,
-and are drawn before the measurement, so that drawing them takes no measured time. But if the task
-has `action_masks`, each batch is drawn from the actions that are possible at that moment.
+rounds. As in a training, episodes end and are followed by resets, which the rates include. The
+actions are random, and are drawn before the measurement, which would otherwise include the drawing.
+But if the task has `action_masks`, each batch is drawn from the actions that are possible at that
+moment.
 
 To measure resets, episodes get short random lengths, so that they end at different times as in a
 long run. Batches in which an episode ends are compared with all other batches.
@@ -113,7 +114,7 @@ N_BATCHES = 64
 
 
 class Actions:
-    """Random actions for a `SubprocSC2VecEnv` that has been reset; the same in every run."""
+    """Random actions, the same in every run, for a `SubprocSC2VecEnv` that has been reset."""
 
     def __init__(self, env: Any) -> None:
         self._env = env

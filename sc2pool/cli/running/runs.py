@@ -1,9 +1,9 @@
 """Finds running pools of other processes, and reads their live files.
 
 `Run` is a pool on this machine. Rules: nothing but the request for fresh files is written into a
-run directory. Pools of other users are ignored. If one process has several pools, the first is
-chosen, because it is the training's pool and the others are for evaluations. If several processes
-have pools, the user must choose.
+run directory. Pools of other users are ignored. If one process has several pools, the first one is
+chosen: it is the training's pool, the others are for evaluations. If several processes have pools,
+the user must choose.
 
 `ClusterRun` has the same interface, and reads all pools of a Ray cluster as one pool.
 """
@@ -62,7 +62,7 @@ class Run:
         return self.read(live_files.POOL_FILE)
 
     def first_poll(self, timeout_s: float = ANSWER_S) -> dict[str, Any] | None:
-        """Statistics written after this call; None if the pool ended; `NoAnswerError` if none."""
+        """Wait for new statistics; None if the pool ends, `NoAnswerError` if none come in time."""
         asked_at_s = time.monotonic()
         while not self.ended():
             seen = self.poll()
@@ -96,7 +96,7 @@ class Run:
 
 
 def choose(path: Path | None, pid: int | None) -> Run:
-    """The pool that the arguments name, or without arguments the first pool of the only process.
+    """The pool that the arguments name; without arguments, the first pool of the only process.
 
     Raises `ConfigError` if no such pool is running, or if the arguments do not name one of several.
     """
@@ -131,7 +131,7 @@ def choices(runs: Sequence[Run]) -> list[str]:
 
 
 def described(runs: Sequence[Run]) -> dict[Path, str]:
-    """Each pool's task, number of games and age; or its process's command if it does not answer."""
+    """Each pool's task, games and age; for a pool that does not answer, its process's command."""
     lines: dict[Path, str] = {}
     asked_at_s = time.monotonic()
     while (waited_s := time.monotonic() - asked_at_s) < _DESCRIBED_S and len(lines) < len(runs):
@@ -153,7 +153,7 @@ def _in_short(stats: dict[str, Any]) -> str:
 
 
 def found(pid: int | None) -> dict[Path, int]:
-    """The runs in the folder for temporary files, and those of process `pid` in other folders."""
+    """The runs in this process's folder for temporary files, and all runs of process `pid`."""
     runs = living_runs(Path(tempfile.gettempdir()))
     if pid is None:
         return runs
@@ -234,7 +234,7 @@ class ClusterRun:
 
     def first_poll(self) -> dict[str, Any] | None:
         """Wait for the merged statistics; `NoAnswerError` if late, `ConfigError` without a pool."""
-        self._read_pools()  # before the time limit begins, because a node's viewer starts slowly
+        self._read_pools()  # starts the nodes' viewers, slowly; the time limit begins after it
         began_s = time.monotonic()
         while time.monotonic() - began_s < ANSWER_S:
             seen = self.poll()

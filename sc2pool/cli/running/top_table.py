@@ -26,7 +26,7 @@ GUEST = "guest"
 """The name of a column that only matches have: the pid of the second game."""
 REPLACED = "replaced"
 _OPPONENTS_SHOWN = 5
-"""How many opponents are named above the table; `stats()` has all of them."""
+"""How many opponents are named above the table; `Pool.stats()` has all of them."""
 _BETWEEN = " "
 _DOT = " · "
 _KEPT = "\xa0"
@@ -112,7 +112,7 @@ NAMES = [column.name for column in COLUMNS]
 
 
 def is_realtime(pool: Row) -> bool:
-    """True if the pool's games run by themselves; only in such games an action can be late."""
+    """True if the pool's games run in real time; only in such games can an action be late."""
     return bool(pool["realtime"]["steps"])
 
 

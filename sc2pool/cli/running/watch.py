@@ -4,7 +4,7 @@
 
 Rules: the server listens only on the loopback address, and answers only requests whose `Host` is a
 name of this address (`LoopbackServer`). Requests change nothing. The page loads nothing from other
-servers. The pool stops writing its live files when no page sends requests any more.
+servers. When no page sends requests any more, the pool stops writing its live files.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Watch:
         }
 
     def curves(self) -> dict[str, Any]:
-        """The curves of the run; see `History.as_dict`. There are none before the pool answers."""
+        """The curves of the run; see `History.as_dict`. Empty before the pool answers."""
         seen = self._pool.read(live_files.CURVE_FILE)
         return {"at_s": [], "steps": [], "figures": {}} if seen is None else seen[0]
 
@@ -105,7 +105,7 @@ class Watch:
         return {**view[0], "age_s": view[1]}
 
     def map(self, key: str) -> dict[str, Any] | None:
-        """The map with this key, which must be in a view that was read; None for other keys."""
+        """The map with this key; None unless a view that was read has the key."""
         with self._lock:
             return self._maps.get(key)
 

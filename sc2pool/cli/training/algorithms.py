@@ -83,7 +83,7 @@ class Algorithm:
 def _off_policy(
     module: str, class_name: str, own: str, actions: str, hyperparameters: str = ""
 ) -> Algorithm:
-    """An algorithm with a replay buffer; of these algorithms, only its models have `own`."""
+    """An algorithm with a replay buffer; `own` are attributes that only its models have."""
     return Algorithm(
         module,
         class_name,
@@ -174,19 +174,19 @@ def check_algorithm(name: str, task: type[TaskDefinition]) -> None:
 SHARED: Final = "shared"
 MODES: Final = (SHARED, "latest", "uniform", "prioritised")
 LATEST_SHARE: Final = 0.5
-"""The share of matches against the newest snapshot, which resembles the learner's next opponents.
-Matches against older snapshots keep the learner from forgetting how to beat them."""
+"""The share of matches against the newest snapshot, which resembles the next opponents. Matches
+against older snapshots keep the learner from forgetting how to beat them."""
 PARTS: Final = 20
 """The default number of snapshots of a run."""
 EVALUATIONS: Final = 10
 LEAST_BETWEEN: Final = 5_000
-"""The least env steps between two evaluations, so that a short run does not mainly evaluate."""
+"""The least env steps between two evaluations, so that a short run does not mostly evaluate."""
 GAMES: Final = 20
 """The number of games that an evaluation plays against each opponent."""
 
 
 def choose_self_play(chosen: str | None, earlier: str | None, task: type[TaskDefinition]) -> str:
-    """The chosen mode, else the resumed run's, else the default; empty for a task of one player.
+    """The chosen, else the resumed run's, else the default mode; empty for a task of one player.
 
     `ConfigError` if a mode was chosen for a task of one player.
     """

@@ -1,9 +1,9 @@
 """Evaluates the policy during a training: mean returns, the best model, and videos.
 
-Rules: evaluations have their own games, so they do not interrupt the training's episodes. Seeds are
-the same every time, so that mean returns can be compared. The policy plays its best actions, not
-drawn ones. Episodes that a fault cut short are left out of the means. If a file cannot be written
-(a full disk), a message says so, and the training continues.
+Rules: evaluations have their own games, so they do not interrupt the training's episodes. Every
+evaluation has the same seeds, so that mean returns can be compared. The policy plays its best
+actions, not drawn ones. Episodes that a fault cut short are left out of the means. If a file cannot
+be written (a full disk), a message says so, and the training continues.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class EvaluationRow(NamedTuple):
 class Evaluation(BaseCallback):
     """Evaluates the policy after every `eval_every` env steps, and after the training.
 
-    Without `eval_every`, the only evaluation is the one after the training, which is for its video.
-    The caller closes `env`; for videos it must have `render_mode="rgb_array"`. A signal of `stop`
-    ends an evaluation, too. `best` is the best model's row, or None before the first evaluation.
+    Without `eval_every`, the policy is evaluated only after the training, for the video. The caller
+    closes `env`; for videos it must have `render_mode="rgb_array"`. A signal of `stop` also ends a
+    running evaluation. `best` is the best model's row, or None before the first evaluation.
     """
 
     def __init__(self, env: VecEnv, options: TrainOptions, stop: Stop) -> None:
@@ -67,8 +67,8 @@ class Evaluation(BaseCallback):
         self._pauses_training = options.realtime and not ALGORITHMS[options.algo].plays_on
         self._path = options.out / EVALUATIONS_FILE
         rows = read_rows(self._path, EvaluationRow)
-        # The saved best model decides which row is the best: the model of a better row may not have
-        # been saved, because the disk was full or the program was killed.
+        # The best row is that of the saved best model: a row with a better mean may lack its model,
+        # if the disk was full or the program was killed.
         best_steps = saved_steps(options.out / BEST_MODEL_FILE)
         of_best = [row for row in rows if row.total_steps == best_steps]
         self.best = max(of_best, key=lambda row: row.mean_return, default=None)

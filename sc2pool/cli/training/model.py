@@ -196,9 +196,9 @@ def arguments_for(hyperparameters: Hyperparameters, n: int) -> dict[str, Any]:
 
 
 def batch_size(transitions: int, minibatches: int) -> int:
-    """The size of each minibatch of a rollout, of which there are at most `minibatches`.
+    """The size of the minibatches if a rollout is split into at most this many.
 
-    The last minibatch never has a single transition, because an advantage alone has no standard
+    The last minibatch never has a single transition, because a single advantage has no standard
     deviation by which it could be normalised.
     """
     size = ceil(transitions / minibatches)

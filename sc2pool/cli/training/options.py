@@ -2,7 +2,8 @@
 
 Rules: this module uses neither torch nor SB3 nor a running game, so a bad argument is reported
 within a second. Nothing is written. An option that is not given has the resumed run's value, if
-that run's description may be used (see `run_folder`), else the hyperparameters' or the default.
+that run's description may be used (see `run_folder`), else that of the hyperparameters, if any,
+else its default.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class TrainOptions:
     spares: int = 0
     device: str = "cpu"
     eval_every: int | None = None
-    """Env steps between two evaluations; None for no evaluation or, with `video`, only the last."""
+    """Env steps between two evaluations; if None, only one with `video`, at the end, or none."""
     eval_episodes: int = 10
     video: bool = False
     self_play: str = ""
@@ -90,7 +91,7 @@ class TrainOptions:
     snapshot_every: int | None = None
     """Env steps between two snapshots; None without self-play."""
     watch: bool = False
-    """Whether to show this part of the run; a resumed run does not keep this option."""
+    """Whether to show the games of this part of the run; a resumed run forgets this option."""
     wandb: bool = False
     metrics_port: int | None = None
     """See `PoolConfig`."""
@@ -104,8 +105,8 @@ class TrainOptions:
     def from_args(cls, args: argparse.Namespace) -> TrainOptions:
         """Check the command line's arguments and choose values for those that are missing.
 
-        A `ConfigError` names a wrong argument and the expected value. `MissingPackageError` if an
-        option needs a package that is not installed.
+        Raises a `ConfigError` that names a wrong argument and the expected value, and
+        `MissingPackageError` if an option needs a package that is not installed.
         """
         model = None if args.resume is None else find_model(args.resume)
         run = Description({}, {}, "") if model is None else describe(args.resume)

@@ -212,7 +212,7 @@ class Recorder(BaseCallback):
 
 _EVENTS = "events.out.tfevents."
 _TICK_S = 1e-5
-"""A resumed run's new file begins at least this long after the last event, for a later name."""
+"""A resumed run's new file is at least this much later than the last event, also by its name."""
 _STEPS_COLUMN = "time/total_timesteps"
 """SB3's name for the env steps of the whole run."""
 
@@ -276,10 +276,10 @@ class ProgressTable(Output):
             assert self._file is not None
             csv.writer(self._file, lineterminator="\n").writerow(map(figures.get, self._columns))
         except OSError:
-            self.close()  # the next row rewrites the file without the incomplete row
+            self.close()  # `add` then rewrites the file without the incomplete row
 
     def _rewrite(self, more: Iterable[str], steps_done: int | None = None) -> None:
-        """Write the file again, with `more` columns or without rows after `steps_done`; open it."""
+        """Write the file again with `more` columns or without rows after `steps_done`. Open it."""
         self.close()
         earlier = list(read_table(self._path)) if self._path.exists() else []
         header, *rows = earlier or [self._columns]
@@ -349,7 +349,7 @@ class TensorBoardEvents(Output):
 
 
 _MOST_TIME_S: Final = 1e10
-"""Later times are ignored, because only damaged files have them; a name lacks room for them."""
+"""Later times are ignored: only damaged files have them, and a file's name has too few digits."""
 
 
 def _latest_s(events: Path) -> float:

@@ -16,10 +16,11 @@ Rule: files beside a model are ignored if another user may have written them. Ta
 decide what code runs, are read from `config.json` only if the user has named the run's folder.
 
 The files of episodes, evaluations and win rates are tables: the rows of a table are named tuples of
-one type, whose fields are the header. Rules of `episodes.csv`: each episode adds one line, and only
-the last line can be incomplete when the program ends. A resumed run continues the same file. Rows
-that a full disk refuses are written with a later row. An episode that a fault cut short is recorded
-with the fault, but left out of the means, because its return says nothing about the policy.
+one type, whose field names are the header. Rules of `episodes.csv`: each episode adds one line, and
+only the last line can be incomplete when the program ends. A resumed run continues the same file.
+Rows that a full disk refuses are written with a later row. An episode that a fault cut short is
+recorded with the fault, but left out of the means, because its return says nothing about the
+policy.
 """
 
 from __future__ import annotations
@@ -99,9 +100,9 @@ def reserved(out: Path) -> Iterator[None]:
 def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) -> None:
     """Make the folder, remove a killed trainer's unfinished files, and write `config.json`.
 
-    If the run continues a model in another folder, the records there are copied, unless another
-    user may have written them. `ConfigError` if the folder cannot be written to, or another
-    training has begun in it since the arguments were checked; `config.json` is then unchanged.
+    If the run continues a model from another folder, that folder's records are copied, unless
+    another user may have written them. `ConfigError`, with `config.json` unchanged, if the folder
+    cannot be written to or another training has begun in it since the arguments were checked.
     """
     goes_on = resume is not None and resume.parent.resolve() == out.resolve()
     if not goes_on and holds_run(out):
@@ -266,7 +267,7 @@ def unused(folder: Path) -> Path:
 
 
 WINDOW = 100
-"""The mean return is that of this many latest episodes."""
+"""The mean return is taken over this many latest episodes."""
 
 
 class EpisodeRow(NamedTuple):
@@ -283,7 +284,7 @@ class EpisodeRow(NamedTuple):
 
 
 class EpisodeLog:
-    """The file `episodes.csv`, made if missing, and all its `episodes`, in the order of their ends.
+    """The file `episodes.csv`, made if missing, and all its `episodes` in the order of their ends.
 
     `faults` counts the episodes that a fault cut short; `wall_time_s` is the run's duration up to
     its latest episode, or to its end. Episodes that ended after `steps_done`, the env steps of the

@@ -3,8 +3,8 @@
     snapshots/       copies of the policy at regular intervals; the first from before the training
     win_rates.csv    results against the first snapshot and the scripted player: a row for each
                      evaluation and opponent
-    the curve        shows these win rates instead of returns, a line for each opponent, because the
-                     mean return says nothing: what one side wins, the other loses
+    the curve        shows these win rates instead of returns, a line for each opponent, because one
+                     player wins what the other loses, so the mean return says nothing
 
 Rules of an evaluation: it has its own games, with the same seeds every time. All players draw their
 actions as in training, because in a game of two players the best policy is often a mixed one, which
@@ -53,8 +53,8 @@ from sc2pool.utilities import shown, why_not_ours
 def begin_snapshots(options: TrainOptions, model: BaseAlgorithm) -> SnapshotCallback:
     """The callback that saves snapshots of the model into the run's folder, which must exist.
 
-    The first snapshot is saved now, unless a resumed run has snapshots. `ConfigError` if that fails
-    or another user can write into the folder, because loading a snapshot may run code in it.
+    The first snapshot is saved now, unless a resumed run has snapshots. `ConfigError` if saving
+    fails or another user can write into the folder, because loading a snapshot may run code in it.
     """
     assert options.snapshot_every is not None, "a run with self-play has it"
     store = store_of(options)
@@ -102,7 +102,7 @@ def opponents_of(options: TrainOptions) -> dict[str, Opponent]:
 
 
 MORE_AT_THE_END = 5
-"""The last evaluation plays this many times as many matches as each other evaluation."""
+"""The last evaluation plays this many times as many matches as any other evaluation."""
 
 
 def matches_for(games: int, opponents: int) -> int:
@@ -208,9 +208,9 @@ def play_matches(
 ) -> dict[str, Counter[str]] | None:
     """Play matches with actions that the model draws; return the counts of results, by opponent.
 
-    The first `matches` that begin are counted, because those that end first are too often
-    short. Each game has `agents` rows, all played by the model. A signal of `stop` ends the
-    matches; the result is then None.
+    The `matches` that begin first are counted, because those that end first are mostly short ones.
+    Each game has `agents` rows, all played by the model. A signal of `stop` ends the matches; the
+    result is then None.
     """
     found: dict[str, Counter[str]] = defaultdict(Counter)
     env.seed(SEED)
@@ -274,7 +274,7 @@ class ResultLog:
         return {row.opponent: row for row in self.rows}
 
     def quality(self, steps: int | None) -> float | None:
-        """The sum of a policy's win rates, evaluated after `steps`; None without an evaluation.
+        """The sum of the win rates in the evaluation after `steps`; None if there was none.
 
         If a resumed run has evaluated again after as many steps, the better evaluation counts.
         """

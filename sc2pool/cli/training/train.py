@@ -6,10 +6,10 @@
     …_games               the games of a run: on this machine, or on the nodes of a Ray cluster
 
 Rules: the model and the curve are saved at the end of the training, even if a signal or an error
-ends it, but not after a second signal. Files are replaced as a whole, so if a save fails, the last
-good file stays. A save that fails (full disk, lost permission) is reported in one line and tried
-again, and the training continues. The same seed gives the same run, because nothing here draws a
-random number, and the clock does not influence the learning.
+ends it, but not after a second signal. Files are replaced as a whole, so the last good file stays
+if a save fails. A save that fails (full disk, lost permission) is reported in one line and tried
+again, and the training continues. The same seed gives the same run: nothing here draws a random
+number, and the learning does not depend on the clock.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ class Saver:
 
 
 MOST_EVALUATED = 2
-"""Evaluations have at most this many games, because their games idle between two evaluations."""
+"""The most games of an evaluation, few because they are idle between two evaluations."""
 
 
 def training_games(options: TrainOptions) -> PoolVecEnv[Any]:
