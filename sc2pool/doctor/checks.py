@@ -1,10 +1,10 @@
 """The checks that are always made: of the installation, the machine and a running game.
 
-A check asks one of the doctor's questions, judges what was measured, and gives advice. Each check
-is one function, which its section decorates; the functions have the order of the report. A check's
-parameters are the measured values, which become `measured` in the JSON report. To add a check,
-write its function here, and write its measurement in `machine`, `worker_check`, `stepping` or
-`diagnosis`. The checks that only `--full` makes are in other modules, next to their measurements.
+A check asks one question, judges what was measured, and gives advice. Each check is one function
+with a decorator of its section; the functions have the order of the report. A check's parameters
+are the measured values, which become `measured` in the JSON report. To add a check, write its
+function here, and write its measurement in `machine`, `worker_check`, `stepping` or `diagnosis`.
+The checks that only `--full` makes are in other modules, next to their measurements.
 
 Rules: the checks are pure and do not depend on a particular game. sc2pool's expectations of a game
 are written only in checks. DIFFERS means that the game does not behave as expected but can be
@@ -44,9 +44,9 @@ GAME_BYTES: Final = GB
 """The memory that a game is assumed to need if its memory was not measured."""
 SHARED_MEMORY_BYTES: Final = 32 * MB
 FILES_WANTED: Final = 1024
-"""The limit of open files should be this high, because dozens of games open hundreds."""
+"""The least limit of open files, because dozens of games open hundreds of files."""
 THREADS_WANTED: Final = 2048
-"""The limit of processes should be this high, because each thread counts; a game has dozens."""
+"""The least limit of processes: each thread counts as one, and a game has dozens of threads."""
 
 INSTALLATION = Section("installation")
 MACHINE = Section("machine")
@@ -253,8 +253,8 @@ PACE_TOLERANCE: Final = 0.05
 LATE_LOOPS: Final = 2
 """The reply to a request for a later loop may be this many loops after the requested one."""
 FREEZES_BELOW, CATCHES_UP_ABOVE = 0.25, 0.75
-"""A stopped game that makes up for at most the first of these shares of the missed loops counts as
-frozen, and one that makes up for at least the second share counts as catching up."""
+"""How a stopped game is judged by the share of the missed loops for which it makes up: at most the
+first share counts as frozen, at least the second share counts as catching up."""
 
 TIMES = Section("times and memory of the game")
 BEHAVIOUR = Section("behaviour of the game")
@@ -442,7 +442,7 @@ def exit_on_request(ended: bool, took_s: float, detail: str) -> Judgement:
 def real_time(loops: int, seconds: float) -> Judgement:
     figure = f"{loops / seconds:.1f} loops/s over {seconds:.1f} s (expected {LOOPS_PER_S})"
     expected = LOOPS_PER_S * seconds
-    # The number of loops is a whole number, so a difference of one loop has no meaning.
+    # Allow a difference of one loop, because only whole loops are counted.
     advice = "the machine is too busy or too slow for real time, or the game has another clock"
     return expect(abs(loops - expected) <= 1 + PACE_TOLERANCE * expected, figure, advice)
 
@@ -468,7 +468,7 @@ def stop_and_go_on(  # noqa: PLR0917
     ran_s: float,
     loops_per_s: float,
 ) -> Judgement:
-    """Judge what `ends.stop_and_watch` returned; an unstopped game plays `loops_per_s`."""
+    """Judge what `ends.stop_and_watch` returned; `loops_per_s` is the rate without a stop."""
     missed = loops_per_s * stopped_s
     made_up = loop_after - loop_before - loops_per_s * ran_s
     share = made_up / missed

@@ -1,13 +1,13 @@
 """`examine_game`: makes all checks of the doctor, and returns its findings.
 
-    machine, stepping            measure the machine and a stepped game
-    PARTS                        measure behaviour that the documentation leaves open (`--full`)
-    checks                       judge a measurement, and give advice
-    findings                     keep one judgement for each check, and write the report
-    settled_by                   extracts from the findings the facts on which later pools rely
+    machine, stepping            measure the machine and a stepped game PARTS
+    measure behaviour that the documentation leaves open (`--full`) checks
+    judge a measurement, and give advice findings                     keep one judgement for each
+    check, and write the report settled_by                   extracts from the findings the facts
+    that later pools use
 
-`examine` launches the games, within a time limit. The first game is stepped, and asked to exit at
-the end. The second game, whose files are cached at its launch, plays in real time and is killed.
+`examine` launches the games, within a time limit. The first game is stepped, and is finally asked
+to exit. The second game, whose files are cached at its launch, plays in real time and is killed.
 Each measurement of `--full` launches games of its own, one measurement after the other.
 
 Rules: a missing, broken or hung game is a finding, and ends only the measurements that depend on
@@ -15,9 +15,10 @@ the game. Every launched game is closed, whatever happens. A game is never stopp
 is in flight, and is always resumed. Ctrl-C, SIGTERM and SIGHUP first end the games.
 
 Rules of `--full`: each measurement has its own time limit and its own games. So a game that hangs
-or crashes is a finding and costs at most its limit. An unexpected reply is also a finding, so that
-the other measurements are still made. Every game is closed after its measurement. The limits add up
-to far more than a usual examination takes, because hardly any measurement needs its whole limit.
+or crashes is a finding, and costs at most one time limit. An unexpected reply is also a finding, so
+that the other measurements are still made. Every game is closed after its measurement. The limits
+add up to far more than a usual examination takes, because hardly any measurement needs its whole
+limit.
 """
 
 from __future__ import annotations
@@ -94,14 +95,14 @@ def examine_game(
 ) -> Diagnosis:
     """Check the machine, an installation of the game and running games.
 
-    With `full`, measure also behaviour that the game's documentation leaves open, and save facts
-    that later pools use. With `quick`, make fewer resets and steps.
+    With `full`, also measure behaviour that the game's documentation leaves open, and save the
+    facts that later pools use. With `quick`, make fewer resets and steps.
 
     Args:
         game_choice: "auto", "real", "standin" or the path of an installation.
         timeout_s: the time limit for examining the games; None for 600 s, or 900 s with `full`.
         say: called with the name of each check when it begins.
-        terminated: gets the number of a SIGTERM or SIGHUP, and returns the exception to raise
+        terminated: called with the number of a SIGTERM or SIGHUP; returns the exception to raise
             after the games are closed.
     """
     plan = QUICK if quick else Plan()
@@ -141,7 +142,7 @@ async def _examine_until_signalled(
     findings: Findings,
     terminated: Callable[[int], BaseException],
 ) -> str:
-    """Call `examine`; SIGTERM and SIGHUP, like Ctrl-C, raise only after the games are closed."""
+    """Call `examine`; a SIGTERM, SIGHUP or Ctrl-C raises only after the games are closed."""
     task = asyncio.current_task()
     assert task is not None
     received: list[int] = []
@@ -173,7 +174,7 @@ def _note_room_for_games(findings: Findings) -> None:
 
 
 def _note_settled(installation: Installation, findings: Findings) -> None:
-    """Save facts that the findings settle newly, and add all settled facts to the report."""
+    """Save the facts that the findings newly settle, and add all settled facts to the report."""
     before = settled_on(installation)
     facts = settled_by(findings, before)
     if facts != before:
@@ -185,7 +186,7 @@ def _note_settled(installation: Installation, findings: Findings) -> None:
 
 READY_MARKERS: Final = ("Listening on:", "Startup Phase 3 complete. Ready for commands.")
 FIRST_LAUNCH_FACTOR: Final = 2
-"""A first launch may take this many times the usual limit, in the doctor as in a pool."""
+"""A first launch may take this many times the usual limit, both here and in a pool."""
 AWAITED_LOOPS: Final = 20
 
 
@@ -197,7 +198,7 @@ class Plan:
     steps: int = 100
     """The steps of each compared episode."""
     watch_s: float = 2.0
-    """How long the game is watched in real time, and how long it is then stopped."""
+    """How long the game is watched in real time; it is then stopped for as long."""
     timeout_s: float = 600.0
     """The time limit of the whole examination."""
     limits: Limits = field(default_factory=Limits)
@@ -211,9 +212,9 @@ QUICK = Plan(resets=10, steps=40, watch_s=1.0)
 async def examine(
     installation: Installation, playable: Playable | None, plan: Plan, findings: Findings
 ) -> str:
-    """Launch games and record measurements; without a playable map, only those of the launches.
+    """Launch games and measure them; without a playable map, measure only the launches.
 
-    Returns why the checks that still have no finding were not made.
+    Returns the reason why checks that still lack a finding were not made.
     """
     reasons = []
     try:
@@ -224,7 +225,7 @@ async def examine(
                 except ProbeFailed as failed:
                     reasons.append(f"what it needs failed: see {str(failed)!r}")
                     if str(failed) == checks.launch.name:
-                        break  # a further launch would fail, too
+                        break  # another launch would also fail
     except TimeoutError:
         findings.note_timeout(plan.timeout_s)
         reasons.append("the time was up (--timeout)")
@@ -279,7 +280,7 @@ async def _launched(
     """Launch a game, record how long that took, and close the game after the block."""
     begun_s = time.monotonic()
     with findings.trying(check):
-        # If a launch is too slow, its own deadline gives a more exact fault than the examination's.
+        # A launch's own deadline gives a more exact fault than the examination's time limit.
         limit_s = min(plan.limits.launch_s * FIRST_LAUNCH_FACTOR, 0.9 * plan.timeout_s)
         game = await Game.launch(installation, plan.limits, deadline=Deadline.after(limit_s))
         findings.note(check, *durations([time.monotonic() - begun_s]))
@@ -415,7 +416,7 @@ def settled_by(findings: Findings, before: Settled) -> Settled:
     """The facts that the findings settle; facts that were not measured stay as `before`."""
     facts: dict[str, Any] = {}
     restores = findings.measured(resets.restart_restores)
-    # Known faults of restarts concern exhausted fields, so only a test with such a field is proof.
+    # A known fault of restarts concerns exhausted fields, so a test without one proves nothing.
     if restores.get("differences") or restores.get("exhausted"):
         facts["restart_faithful"] = not restores["differences"]
     games = [

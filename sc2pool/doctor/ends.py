@@ -1,4 +1,4 @@
-"""Ends of games, and real time: which ends a game reports, when, and in which form.
+"""Measures ends of games, and real time: which ends a game reports, when, and in which form.
 
 Rule: a game that does not reply is closed, and the next sample is taken with a new game.
 """
@@ -40,13 +40,13 @@ from sc2pool.protocol import LOOPS_PER_S, requests
 from sc2pool.protocol.replies import Status
 
 FIRST_LOOP_MAX: Final = int(LOOPS_PER_S)
-"""A real-time game's first observation is usually of this loop or an earlier one."""
+"""The loop of a real-time game's first observation is usually not above this loop."""
 
 ENDS = Section("ends of games, and real time", needed=False)
 
 
 class AwaitedEnd(TypedDict):
-    """A real-time request for the observation of a loop before which the game ends."""
+    """A request, in real time, for the observation of a loop; the game ends before that loop."""
 
     way: str
     """How the game ended."""
@@ -69,7 +69,7 @@ class End(TypedDict):
     told_in: int
     """The number of observations with the result."""
     told_first: int | None
-    """The number of observations between the end and the first one with the result, or None."""
+    """How many observations came before the first one with the result; None without a result."""
     stubs: int
     """The number of observations without content."""
     status: str
@@ -85,7 +85,7 @@ class MatchEnd(TypedDict):
     """The results of the host and the guest; "" for a side that never got its result."""
     statuses: list[str]
     loops_after: int
-    """How many loops the host's game played in one second after the `watched_s` had passed."""
+    """How many loops the host's game played in the second that followed `watched_s`."""
     watched_s: float
     """How long both sides were observed after the end."""
     action_result: str
@@ -99,7 +99,7 @@ class Stop(TypedDict):
     missed: float
     """The number of loops that the game would have played during the stop."""
     made_up: float
-    """How many of these loops the game made up for after it was resumed."""
+    """How many of the missed loops the game made up for after it was resumed."""
 
 
 def after_stop(stops: Sequence[Stop]) -> str:
@@ -266,9 +266,9 @@ def _after(samples: Sequence[End]) -> str:
 _SILENT_S: Final = 10.0
 """A request counts as unanswered if no reply comes within this time after the game's end."""
 _ENOUGH_SILENT: Final = 2
-"""After this many silent ends the measurement stops, because each costs a wait and a launch."""
+"""The measurement stops after this many ends without a reply: each costs a wait and a launch."""
 _LONGEST_TIMER_LOOPS: Final = 2600
-"""The end by the map's timer is measured only in games of at most this many loops (two minutes)."""
+"""The end by the map's timer is measured only if it comes within this many loops (two minutes)."""
 _ENDS_WITHIN_LOOPS: Final = 45
 """A game that plays this many loops after the command to end it is assumed to go on."""
 _OBSERVATIONS_AFTER_END: Final = 4
@@ -329,7 +329,7 @@ async def _await_caused_end(
     client.post(cause, awaited)
     if await client.reply(wait_s) is None:
         return _sample(way, ahead, None)
-    # If the game continues, it reaches the requested loop in this time.
+    # Even a game that continues after the command reaches the requested loop in this time.
     goes_on_s = ahead / LOOPS_PER_S if way == BY_LOSS else 0.0
     reply = await client.reply(goes_on_s + wait_s)
     sample = _sample(way, ahead, reply, time.monotonic() - began_s)
@@ -340,7 +340,7 @@ async def _await_caused_end(
 async def _await_timer(
     lab: Lab, client: Client, way: str, ahead: int, wait_s: float
 ) -> AwaitedEnd | None:
-    """One sample of an end by the map's timer, whose loop is first found with a lock-step game."""
+    """One sample of an end by the map's timer; a lock-step game first finds the end's loop."""
     await client.begin(*lab.mini())
     lasts = await client.step_to_end(_LONGEST_TIMER_LOOPS, at_a_time=40)
     if lasts is None or lab.deadline.remaining_s() < lasts / LOOPS_PER_S + 3 * wait_s:
@@ -371,7 +371,7 @@ def _sample(way: str, ahead: int, reply: sc_pb.Response | None, after_s: float =
 
 
 async def measure_polled_ends(lab: Lab) -> None:
-    """End games in real time, and observe them repeatedly, without waiting for a loop."""
+    """End real-time games, and observe them repeatedly without requesting a particular loop."""
     ways = (BY_SURRENDER, BY_LOSS, BY_VICTORY)
     lab.findings.note(polled_end, await _observe_ends(lab, ways, realtime=True))
 
@@ -392,7 +392,7 @@ async def _observe_ends(lab: Lab, ways: Iterable[str], *, realtime: bool) -> lis
 
 
 async def _observe_end(lab: Lab, client: Client, way: str, *, realtime: bool) -> End | None:
-    """End a game in this way and observe it; None if the game does not end."""
+    """End a game in this way and observe the end; None if the game does not end."""
     await client.begin(*lab.mini(realtime=realtime))
     seen = await client.observe()
     tags = [unit.tag for unit in units_of(seen, raw_pb2.Self)]
@@ -433,7 +433,7 @@ async def _observe_end(lab: Lab, client: Client, way: str, *, realtime: bool) ->
 
 
 async def _answers_after(client: Client, tags: Sequence[int]) -> dict[str, str]:
-    """For each kind of request after the end: "answered", or the text of the game's refusal."""
+    """Try each kind of request after the end; returns "answered" or the refusal's text for each."""
     query = sc_pb.Request()
     query.query.abilities.add(unit_tag=tags[0] if tags else 1)
     walk = commands.as_actions([commands.move(tags or [1], (10.0, 10.0))])
@@ -513,7 +513,7 @@ async def _end_match(
 
 
 async def measure_stops(lab: Lab) -> None:
-    """Stop a real-time game twice, and compare the loops played then with the usual number."""
+    """Stop a real-time game twice, and compare the loops played with those without a stop."""
     client = await lab.launch()
     await client.begin(*lab.mini(realtime=True))
     times_s = (1.0, lab.paced(4.0))
@@ -549,8 +549,8 @@ async def stop_and_watch(
 ) -> tuple[int, int, int, float, float]:
     """Stop a real-time game for `stopped_s`, then let it run for `watch_s`.
 
-    Returns five numbers: the game's `loop` before the stop, directly after it and at the end; how
-    long the game was stopped; and how long it ran between the first and the last of these loops.
+    Returns five numbers: the game's loop before the stop, directly after the stop and at the end;
+    the seconds of the stop; and the other seconds between the first and the last loop.
     """
     before, before_s = await loop(), time.monotonic()
     with stopped(*pids):
@@ -581,7 +581,7 @@ async def measure_first_loops(lab: Lab) -> None:
 
 
 async def _compute(lab: Lab, client: Client) -> None:
-    """Keep a game busy until the task is cancelled."""
+    """Keep a game busy until this coroutine is cancelled."""
     while True:
         await client.begin(*lab.mini())
         await client.step_to_end(_LONGEST_TIMER_LOOPS)

@@ -1,8 +1,8 @@
 """Checks, the findings of one examination, and the report: text for people, JSON for programs.
 
 A check has a pure function, whose arguments are the measured values and whose result is the
-judgement. `Findings.note` takes these arguments, which lets the type checker compare them with the
-function, and keeps arguments and result. A `Section` has the checks of one part of the report.
+judgement. `Findings.note` takes the same arguments, which the type checker compares with the
+function, and stores them with the judgement. A `Section` has the checks of one part of the report.
 
 Rule: if the block of `trying(check)` fails, `trying` records this for the check and raises
 `ProbeFailed`, which ends the measurements that depend on the block. Probes do not catch errors.
@@ -38,7 +38,7 @@ class Grade(StrEnum):
 
     OK = "ok"
     DIFFERS = "differs"
-    """The game or the machine works, but not as sc2pool expects, or worse than it should."""
+    """The game or the machine works, but otherwise or worse than sc2pool expects."""
     FAILED = "failed"
     """Something does not work; sc2pool cannot be used before it is fixed."""
     NOT_POSSIBLE = "not possible"
@@ -67,7 +67,7 @@ class Check(Generic[P]):
     judge: Callable[P, Judgement]
     """A pure function that takes the measured values and returns the judgement."""
     remedy: str = ""
-    """What to do if the measurement fails for another reason than a game's fault."""
+    """What to do if the measurement fails and no fault of a game is the reason."""
     needed: bool = True
     """Whether sc2pool can be used only if the measurement succeeds."""
 
@@ -81,7 +81,7 @@ class Finding(NamedTuple):
 
 
 class ProbeFailed(Exception):
-    """A measurement failed and a finding records this; the message is the check's name."""
+    """Raised when a finding has recorded a failed measurement; the message is the check's name."""
 
 
 FAULT_ADVICE: Final[dict[FaultKind, str]] = {
@@ -248,7 +248,7 @@ def _rows(finding: Finding, name_width: int, width: int) -> list[str]:
 
 
 def _not_possible(findings: Sequence[Finding], width: int) -> list[str]:
-    """The lines for checks that were not possible, one entry for all checks with one reason."""
+    """The lines for checks that were not possible; checks with the same reason share an entry."""
     names: dict[str, list[str]] = {}
     for finding in findings:
         if finding.judgement.outcome is Grade.NOT_POSSIBLE:

@@ -4,7 +4,7 @@
                         └── Ledger: counts the replies of all games of an examination
 
 Rules: a reply is returned unchanged, even if it is wrong, odd or late, because a measurement must
-see such a reply, which a pool would handle. Every wait has a limit. A game that does not reply
+see replies that a pool would correct or reject. Every wait has a limit. A game that does not reply
 raises `GameFault`, except in `Client.reply`, which returns None. `Lab.close_games` ends all games.
 """
 
@@ -42,7 +42,7 @@ from sc2pool.protocol.replies import Status
 from sc2pool.protocol.requests import MatchPorts
 
 USUAL_S: Final = 20.0
-"""Time limit of a reply for which the game need not load a map; even a slow game is faster."""
+"""Time limit of a reply for which no map is loaded; even slow games reply sooner."""
 STUB_LOOP: Final = (1 << 32) - 1
 """The game loop of an observation without content."""
 _EXIT_GRACE_S: Final = 1.0
@@ -67,7 +67,7 @@ class Line(Connection):
         self._parts: list[bytes] = []
 
     def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
-        """Keep one message, or None for the end of the connection."""
+        """Append one message, or None if the frame closes the connection."""
         del transport
         if frame.msg_type == picows.WSMsgType.CLOSE:
             self._came.put_nowait(None)
@@ -78,7 +78,7 @@ class Line(Connection):
                 self._parts = []
 
     def on_ws_disconnected(self, transport: picows.WSTransport) -> None:
-        """Keep None for the end of the connection."""
+        """Append None, which marks the end of the connection."""
         super().on_ws_disconnected(transport)
         self._came.put_nowait(None)
 
@@ -99,7 +99,7 @@ class Ledger:
 
     replies: int = 0
     warnings: Counter[str] = field(default_factory=Counter)
-    """How often each text in `Response.error` came with a reply that was no refusal, by kind."""
+    """Counts of the texts in `Response.error` of replies that are no refusals, with their kinds."""
     mistaken: Counter[str] = field(default_factory=Counter)
     """Counts of the replies whose kind or id does not fit the request."""
 
@@ -208,7 +208,7 @@ class Client:
         return GameFault(FaultKind.CONNECTION_LOST, "the game closed the connection")
 
     async def ends_within(self, limit_s: float) -> bool:
-        """Wait for the process's end; False if it is still running after `limit_s`."""
+        """Wait for the process's end; False if the process is still running after `limit_s`."""
         deadline = Deadline.after(limit_s)
         while self.process.exit_code() is None:
             if deadline.expired():
@@ -221,7 +221,7 @@ class Client:
     async def begin(
         self, setup: GameSetup, map_path: Path, seed: int | None = None, data: bytes = b""
     ) -> None:
-        """Leave the previous game, then create and join one; `GameFault` if it fails or refuses."""
+        """Leave the previous game, then create and join one; `GameFault` if this fails."""
         await self.leave()
         await self.create(setup, map_path, seed, data)
         await self.join(setup)
@@ -292,7 +292,7 @@ def debug_request(*commands: debug_pb2.DebugCommand) -> sc_pb.Request:
 
 
 def end_game(victory: bool = False) -> debug_pb2.DebugCommand:
-    """The debug command that ends the game, by a surrender or a victory."""
+    """The debug command that ends the game: the player surrenders or, with `victory`, wins."""
     kind = debug_pb2.DebugEndGame
     result = kind.DeclareVictory if victory else kind.Surrender
     return debug_pb2.DebugCommand(end_game=kind(end_result=result))
@@ -301,7 +301,7 @@ def end_game(victory: bool = False) -> debug_pb2.DebugCommand:
 def start_replay(
     content: bytes, player: int = 1, *, disable_fog: bool = False, realtime: bool = False
 ) -> sc_pb.Request:
-    """A request that starts a replay as seen by a player, or for player 0 with the whole map."""
+    """A request that starts a replay as a player saw it; player 0 sees the whole map."""
     start = sc_pb.RequestStartReplay(
         replay_data=content,
         observed_player_id=player,
@@ -370,7 +370,7 @@ class Lab:
 
     `mini` is the setup and the map of a short game of one player, `melee_map` a map for two players
     with towns; each is None if no such map is installed. `folder`, which the lab's owner deletes,
-    is for temporary files. A `patient` lab gives measurements the long time of a real game.
+    is for temporary files. A `patient` lab waits as long as a real game may need.
     """
 
     def __init__(
@@ -415,7 +415,7 @@ class Lab:
         return usual_s if self.patient else usual_s / 4
 
     def while_time(self, plan: Iterable[T], least_s: float) -> Iterator[T]:
-        """Yield a plan's first item, and further ones while at least `least_s` seconds are left."""
+        """Yield a plan's first item, then further items while `least_s` or more seconds remain."""
         for number, one in enumerate(plan):
             if number and self.deadline.remaining_s() < least_s:
                 return

@@ -40,10 +40,10 @@ BUSY_SHARE: Final = 0.25
 LOUD_BYTES: Final = 100_000
 """A normal game prints less than this in its whole life."""
 LAUNCH_FACTOR, JOIN_FACTOR, MORE_S = 4.0, 2.0, 0.2
-"""Launches or joins at once may take this factor times as long as sharing the cores explains; joins
-may take `MORE_S` more. Launches have the larger factor, because other programs delay file reads."""
+"""Factors by which simultaneous launches and joins may take longer than if they only shared the
+cores; joins may take `MORE_S` more. Other programs delay a launch's file reads: a larger factor."""
 AGEING_FACTOR: Final = 1.3
-"""The CPU time per loop may grow by this factor, because other programs use the machine, too."""
+"""The CPU time per loop may grow by this factor, because of other programs on the machine."""
 
 LAUNCHES = Section("launches, ends and speed of processes", needed=False)
 
@@ -191,7 +191,7 @@ def _fair_s(alone_s: float, number: int, cores: int) -> float:
 def speed(windows: Sequence[Window]) -> Judgement:
     costs = [window["cpu_s"] / window["loops"] * 1e6 for window in windows]
     third = len(costs) // 3
-    # Other programs slow some windows, so compare the best late window with the worst early one.
+    # Other programs may slow some windows: compare the best late window with the worst early one.
     first, last = max(costs[:third]), min(costs[-third:])
     wall_s = sum(window["wall_s"] for window in windows)
     loops = sum(window["loops"] for window in windows)
@@ -224,7 +224,7 @@ _LONG_STEP: Final = 240
 
 
 async def measure_closed_sockets(lab: Lab) -> None:
-    """Close the socket while a request of some kind is pending; kill the last game before that."""
+    """Close sockets while requests of several kinds are pending; kill the last game first."""
     setup, path = lab.mini()
     create = requests.create_game(setup, path, None)
 
@@ -288,7 +288,7 @@ async def _close_socket(lab: Lab, client: Client, pending: str, *, kill_first: b
 
 
 async def measure_ends(lab: Lab) -> None:
-    """End games in several ways, in several states."""
+    """End games in several ways, and in several states of the game."""
 
     async def launched(client: Client) -> None:
         """Do nothing, because a game that was just launched is in this state."""
@@ -353,7 +353,7 @@ async def measure_ends(lab: Lab) -> None:
 
 
 async def measure_launches(lab: Lab) -> None:
-    """Launch games alone, at once and a little apart; then let the last ones join at once."""
+    """Launch games alone, at once and at short intervals; let the last games join at once."""
     measured: list[Launched] = []
     crowd = _crowd() if lab.patient else 3
     plan = ((1, 0.0), (2, 0.0), (2, 0.0), (2, 0.5), (crowd, 0.0))
@@ -407,7 +407,7 @@ async def _launch(lab: Lab, number: int, apart_s: float) -> Launched:
 
 
 async def measure_speed(lab: Lab) -> None:
-    """Step one process for a while; measure the CPU time and loops of each window of this time."""
+    """Step one game, and measure the CPU time and loops in each of several windows of time."""
     client = await lab.launch()
     await client.begin(*lab.mining())
     window_s = lab.paced(_SPEED_S) / _WINDOWS_OF_TIME

@@ -40,7 +40,7 @@ Playable = tuple[GameSetup, Path]
 
 
 def tasks_by_map() -> dict[str, list[str]]:
-    """The maps of the mini-games and of all built-in one-player tasks; each map with its tasks.
+    """For each map of the mini-games and the built-in one-player tasks: the tasks played on it.
 
     Tasks of two players are left out, because StarCraft II does not have their maps.
     """

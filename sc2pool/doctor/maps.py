@@ -34,7 +34,7 @@ class Opened(TypedDict):
     what: str
     outcome: str
     bad: bool
-    """Whether the game failed without saying that the map is the cause."""
+    """Whether the game failed without naming the map as the cause."""
 
 
 class Appearance(TypedDict):
@@ -151,7 +151,7 @@ async def measure_debug_units(lab: Lab) -> None:
 
 
 async def _loops_until(client: Client, is_so: Callable[[set[int]], Any]) -> tuple[int | None, Any]:
-    """Loops until `is_so(own units' tags)` returns a true value, and this value; else two Nones."""
+    """Step until `is_so(own tags)` is true; returns the loops and its value, or two Nones."""
     for loops in range(1, _FEW_LOOPS):
         await client.step(1)
         found = is_so({unit.tag for unit in units_of(await client.observe(), raw_pb2.Self)})
@@ -196,7 +196,7 @@ def _chosen(lab: Lab) -> Iterator[Path]:
 
 
 def _setup_of(path: Path) -> GameSetup:
-    """A setup of one player, against a computer unless the map is that of a mini-game."""
+    """A setup of one player, who plays against a computer except on a mini-game's map."""
     alone = path.parent.name == "mini_games"
     computer = Computer(common_pb2.Terran, sc_pb.VeryEasy)
     return GameSetup(path.stem, opponents=() if alone else (computer,))
@@ -299,7 +299,7 @@ def _odd(lab: Lab, good: Path) -> Iterator[tuple[str, Path, bytes]]:
 
 
 async def _open(lab: Lab, client: Client, path: Path, data: bytes) -> tuple[str, bool]:
-    """The outcome of a game on this map, and whether it failed without saying why."""
+    """Play this map; returns the outcome, and whether the game failed without naming a cause."""
     setup, _ = lab.mini()
     await client.leave()
     created = await client.ask(requests.create_game(setup, path, None, data), 60.0)

@@ -75,7 +75,7 @@ def match_bursts(
 ) -> Judgement:
     """Judge bursts in matches.
 
-    `undetermined` is the first difference between matches with the same seed and requests, and
+    `undetermined` is the first difference between two matches with the same seed and requests, and
     `difference` the first between a match in bursts and one of single requests; "" if none.
     """
     if undetermined:
@@ -130,7 +130,7 @@ def lost_side(losses: Sequence[Loss]) -> Judgement:
 
 
 STOPPED = "it is stopped"
-"""The only lost side that returns is one that was stopped, because it is resumed."""
+"""The text for a side that was stopped: it is resumed, so only this lost side returns."""
 
 
 @MATCHES.check("D15 idle", "does a game survive a time without requests?")
@@ -182,7 +182,7 @@ _Played = tuple[list[sc_pb.Observation], list[sc_pb.Observation]]
 
 
 async def measure_match_bursts(lab: Lab) -> None:
-    """Play four matches of one seed, alternately in bursts and not; then bursts in real time."""
+    """Play four matches of one seed, every other one in bursts; then play bursts in real time."""
     setup, path = lab.melee(participants=2)
     pair = await lab.pair()
     played: dict[bool, list[_Played]] = {True: [], False: []}
@@ -245,7 +245,7 @@ def _difference(ours: _Played, theirs: _Played) -> str:
 
 
 async def measure_matches_in_a_row(lab: Lab) -> None:
-    """Play up to `_MATCHES` short matches in the same two processes, as time permits."""
+    """Play short matches in the same two processes: `_MATCHES`, or as many as time permits."""
     setup, path = lab.melee(participants=2)
     pair = await lab.pair()
     starts_s: list[float] = []

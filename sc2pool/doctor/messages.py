@@ -82,7 +82,7 @@ def replays(measured: Sequence[Replayed]) -> Judgement:
 def warnings(
     replies: int, texts: Mapping[str, int], answers: Mapping[str, Mapping[str, str]]
 ) -> Judgement:
-    """Judge the count of each text in `Response.error`, in all replies of an examination.
+    """Judge how often each text in `Response.error` came in all replies of an examination.
 
     `answers` has, by status and kind of request, "answered" or the text of the game's refusal.
     """
@@ -125,7 +125,7 @@ async def measure_action_delays(lab: Lab) -> None:
 
 
 async def _delay(client: Client, advance: Callable[[], Awaitable[object]]) -> int | None:
-    """Loops until a unit has the given order; None if it never has it."""
+    """The number of loops until a unit shows the order it was given; None if it never does."""
     seen = await client.observe()
     own = units_of(seen, raw_pb2.Self)
     unit = next((one for one in own if one.unit_type in WORKERS), own[-1])
@@ -218,7 +218,7 @@ async def _watched(client: Client, *, realtime: bool) -> str:
 
 
 async def measure_warnings(lab: Lab) -> None:
-    """Send requests of many kinds in every status, then repeat these requests in a game."""
+    """Send requests of many kinds in every status, then repeat them in a running game."""
     client = await lab.launch()
     setup, path = lab.mini()
     answers: dict[str, dict[str, str]] = {}

@@ -1,6 +1,6 @@
 """Restarts and resets: what they change, what they leave behind, and how long a game can be played.
 
-Rule: observations of a restarted and of a created game, both without fog, are compared.
+Rule: compare the observations of a restarted game with those of a created game, without fog.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from sc2pool.protocol.replies import HARD_RESET_LOOP, LAST_LOOP, Status
 GROWTH_BYTES: Final = 2 * MB
 """The report mentions a growth of memory per reset above this size."""
 RESTARTS_TO_TELL: Final = 4
-"""If this many restarts have one race, a restart keeps the race (by chance: 1 in 27)."""
+"""If this many restarts show one race, restarts keep the race; the chance of error is 1 in 27."""
 
 RESETS = Section("restarts and resets", needed=False)
 
@@ -93,7 +93,7 @@ def restart_restores(
 
 
 def _against_computer(random_side: str, beginnings: Sequence[Beginning], refused: str) -> Judgement:
-    """Compare restarted with created games; `random_side` is the key of the race that is random."""
+    """Compare restarted with created games; `random_side` is the key of a random race."""
     advice = "a pool creates a new game for each such episode, which takes longer"
     if refused:
         return differs(f"restart_game is refused: {refused}", advice)
@@ -172,7 +172,7 @@ def limits(
     ended: str,
     observation_bytes: int,
 ) -> Judgement:
-    """Judge how far a game can be stepped; `ended` is the text of its refusal to restart, or ""."""
+    """Judge how far a game can be stepped; `ended` is its refusal of a restart, or ""."""
     parts = [f"{step['loops']:,} loops in {seconds(step['took_s'])}" for step in steps]
     figure = f"steps of {', '.join(parts)}; {reached:,} loops played with restarts"
     if ended:
@@ -195,14 +195,14 @@ def limits(
 _NEAR: Final = 12.0
 """A mineral field belongs to a town if the workers are at most this many cells away."""
 _MINING_LOOPS: Final = 13_500
-"""The most loops of mining; fewer than in an episode of BuildMarines, which ends at loop 14,400."""
+"""The most loops of mining; must be below 14,400, at which an episode of BuildMarines ends."""
 _LOOK_EACH_LOOPS: Final = 60
 """Loops between two orders to workers; a worker whose field is busy goes to another field."""
 _MULE: Final = 268
 _MULE_LOOPS: Final = 1_440
 """About the length of a MULE's life."""
 _COMPUTER_LOOPS: Final = 1_000
-"""A computer that plays trains a worker within this many loops."""
+"""A computer that is playing trains at least one worker within this many loops."""
 _RESETS: Final = 200
 _LONG_STEP: Final = 5_000
 
@@ -265,7 +265,7 @@ async def _mine(lab: Lab, client: Client, first: sc_pb.ResponseObservation) -> i
             break
         if client.status is not Status.IN_GAME or lab.deadline.remaining_s() < 20.0:
             break
-        # From now on, send only workers that went to another field, and idle MULEs, to the field.
+        # In later rounds, send to the field only workers that left for another one, and idle MULEs.
         sent = [
             worker.tag
             for worker in units_of(seen, raw_pb2.Self)
@@ -331,13 +331,13 @@ def _differences(before: dict[str, int], after: dict[str, int]) -> list[str]:
 
 
 async def measure_computers(lab: Lab) -> None:
-    """Restart games against a computer of a random race, and create the same number."""
+    """Restart games against a computer of a random race, and create as many games."""
     made = await _beginnings(lab, *lab.melee(opponents=(VERY_EASY,)))
     lab.findings.note(computer_restarts, *made)
 
 
 async def measure_random_race(lab: Lab) -> None:
-    """Restart and create games in which the own race and the computer's are random."""
+    """Restart and create games in which the player's and the computer's races are random."""
     made = await _beginnings(lab, *lab.melee(opponents=(VERY_EASY,), race=common_pb2.Random))
     lab.findings.note(random_race, *made)
 
@@ -381,7 +381,7 @@ async def _beginning(client: Client, *, restarted: bool) -> Beginning:
 
 
 async def measure_many_resets(lab: Lab) -> None:
-    """Reset a game up to `_RESETS` times in each way, as time permits."""
+    """Reset a game in each way, `_RESETS` times or as often as time permits."""
     setup, path = lab.mini()
     client = await lab.launch()
     await client.begin(setup, path)
@@ -433,7 +433,7 @@ def _left_by(lab: Lab, client: Client) -> dict[str, int]:
 
 
 async def measure_limits(lab: Lab) -> None:
-    """Step a game and restart it at each end, until it refuses to restart or the time is up.
+    """Step a game, restarting it at each end, until it refuses a restart or the time is up.
 
     Loops are counted from the game's creation; a restart does not reset the count.
     """

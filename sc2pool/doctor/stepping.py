@@ -1,7 +1,7 @@
 """Measures a stepped game: seeds, bursts, restarts, memory, the episode's end, the exit.
 
-Rules: the probe makes the same calls as a pool where possible, so that it measures a pool's times;
-it sends single requests by `Game.request`. Episodes to be compared are played with equal actions.
+Rules: to measure a pool's times, the probe makes the same calls as a pool where possible. It sends
+single requests by `Game.request`. Episodes to be compared are played with equal actions.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from sc2pool.tasks.minigames.geometry import PlayableArea
 STEP_MUL: Final = 8
 SEED: Final = 20_240_601
 STEPS_AFTER_RESTART: Final = 4
-"""How many steps are played after a timed reset, or compared after a seeded episode's restart."""
+"""How many steps follow a timed reset; after the restart of a seeded episode, they are compared."""
 LONG_STEP_LOOPS: Final = 240
 LONGEST_EPISODE_LOOPS: Final = 14_400
-"""Length of the longest mini-game; a debug command ends longer episodes."""
+"""Length of the longest mini-game; an episode that is longer is ended by a debug command."""
 OBSERVATIONS_AFTER_END: Final = 4
 EXIT_S: Final = 5.0
 
@@ -57,7 +57,7 @@ def durations(samples_s: Sequence[float]) -> tuple[int, float, float, float, flo
 
 
 async def _ask(game: Game, request: sc_pb.Request) -> sc_pb.Response:
-    """Send a request that must be carried out, unless the game has ended."""
+    """Send a request; unless the game has ended, it must be carried out."""
     reply = await game.request(request)
     if not replies.is_game_over(reply):
         replies.require(reply, replies.expected_kind(request))
@@ -90,7 +90,7 @@ class Played(NamedTuple):
 
 
 async def _probe_seeds(game: Game, playable: Playable, steps: int, findings: Findings) -> None:
-    """Play a seed four times (in bursts and by single requests), restart, play another seed."""
+    """Play one seed four times, twice in bursts; then restart, and play another seed."""
     creations_s: list[float] = []
 
     async def create(seed: int) -> tuple[sc_pb.Observation, PlayableArea]:
