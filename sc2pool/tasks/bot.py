@@ -18,11 +18,11 @@ python-sc2's `run_game`.
     run_game(map, [Bot(Race.Terran, PolicyBot(MoveToBeacon, PPO.load("model.zip")))], …)
 
 In `PolicyBot` a task class makes the policy's observations and turns the policy's actions into
-commands, as in the pool. `DrivenTask` drives a `Task`; the `PolicyBot` itself drives an `RLBotAI`.
-Rules: each game has a new task object. The hooks are called in the pool's order, at the same game
-loops, so the same game and the same policy give the same actions. A `Task` can
-`await self.game.request(…)`. Neither SB3 nor torch is imported: a policy is any object with SB3's
-`predict`.
+commands, as in the pool. For a `Task`, a `DrivenTask` calls the hooks; for an `RLBotAI`, the
+`PolicyBot` itself does. Rules: each game has a new task object. The hooks are called in the pool's
+order, at the same game loops, so the same game and the same policy give the same actions. A `Task`
+can `await self.game.request(…)`. Neither SB3 nor torch is imported: a policy is any object with
+SB3's `predict`.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class RLBotAI(TaskDefinition, BotAI):
     """A bot whose actions a learner chooses through its queue pair.
 
     Args:
-        queue_pair: the source of actions and the destination of transitions. The pool passes a
-            queue pair of its own.
+        queue_pair: the source of actions and the destination of transitions. The pool passes its
+            own queue pair.
         policy: a function from an observation to an action, in place of a queue pair. It may be
             `async`. With a policy the bot plays without a learner.
     """
@@ -75,12 +75,12 @@ class RLBotAI(TaskDefinition, BotAI):
         self.options = {}
         self._rules = EpisodeRules(self)
         self._owns_game = True
-        """True under `run_game`: the bot leaves the game at the episode's end. The pool sets this
-        to False and ends the game itself."""
+        """Whether the bot leaves the game at the episode's end, as under `run_game`. The pool sets
+        this to False, because it ends the game itself."""
 
     @property
     def episode_over(self) -> bool:
-        """True if the episode's last transition has been made."""
+        """True if the last transition of the episode has been made."""
         return self._rules.over
 
     def _end_episode(self) -> None:
@@ -89,10 +89,10 @@ class RLBotAI(TaskDefinition, BotAI):
 
     @abstractmethod
     def act(self, action: Any) -> Awaitable[None] | None:
-        """Give the orders that `action` stands for, as any bot does (`unit.move(…)`, `self.do`).
+        """Give the orders for `action` with python-sc2's methods (`unit.move(…)`, `self.do`).
 
-        Orders are sent together with the step; their results are not returned. The return value of
-        `act` is ignored.
+        The orders are sent together with the step; the game's results of the orders are not
+        returned. The return value of `act` is ignored.
         """
 
     async def on_step(self, iteration: int) -> None:  # noqa: ARG002
@@ -108,7 +108,7 @@ class RLBotAI(TaskDefinition, BotAI):
             await awaited(self.act(action))
             self.last_action = action
             self.client.game_step = self.step_mul  # `act` may have changed it
-            if self.realtime:  # the pool's player replaces this by a more exact value
+            if self.realtime:  # the pool's player later sets a more exact value
                 self.delay_s = time.monotonic() - observed_s
 
     async def on_end(self, game_result: Result) -> None:  # noqa: ARG002
@@ -121,7 +121,7 @@ class RLBotAI(TaskDefinition, BotAI):
             return
         with suppress(ProtocolError, ConnectionAlreadyClosedError):
             # python-sc2 ends the game without the last observation, so request it here.
-            # `client.observation` would expect a second report of the result, which never comes.
+            # `client.observation` would wait for a second report of the result, which never comes.
             response = await self.client._execute(observation=sc_pb.RequestObservation())
             state = GameState(response.observation)
             if state.game_loop > self.state.game_loop:
@@ -148,7 +148,7 @@ class PolicyBot(BotAI):
         task: a built-in task's name, or a subclass of `Task` or `RLBotAI`. The task's map, race
             and opponents are not used: `run_game` chooses them.
         policy: a trained SB3 model, or another object with SB3's `predict`.
-        deterministic: whether the policy returns its best action instead of a random one.
+        deterministic: whether the policy takes its best action instead of drawing one.
 
     Attributes:
         game_version: the game's version; empty before the first game.
@@ -233,7 +233,7 @@ class PolicyBot(BotAI):
             await self._bot.on_end(game_result)
 
     def _prepare_bot(self, bot: RLBotAI) -> None:
-        """Prepare the `RLBotAI` in the way that python-sc2 has prepared this bot."""
+        """Prepare the `RLBotAI` just as python-sc2 has prepared this bot."""
         bot._initialize_variables()
         bot._prepare_start(
             self.client,
@@ -275,7 +275,7 @@ class TaskEpisode:
         await self._driven.begin(game, observed, self._game_info)
 
     async def step(self, state: GameState) -> None:
-        """Put the transition of this state; then act, or leave the game if the episode is over."""
+        """Put this state's transition; then act or, if the episode is over, leave the game."""
         self._client.game_step = self._task.step_mul  # for python-sc2's own loop
         observed_s = time.monotonic()
         await self._put(Observed.of(state.response_observation), game_ended=False)
@@ -301,7 +301,7 @@ class TaskEpisode:
             return
         observed = self._task.lazy_observation
         # python-sc2 ends the game without the last observation, so request it here.
-        # `client.observation` would expect a second report of the result, which never comes.
+        # `client.observation` would wait for a second report of the result, which never comes.
         with suppress(ProtocolError, ConnectionAlreadyClosedError):
             response = await self._client._execute(observation=sc_pb.RequestObservation())
             observed = Observed.of(response.observation)
@@ -312,7 +312,7 @@ class TaskEpisode:
 
 
 class ClientGame:
-    """The attribute `game` of a task whose game belongs to python-sc2."""
+    """The object that a task has as its `game` if python-sc2 runs the game."""
 
     def __init__(self, client: Client, *, realtime: bool) -> None:
         self._client = client
@@ -326,7 +326,7 @@ class ClientGame:
         return None if result is None else int(result.value)
 
     async def request(self, request: sc_pb.Request) -> sc_pb.Response:
-        """Send a request. Like `Game.request`, it returns a refusal as a reply with `error`."""
+        """Send a request. A refusal is returned as a reply with `error`, as by `Game.request`."""
         kind = str(request.WhichOneof("request"))
         try:
             return await self._client._execute(**{kind: getattr(request, kind)})

@@ -10,16 +10,16 @@ game:
                            commands  the transition of the step's observation
 
 Rules, the same for all tasks:
-- The hooks are called once for each observation, in this order: `observe`, `reward`,
-  `terminated`, `info`, `action_masks`. So the later hooks can use values that `observe` stored.
+- The hooks are called once for each observation, in this order: `observe`, `reward`, `terminated`,
+  `info`, `action_masks`. So the hooks after `observe` can use values that it has stored.
 - The first observation has reward 0; `reward` and `terminated` are not called, because no step led
   to it.
 - An episode that reaches `max_loops` is truncated; an earlier end of the game terminates it.
-- An episode of `max_episode_steps` steps is truncated, too.
-- `terminated` is called on the last observation, too, so an episode can be both terminated and
+- An episode of `max_episode_steps` steps is also truncated.
+- `terminated` is called even for the last observation, so an episode can be both terminated and
   truncated.
 - `score_change` is the change of the game's score since the previous observation.
-- The return values of the hooks are checked. An error names the hook, its class and its place.
+- The return values of the hooks are checked. An error names the hook, its class, file and line.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class EpisodeRules:
         task, before = self._task, self._score
         self._score = score
         task.score_change = 0.0 if before is None else float(score - before)
-        # `awaited` alone would be correct, but calling it costs as much as a usual hook.
+        # This test is only for speed: a call of `awaited` costs as much as a usual hook.
         observation = task.observe()
         if type(observation) not in PLAIN:
             observation = await awaited(observation)
@@ -98,7 +98,7 @@ class EpisodeRules:
 
 
 class DrivenTask:
-    """Calls the hooks of one task object. Its `rules` also record whether the episode is over."""
+    """Calls the hooks of one task object; `rules.over` is True after the episode's end."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -115,7 +115,7 @@ class DrivenTask:
     async def transition(
         self, observed: Observed | None = None, *, game_ended: bool = False
     ) -> Transition:
-        """The transition of an observation; by default of the newest, as `on_start` left it."""
+        """The transition of an observation; by default that of the newest, after `on_start`."""
         if observed is None:
             observed = self._task.lazy_observation
         self._task.lazy_observation = observed
@@ -160,8 +160,8 @@ def how_it_ends(
 
 
 PLAIN = frozenset({np.ndarray, np.float64, float, int, bool, dict, list, tuple, type(None)})
-"""Types that nearly every hook returns. For these types the call of `isawaitable`, which costs a
-microsecond, is left out."""
+"""The types of nearly all values that hooks return. They need no call of `isawaitable`, which costs
+a microsecond."""
 
 
 async def awaited(value: Any) -> Any:
@@ -201,7 +201,7 @@ def as_info(task: object, value: Any) -> Mapping[str, Any]:
 
 
 def as_result(task: object, value: Any) -> int | None:
-    """The value of `result`, None if undecided; ObservationError if not a `sc2api_pb2.Result`."""
+    """The value of `result`; ObservationError unless it is a `sc2api_pb2.Result` or None."""
     if value is None or (isinstance(value, int) and value in sc_pb.Result.values()):
         return value
     raise wrong(task, "result", value, "None or a sc2api_pb2.Result, such as sc2api_pb2.Victory")
@@ -214,7 +214,7 @@ def wrong(task: object, hook: str, value: object, expected: str) -> ObservationE
 
 
 def place_of(task: object, hook: str) -> str:
-    """The hook, as `Walk.reward() (my_tasks.py, line 12)`; only its name if it is not Python."""
+    """The hook, as `Walk.reward() (my_tasks.py, line 12)`; only its name if not in Python."""
     function = getattr(type(task), hook, None)
     code = getattr(function, "__code__", None)
     place = f" ({code.co_filename}, line {code.co_firstlineno})" if code else ""

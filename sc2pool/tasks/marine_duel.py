@@ -1,8 +1,8 @@
 """MarineDuel: five marines against five, a learner on either side.
 
-The side wins that concentrates its fire and saves hurt marines. Each side looks at the map from its
-own end (`facing`), so the same policy can play either side. The game is zero-sum, except that a tie
-is a defeat for both.
+A side that concentrates its fire and saves hurt marines wins. Each side sees the map from its own
+end (`facing`), so the same policy can play either side. The game is zero-sum, except that a tie is
+a defeat for both.
 
 StarCraft II has no such map; the stand-in has one: `sc2standin/maps/MarineDuel.SC2Map`. The
 marines begin in two columns at the two ends of an open field, and each side gets one end by chance.
@@ -45,11 +45,11 @@ N_ACTIONS = FIRST_WALK + N_DIRECTIONS
 N_MARINES = 5
 MARINE_HEALTH = 45.0
 COOLDOWN_LOOPS = 15.0
-"""A little more than a marine's time between two shots."""
+"""A little more than the time between two shots of a marine."""
 HURT = 18.0
 """A marine with at most this many hit points dies after three more hits."""
 NEAR = 10.0
-"""The unit of distances within a fight, in cells."""
+"""The length that counts as 1 for observed distances in a fight, in cells."""
 VALUES_PER_MARINE = 5
 FIRST_OWN = 7
 FIRST_ENEMY = FIRST_OWN + N_MARINES * VALUES_PER_MARINE
@@ -72,8 +72,8 @@ class MarineDuel(Task):
     - 3: The marine nearest to the enemies walks away if three more hits would kill it, and the
       others attack as in 0.
     - 4: All stand still, and shoot at enemies in range.
-    - 5 to 12: All walk. 5 is ahead, towards the enemy's end, the others follow counter-clockwise in
-      steps of 45° as this side sees the map. For the side that began on the right, they follow
+    - 5 to 12: All walk. 5 is ahead, towards the enemy's end, and each further number is 45° more
+      counter-clockwise as this side sees the map. For the side that began on the right, this is
       clockwise on the map.
 
     Actions 0 to 3 are masked, and do nothing, while one side has no marines. Action 3 is also
@@ -198,7 +198,7 @@ class MarineDuel(Task):
         return masks
 
     def _foremost_is_hurt(self) -> bool:
-        """True if three hits would kill the foremost own marine, and it is not the only one."""
+        """True if three hits would kill the foremost own marine, unless it is the only one."""
         if len(self.own) < 2 or not len(self.enemies):
             return False
         return bool(self.own_health[nearest_first(self.own, self.enemies)[0]] <= HURT)
@@ -210,13 +210,13 @@ class MarineDuel(Task):
         return float(more + healthier / (N_MARINES * MARINE_HEALTH)) / 2
 
     def _relative(self, offsets: Floats) -> Floats:
-        """Offsets on the map as this side sees them, in tens of cells."""
+        """The offsets, which are in cells on the map, as this side sees them, in tens of cells."""
         return offsets * (self.facing / NEAR, 1 / NEAR)
 
     def _described(self, units: Units, centre: Floats, to_others: Floats) -> NDArray[np.float32]:
         """The values of one side's marines, a row for each, in the order of their tags.
 
-        `centre` is the own marines'; `to_others` has the distances to the other side's marines.
+        `centre` is that of the own marines; `to_others` has the distances to the other side's.
         """
         rows = np.zeros((len(units), VALUES_PER_MARINE), np.float32)
         rows[:, :2] = self._relative(units.positions - centre)

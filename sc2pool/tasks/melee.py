@@ -2,14 +2,14 @@
 
 Rules:
 - Only mineral fields and geysers near the command centre belong to the town. Structures stand on
-  cells of the placement grid, with a cell between two of them, so that units can pass.
+  cells of the placement grid, with a free cell between any two structures, so that units can pass.
 - Attacking marines go to the nearest known enemy structure, else to the nearest known enemy unit.
   If none is known, they go to the opponent's start, then to the nearest ground never seen.
 
 `MeleeImage` is for convolutional policies. The longer side of the playable area fills the image,
-and the area's middle is the image's. Row 0 is the farthest up, column 0 the farthest left. Units
-and structures are squares of their size; the more finished they are, the brighter. The last two
-planes have one value each: minerals and free supply, which have no place on the map.
+and the area's centre is the image's centre. Row 0 is the farthest up, column 0 the farthest left.
+Units and structures are squares of their size; the more finished they are, the brighter. The last
+two planes have one value each: minerals and free supply, which have no place on the map.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ OBSERVATION_SIZE = TOWN_SIZE + 9
 HOME_CELLS = 20.0
 """Enemies nearer to the command centre than this threaten it."""
 VALUE_OF_A_WIN = 10_000.0
-"""Destroying units and structures that cost this much minerals and gas counts as much as a win."""
+"""The reward of a win equals the reward for destroying this much, in minerals and gas."""
 _BONUS: dict[int | None, float] = {sc_pb.Victory: 1.0, sc_pb.Defeat: -1.0}
 
 
@@ -72,10 +72,10 @@ class Melee(Task):
     - 5: Train a marine, in the barracks with the shortest queue.
     - 6: Idle marines attack the nearest known enemy, else the opponent's start; see the file's
       docstring.
-    - 7: All marines come home.
+    - 7: All marines walk to the command centre.
 
-    An action that is not possible, for lack of minerals, supply, a structure, a place or marines,
-    is masked and does nothing.
+    An action is masked, and does nothing, if minerals, supply, a structure, a place or marines for
+    it are missing.
 
     Observation space: `Box(0, 1, (18,), float32)`, see `observe`.
 
@@ -348,7 +348,7 @@ ENOUGH_MARINES = 16
 
 
 def play_melee(observation: NDArray[np.float32]) -> int:
-    """Train sixteen SCVs, build four barracks and enough depots, attack with sixteen marines."""
+    """Train sixteen SCVs, build four barracks and enough depots, then attack with 16 marines."""
     minerals, free_supply, workers = observation[[0, 3, 4]] * (1000, 20, 50)
     training, depots, depots_coming = observation[6:9] * (5, 20, 4)
     barracks, barracks_coming, empty = observation[9:12] * (10, 4, 10)

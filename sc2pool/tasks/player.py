@@ -33,9 +33,10 @@ class Episode:
     """One episode to be played.
 
     Attributes:
-        number: the episode's index, from 0, in the run or, for an env of the user, in that env.
+        number: the index of the episode, from 0: in the run or, for an env of the user, in that
+            env.
         seed: the game's random seed, or None for the game's own choice.
-        options: as given to `reset(options=…)`.
+        options: the options given to `reset(options=…)`.
         both_keywords: whether an env's `reset` gets seed and options even if they are empty.
             Gymnasium's vector envs pass both when the user resets.
     """
@@ -71,13 +72,14 @@ class Player(ABC):
     Attributes:
         strict: True for tasks, whose observations must be finite and match the space in shape and
             dtype. False for envs of the user, whose observations are cast to the space.
-        rows: how many rows its env has in a batch (one for each learning player or agent). The
-            spaces are those of one row.
+        rows: how many rows of a batch the player's env has (one for each learning player or agent).
+            The spaces are those of one row.
         attributes: for each row, a dict of the values that `set_attr` set earlier. They are set
-            again on the next new object.
+            again on each new object.
         realtime: True if the game runs by itself.
         is_a_pool: True if the user's env is one of sc2pool's, which has a pool of its own.
-        directory: for the temporary files of its game; None for the system's directory.
+        directory: the directory for the temporary files of the player's game; None for the
+            system's.
         warn: called with a sentence about the game that the user should read once.
     """
 
@@ -141,14 +143,14 @@ class Player(ABC):
         return None
 
     def delay(self, loops: int) -> None:  # noqa: B027 - only players in real time have periods
-        """In real time, make the next decision period this many game loops longer."""
+        """In real time, lengthen the next decision period by this many game loops."""
 
     async def pause(self) -> None:
-        """Stop the processes between two actions; PauseError, and all go on, if one does not."""
+        """Stop the processes between two actions; if that fails, resume all, raise PauseError."""
         self.hold()
 
     def hold(self) -> None:
-        """Like `pause`, but right after an observation: the game is not asked for another one."""
+        """Stop as `pause` does, but right after an observation, so that no other one is needed."""
         # Only a worker that is paused needs psutil.
         from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree  # noqa: PLC0415
 
@@ -159,8 +161,8 @@ class Player(ABC):
 
     @property
     def processes(self) -> tuple[Sequence[int], bool]:
-        """The root pids of the player's process trees, and whether the roots are stopped, too."""
-        # The worker, the root here, keeps running, because it must receive the message to resume.
+        """The root pids of the player's process trees, and whether `pause` also stops the roots."""
+        # Here the root is the worker, which keeps running to receive the message to resume.
         return (os.getpid(),), False
 
     async def resume(self) -> int | None:

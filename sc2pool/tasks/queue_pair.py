@@ -1,4 +1,4 @@
-"""The bot's side of the queue pair: the bot puts transitions and gets actions.
+"""The bot's end of the queue pair, where the bot puts transitions and gets actions.
 
     learner                         bot
     send(action)  ── action ──────► await get_action()
@@ -7,7 +7,7 @@
 There are three kinds of queue pairs:
 - the pool's (shared memory, `sc2pool.pool.queues.slots`),
 - `QueuePair.local()`, for a bot and a learner in two threads of one process,
-- `PolicyPair`, whose learner is a function.
+- `PolicyPair`, in which a function takes the learner's place.
 
 Rules: a transition is put before each `get_action`; an episode's first transition has reward 0. An
 env may have several rows: two players of a match, or the agents of a team. Such an env puts all
@@ -101,7 +101,7 @@ class QueuePair(ABC):
 
 
 class LocalQueuePair(QueuePair):
-    """A queue pair of two threads: the bot's thread runs an event loop, the learner's blocks."""
+    """A queue pair of two threads: the bot's runs an event loop, the learner's may block."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -146,7 +146,7 @@ def _wake(waiting: asyncio.Future[None]) -> None:
 
 
 class PolicyPair(QueuePair):
-    """A pair whose learner is a function of the observation, for playing a finished policy."""
+    """A pair whose actions come from a function of the observation, such as a policy."""
 
     def __init__(self, policy: Callable[[Any], Any]) -> None:
         self._policy = policy

@@ -68,7 +68,7 @@ SMACV2 = (
     "10gen_protoss",
     "10gen_zerg",
 )
-"""SMACv2's scenarios of random teams. A map's own name stands for ten units on either side."""
+"""SMACv2's scenarios of random teams. The name of a map means ten units on either side."""
 
 TASK_PLACES: dict[str, str] = (
     BUILT_IN
@@ -87,7 +87,7 @@ TASK_GROUPS: dict[str, tuple[str, ...]] = {
 
 
 def spelled_task(task: str) -> str:
-    """The built-in name that equals a text, ignoring case; else the text itself."""
+    """The built-in name that a text spells in any case; for other texts, the text itself."""
     return next((name for name in TASK_PLACES if name.lower() == task.lower()), task)
 
 
@@ -120,7 +120,7 @@ def available_tasks(names: Iterable[str] = BUILT_IN) -> list[str]:
 
 
 def resolve_task(task: str | type[TaskDefinition]) -> type[TaskDefinition]:
-    """The class of a task, which is given by name, as `module:Class`, or as a class.
+    """The class of a task that is given by its name, as `module:Class`, or as a class.
 
     Raises:
         ConfigError: the name, module or class is unknown, the class is not a task, or its

@@ -1,7 +1,7 @@
 """`Task` and `TeamTask`, the base classes of tasks; `RLBotAI` shares their base `TaskDefinition`.
 
-A definition names a game and its spaces. A `Task` reads the game's protobuf observation directly,
-which is fast:
+A definition has the attributes of a task, such as its map and its spaces. A `Task` reads the game's
+protobuf observation directly, which is fast:
 
     class Greedy(Task):
         map_name = "MoveToBeacon"
@@ -73,7 +73,7 @@ class TaskDefinition(ABC):
         observation_space: the space of the values that `observe()` returns.
         action_space: the space of the actions that `act()` takes.
         step_mul: game loops per env step. (22.4 loops are one second of real time.) A pool may
-            override `step_mul` and `max_loops`. The task then has the pool's values.
+            override `step_mul` and `max_loops`; the task's attributes then have the pool's values.
         max_loops: an episode of this many game loops is truncated. None for no limit.
         race_requested: the learner's race, a `common_pb2.Race` value or python-sc2's `Race`.
         players: the number of players, 1 or 2. With 2 each env is a match: two games that play each
@@ -81,8 +81,8 @@ class TaskDefinition(ABC):
         opponents: built-in opponents of a task for one player. Empty for the mini-games, whose
             enemies belong to the map.
         disable_fog: whether the whole map is visible.
-        restart: "auto" begins an episode by the request restart_game where this is proven to
-            restore everything. "never" creates a game for each episode, which takes longer.
+        restart: "auto" begins an episode by restart_game if this request is proven to restore
+            everything. "never" creates a game for each episode, which takes longer.
         metadata: as in `gymnasium.Env`. Without `render_fps`, frames are shown in real time.
         render_mode: None, or one of the metadata's `render_modes`.
 
@@ -114,7 +114,7 @@ class TaskDefinition(ABC):
     last_action: Any = None
     """The action before the newest observation; None before the episode's first action."""
     delay_s: float = 0.0
-    """In real time, the seconds from an observation to the action that answered it; else 0."""
+    """In real time, the seconds from an observation to the action chosen for it; else 0."""
     options: Mapping[str, Any]
     """The options of this episode's reset; empty if there were none."""
 
@@ -126,8 +126,9 @@ class TaskDefinition(ABC):
         """Return the learner's observation. May be `async`.
 
         Returns:
-            An element of the observation space: its shape and dtype, no NaN. Any other value raises
-            `ObservationError` in the trainer, and an exception raises `UserCodeError` there.
+            An element of the observation space, of its shape and dtype, without NaN. Any other
+            value raises `ObservationError` in the trainer, and an exception raises `UserCodeError`
+            there.
         """
 
     def reward(self) -> float | Awaitable[float]:
@@ -225,7 +226,7 @@ class TaskDefinition(ABC):
 
 
 _LOOKS_PER_LOOP = 20
-"""In real time, `advance` gives up after this many requests for an observation per game loop."""
+"""In real time, `advance` fails after this many requests for an observation per game loop."""
 
 
 class Task(TaskDefinition):
@@ -251,9 +252,9 @@ class Task(TaskDefinition):
 
     @property
     def observation(self) -> sc_pb.Observation:
-        """The whole newest observation; decoding it costs some 20 µs, once per step.
+        """The newest observation, whole; it is decoded once per step, which costs about 20 µs.
 
-        Set it to test a task without a game.
+        To test a task without a game, set this attribute.
         """
         return self.lazy_observation.observation
 
@@ -269,7 +270,7 @@ class Task(TaskDefinition):
         """Play game loops in `on_start`; the observation after these loops is the episode's first.
 
         Use it after debug commands: an observation shows a created, killed or changed unit only two
-        loops later. The time limit begins after these loops.
+        loops later. The episode's time limit is counted from the end of these loops.
 
         Args:
             loops: at least 1. In real time the game plays these loops by itself.

@@ -89,7 +89,7 @@ def shards_vector(marines: Floats, shards: Floats, area: PlayableArea) -> NDArra
 
 
 def preferences(marines: Floats, shards: Floats) -> NDArray[np.intp]:
-    """For each marine, all shards by distance; shards nearer to another marine come last."""
+    """For each marine, the shards by distance, those that are nearer to another marine last."""
     to_shards = distances(marines, shards)
     nearest = to_shards.min(axis=0, initial=np.inf)
     another_is_nearer = to_shards > nearest

@@ -1,7 +1,7 @@
 """DefeatRoaches: nine marines against four roaches, in waves; +10 for a roach, -1 for a marine.
 
 Marines outrange roaches by one cell and walk as fast as roaches. So the choice of targets and the
-position of hurt marines decide a fight. The actions order the whole group to do these things.
+position of hurt marines decide a fight. Each action is an order to the whole group.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MARINE_HEALTH = 45.0
 ROACH_HEALTH = 145.0
 ROACH_DAMAGE = 16.0
 NEAR = 10.0
-"""The unit of distances within a fight, in cells; on the map it is the area's longer side."""
+"""The unit of distances in a fight, in cells; elsewhere it is the area's longer side."""
 N_ROACHES_SEEN = 4
 OBSERVATION_SIZE = 9 + 4 * N_ROACHES_SEEN
 

@@ -1,8 +1,8 @@
 """The plane geometry that tasks share: directions, the playable area, bearings, grids of the map.
 
 Rules: all functions are pure and work on map coordinates (x to the right, y up, one unit is one
-grid cell). Values for an observation lie within [-1, 1], whatever the game reports. Cells that a
-grid's message lacks are 0.
+grid cell). Values for an observation lie within [-1, 1], whatever the game reports. Cells that are
+missing in a grid's message are 0.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ DIRECTIONS: tuple[tuple[float, float], ...] = tuple(
 """Unit vectors: 0 is right (east), then counter-clockwise in steps of 45°; 2 is up, 4 is left."""
 
 WALK_LENGTH = 4.0
-"""The distance of a walk order, in cells. No unit walks as far within one env step of 8 loops, so
-a unit never stands still between two actions."""
+"""The distance of a walk order, in cells. No unit walks this far in an env step of 8 loops, so a
+unit never stands still between two actions."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def rescue(
 
 
 def nearest_first(units: Units, others: Units) -> NDArray[np.intp]:
-    """Indices of the units, the nearest to the centre of the others first."""
+    """Indices of `units`, the nearest to the centre of `others` first."""
     centre = others.positions.mean(axis=0, keepdims=True)
     return np.argsort(distances(centre, units.positions)[0], kind="stable")
 
@@ -122,7 +122,7 @@ def nearest_direction(offset_x: float, offset_y: float) -> int:
 def bearing_of(
     offset_x: float, offset_y: float, longest_distance: float
 ) -> tuple[float, float, float]:
-    """Like `bearings`, for one target at this offset; ten times as fast, without numpy."""
+    """`bearings` of one target at this offset, computed without numpy, ten times as fast."""
     length = math.hypot(offset_x, offset_y)
     unit = max(length, 1e-6)
     return _clip(offset_x / unit), _clip(offset_y / unit), _clip(length / longest_distance)
@@ -147,14 +147,14 @@ def _clip(value: float) -> float:
 
 
 def bits_of(grid: common_pb2.ImageData) -> NDArray[np.bool_]:
-    """A grid of bools, as (y, x); older versions of the game send bytes from the top row down."""
+    """A grid of bools, as (y, x); older games send bytes instead of bits, from the top row down."""
     if grid.bits_per_pixel == 8:
         return np.flipud(bytes_of(grid)).astype(np.bool_)
     return _shaped(np.unpackbits(np.frombuffer(grid.data, dtype=np.uint8)), grid).astype(np.bool_)
 
 
 def walkable_of(pathing: common_pb2.ImageData) -> NDArray[np.bool_]:
-    """The cells on which units can walk, as (y, x). Older versions of the game send the inverse."""
+    """The cells on which units can walk, as (y, x). Older games send the inverse."""
     cells = bits_of(pathing)
     return ~cells if pathing.bits_per_pixel == 8 else cells
 

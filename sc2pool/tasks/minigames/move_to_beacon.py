@@ -7,7 +7,7 @@ builds no object per unit. `move_to_beacon_bot.py` is the same task with python-
 
 `MoveToBeaconImage` is the same game with images as observations, for convolutional policies. Its
 camera follows the marine, so the beacon's place in the image is the direction to walk in. With a
-fixed camera a network would first have to find both places and subtract them.
+fixed camera a network would have to find the places of marine and beacon and subtract them.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def draw_beacon(plane: NDArray[np.uint8], x: float, y: float, pixels_per_unit: f
 def draw_area(
     plane: NDArray[np.uint8], x: float, y: float, area: PlayableArea, pixels_per_unit: float
 ) -> None:
-    """Set the pixels of the playable area to 255. The map point (x, y) is the image's middle."""
+    """Set the pixels of the playable area to 255. The image's centre is the map point (x, y)."""
     map_x = x + PIXEL_X / pixels_per_unit
     map_y = y + PIXEL_Y / pixels_per_unit
     inside = (map_x >= area.left) & (map_x <= area.right)

@@ -1,4 +1,4 @@
-"""Scores for comparison: published ones of the real game, and measured ones of the stand-in.
+"""Scores for comparison: published ones for the real game, and measured ones for the stand-in.
 
 The published scores are those of the SC2LE paper, from its table of mini-game results: Vinyals et
 al., "StarCraft II: A New Challenge for Reinforcement Learning", 2017, arXiv:1708.04782. The table
@@ -38,7 +38,7 @@ PUBLISHED: dict[str, PublishedScores] = {
 
 
 class StandInScores(NamedTuple):
-    """Mean returns on the stand-in. `sc2standin/README.md` has the episodes and the ranges."""
+    """Mean returns on the stand-in. See `sc2standin/README.md` for episodes and ranges."""
 
     random: float
     """The mean of a player that draws each action uniformly from the possible ones."""
@@ -82,7 +82,7 @@ ON_THE_STANDIN: dict[str, StandInScores] = {
 
 
 class MapScores(NamedTuple):
-    """The scores on one map; None for unknown ones."""
+    """The scores on one map; None for an unknown score."""
 
     standin: StandInScores | None
     published: PublishedScores | None

@@ -1,8 +1,8 @@
 """Scripted players, which play the mini-games well without learning.
 
-Each is a pure function from an observation to an action, like a trained policy. They show that a
-task's spaces allow good play. Their scores show whether the stand-in is as difficult as the real
-game. `scripts/studies/scores.py` measures the scores.
+Each player is a pure function from an observation to an action, as a trained policy is. The players
+show that a task's spaces allow good play. Their scores show whether the stand-in is as difficult as
+the real game. `scripts/studies/scores.py` measures the scores.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def collect_mineral_shards(observation: Observation) -> NDArray[np.int64]:
 
 
 def defeat_roaches(observation: Observation) -> int:
-    """Shoot one roach after the other, but move the weakest marine out of range before it dies."""
+    """Shoot one roach after the other; move the weakest marine out of range before it would die."""
     lowest_health = observation[5] * MARINE_HEALTH
     danger = observation[8] * NEAR < ROACH_REACH
     return RESCUE_HURT if danger and lowest_health <= ROACH_DAMAGE else FOCUS_WEAKEST

@@ -1,11 +1,11 @@
 """A town: the learner's units on a map with an economy, and the steps that make it grow.
 
 A task's actions are some of the steps (`TownStep`). `Town` chooses the place of a new structure,
-and the worker that builds it, by simple rules. The place is the free one nearest to the command
-centre, except near minerals and geysers. The worker is the one nearest to that place.
+and the worker that builds it, by simple rules. It chooses the free place nearest to the command
+centre, but none near minerals or geysers, and the worker nearest to that place.
 
 Rules of the steps: an impossible step is masked and gives no commands. Some tasks also mask a step
-that is possible but useless now. If a policy chooses such a step, its commands are given.
+that is possible but useless now. If a policy still chooses the step, its commands are given.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ class Town:
         self.area = area
         self._ground, self._passage = ground, passage_cells
         self._workplaces: dict[int, int] = {}
-        """The tag of each worker's mineral field, by the worker's tag."""
+        """For each worker's tag, the tag of its mineral field."""
         self._reserved: list[tuple[int, float, float, int]] = []
-        """Reserved places of ordered structures: the last loop, x, y, the structure's type."""
+        """Reserved places of ordered structures: the reservation's last loop, x, y, the type."""
         self.update(sc_pb.Observation())
 
     def update(self, observation: sc_pb.Observation) -> None:
@@ -111,7 +111,7 @@ class Town:
         self._reserved = [place for place in self._reserved if place[0] > self.loop]
 
     def all(self, unit_type: int) -> list[Unit]:
-        """The units of a type, without the enemy's."""
+        """The units of a type that do not belong to the enemy."""
         return self._units.get(unit_type, [])
 
     def finished(self, unit_type: int) -> list[Unit]:
@@ -167,11 +167,11 @@ class Town:
         return np.clip(np.array(shares, dtype=np.float32), 0.0, 1.0)
 
     def can_pay(self, unit_type: int) -> bool:
-        """True if there are enough minerals for a structure of this type, and a worker."""
+        """True if there are a worker and enough minerals for a structure of this type."""
         return self.minerals >= COSTS[unit_type] and bool(self.workers)
 
     def can_train(self, factory_type: int) -> bool:
-        """True if minerals, supply and a finished structure's queue allow one more unit."""
+        """True if minerals, supply and a finished structure's queue suffice for one more unit."""
         return (
             self.minerals >= COSTS[SCV]
             and self.food_used < self.food_cap
@@ -189,8 +189,8 @@ class Town:
     def gather_minerals(self) -> Commands:
         """Send idle workers to the fields nearest to a command centre, up to two workers per field.
 
-        If all fields have two workers, the limit is four, and so on. A worker that brings minerals
-        home still counts at its field.
+        If all fields have two workers, the limit is four, and so on. A worker on its way to the
+        command centre still counts at its field.
         """
         fields = self.all(MINERAL_FIELD)
         if not fields:
@@ -244,7 +244,7 @@ class Town:
         return None
 
     def gather_gas(self) -> Commands:
-        """Send the nearest worker that is idle or mines minerals to a refinery that needs it."""
+        """Send the nearest worker that is idle or mines minerals to a refinery with room."""
         refinery = self.needs_gas_worker()
         if refinery is None:
             return []
@@ -340,8 +340,8 @@ def _distance(unit: Unit, other: Unit) -> float:
 
 N_GEYSERS = 4
 SUPPLY_AHEAD = 3
-"""This much free supply per structure that trains units is enough, because the structure uses up
-less while a builder walks to a place and builds a supply depot."""
+"""For each structure that trains units, this much free supply is enough: the structure uses less
+while a supply depot is built, including the builder's walk."""
 
 
 class TownStep(NamedTuple):
@@ -353,7 +353,7 @@ class TownStep(NamedTuple):
 
 
 def needs_depot(town: Town) -> bool:
-    """True without a supply depot, or if supply may be used up before another depot is built."""
+    """True if there is no supply depot, or if supply may run out before another one is built."""
     depots = len(town.finished(SUPPLY_DEPOT)) + town.coming(SUPPLY_DEPOT)
     return not depots or town.free_supply < SUPPLY_AHEAD * town.factories
 

@@ -85,10 +85,9 @@ class CollectMineralsAndGas(TownGame):
     - 3: Build a supply depot. 4: Build a refinery. Rules choose the place and the SCV.
     - 5: One more SCV gathers gas, at a refinery with fewer than three SCVs.
 
-    A step lasts 32 game loops, because in most shorter steps only waiting would be possible.
+    A step lasts 32 game loops; in most shorter steps, a player could only wait.
 
-    An action that is not possible, for lack of minerals, supply or a place, is masked and does
-    nothing.
+    An action is masked, and does nothing, if minerals, supply or a place for it are missing.
 
     Observation space: `Box(0, 1, (14,), float32)`, see `observe`.
     """
@@ -144,12 +143,12 @@ class BuildMarines(TownGame):
     - 3: Build a supply depot. 4: Build a barracks. Rules choose the place and the SCV.
     - 5: Train a marine, in the barracks with the shortest queue.
 
-    A step lasts 32 game loops, because in most shorter steps only waiting would be possible.
+    A step lasts 32 game loops; in most shorter steps, a player could only wait.
 
-    An action that is not possible, for lack of minerals, supply, a structure or a place, is masked
-    and does nothing. Action 3 is also masked while at least three supply are free for each
-    structure that trains units. If it is chosen then, the depot is still built. Without this mask
-    a random player would spend most minerals on supply depots.
+    An action is masked, and does nothing, if minerals, supply, a structure or a place for it are
+    missing. Action 3 is also masked while three or more supply are free per structure that trains
+    units, because a random player would otherwise spend most minerals on supply depots. If action 3
+    is chosen in spite of this second mask, the depot is built.
 
     Observation space: `Box(0, 1, (14,), float32)`, see `observe`.
     """

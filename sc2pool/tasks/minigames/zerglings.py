@@ -2,9 +2,9 @@
 
 FindAndDefeatZerglings: three marines, a dark map, 25 zerglings. The reward is +1 for a killed
 zergling, -1 for a lost marine. The observation contains only zerglings that the marines see. The
-task adds when each part of the map was last seen, so that a policy without memory can search. For
-this purpose the map is divided into blocks. A block counts as seen if its middle is near a marine.
-The game's own visibility grid is more detailed, but takes longer to read.
+task adds the times at which the parts of the map were last seen, so that a policy without memory
+can search. These parts are equal blocks. A block counts as seen if its centre is near a marine. The
+game's own visibility grid is more detailed, but takes longer to read.
 
 DefeatZerglingsAndBanelings: nine marines against six zerglings and four banelings. The reward is +5
 for a killed enemy, -1 for a lost marine. Waves follow each other. A baneling that reaches a group
@@ -59,8 +59,8 @@ OWN_MARINES = Kind("Marine")
 MARINE_HEALTH = 45.0
 ZERGLING_HEALTH = 35.0
 NEAR = 10.0
-"""The unit of distances within sight and within a fight, in cells. The unit of distances on the map
-is the area's longer side."""
+"""The unit of distances to enemies and between marines, in cells. Longer distances have the area's
+longer side as their unit."""
 
 
 # ---- FindAndDefeatZerglings ----------------------------------------------------------------------
@@ -123,8 +123,8 @@ class FindAndDefeatZerglings(Task):
             8 to 23: The four zerglings nearest to the centre. For each: the unit vector (x, y)
             towards it, its distance in tens of cells, and its hit points / 35.
             24, 25, 26: Unit vector (x, y) to the part of the map to search next, and its distance
-            in lengths of the longer side. The part is the nearest one not seen for 36 seconds
-            (800 loops), else the one not seen for longest.
+            in lengths of the longer side. The part is the nearest one that was not seen for 36
+            seconds (800 loops); if there is none, the one not seen for the longest time.
             27 to 34: For each of the eight directions, the mean age of the last sight of the blocks
             up to 12 cells away. 0 is now, 1 is 36 seconds (800 loops) or never.
         """
@@ -192,7 +192,7 @@ BLOCK_SIDE = 4.0
 CLEAR_SIGHT = 8.0
 """The distance up to which a marine surely sees a whole unit, in cells. A marine's sight is 9."""
 FORGOTTEN_LOOPS = 800
-"""The age at which a block counts as unseen, because zerglings may have come there since."""
+"""The time after which a block counts as unseen again: zerglings may have come there since."""
 SURVEYED_CELLS = 12.0
 """The range of `ages_by_direction`, in cells."""
 
@@ -222,7 +222,7 @@ class SearchMemory:
         return np.clip((self._loop - self._seen_at) / FORGOTTEN_LOOPS, 0.0, 1.0)
 
     def nearest_forgotten(self, x: float, y: float) -> NDArray[np.float64]:
-        """The middle, (2,), of the block to visit: the nearest forgotten, else the oldest block."""
+        """The centre, (2,), of the block to visit: the nearest forgotten block, else the oldest."""
         offsets = self.middles - (x, y)
         ages = self.ages()
         # A difference in age outweighs every distance; all forgotten blocks have the same age.
@@ -230,7 +230,7 @@ class SearchMemory:
         return np.asarray(self.middles[cost.argmin()])
 
     def ages_by_direction(self, x: float, y: float) -> NDArray[np.float32]:
-        """The mean age of the blocks in each of the eight directions, (8,); 0 without a block."""
+        """The mean age of the blocks in each of eight directions, (8,); 0 where there is none."""
         offsets = self.middles - (x, y)
         lengths = np.hypot(offsets[:, 0], offsets[:, 1])
         towards = np.argmax(offsets @ np.array(DIRECTIONS).T, axis=1)
@@ -251,7 +251,7 @@ BATTLE_FIRST_WALK = 4
 BATTLE_ACTIONS = BATTLE_FIRST_WALK + N_DIRECTIONS
 
 DANGER = 3.5
-"""A marine nearer than this to a baneling's middle is about to be hit, in cells."""
+"""A marine nearer than this to a baneling's centre, in cells, is about to be hit."""
 N_SEEN = 4
 """How many enemies of each type the observation contains, the nearest first."""
 BATTLE_SIZE = 10 + 2 * 3 * N_SEEN

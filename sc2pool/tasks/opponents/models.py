@@ -5,10 +5,10 @@
                 …           optimizers and others, which only training needs: never read
 
 Rules: the trainer reads the two spaces as data. It runs no code from the file and imports neither
-torch nor SB3. No unpacked part of a file may be much larger than the file. A worker loads each file
-once, with one thread for torch. Loading a policy's class and arguments may run code from the file,
-as SB3's own `load` does. Each policy has its own random numbers, so a seeded episode does not
-depend on the other episodes of the worker.
+torch nor SB3. A part of a file that unpacks to much more than the file's size is refused. A worker
+loads each file once, with one thread for torch. Loading a policy's class and arguments may run code
+from the file, just as SB3's own `load` may. Each policy has its own random numbers, so a seeded
+episode does not depend on the other episodes of the worker.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class SavedModel:
         """Check that the model can play a task with these spaces.
 
         Raises:
-            ConfigError: a space differs; the error names both. Also as in `read_spaces`.
+            ConfigError: a space differs (the error names both spaces), or as in `read_spaces`.
         """
         observed, acted = self.read_spaces()
         check_spaces(self._what, observed, acted, observation_space, action_space)
@@ -102,7 +102,7 @@ class SavedModel:
             ConfigError: as in `read_spaces`.
         """
         with self._opened() as (_, data):
-            # SB3 keeps the observation before it is normalised; without VecNormalize this is None.
+            # SB3 stores the newest raw observation here; without VecNormalize it stores None.
             return data.get("_last_original_obs") is not None
 
     def load(self) -> Policy:
@@ -129,7 +129,7 @@ class SavedModel:
                 _no_learning,
                 **arguments,
             )
-            archive.check("policy.pth")  # an archive itself, which torch unpacks without limits
+            archive.check("policy.pth")  # torch unpacks this inner archive without limits
             content = BytesIO(archive.read("policy.pth"))
             weights = torch.load(content, map_location="cpu", weights_only=True)
             policy.load_state_dict(weights)
@@ -170,7 +170,7 @@ def _space(data: dict[str, Any], name: str) -> spaces.Space[Any]:
 
 
 def _value(data: dict[str, Any], name: str) -> Any:
-    """A value of `data`, unpickled if it is pickled."""
+    """A value of `data`; a pickled value is unpickled."""
     value = data[name]
     if isinstance(value, dict) and _SERIALIZED in value:
         return pickle.loads(base64.b64decode(value[_SERIALIZED]))
@@ -183,7 +183,7 @@ def _loaded(model: SavedModel, version: object) -> Policy:  # noqa: ARG001 - par
 
 
 def _no_learning(_: float) -> float:
-    """The learning rate, which a policy's class requires."""
+    """A learning rate of 0, because a policy's class requires a learning rate."""
     return 0.0
 
 
@@ -194,7 +194,7 @@ def check_spaces(
     observation_space: spaces.Space[Any],
     action_space: spaces.Space[Any],
 ) -> None:
-    """Raise ConfigError, which names `what`, unless a policy's given spaces are the task's."""
+    """Raise ConfigError, which names `what`, unless the policy's spaces fit the task's."""
     for kind, space, wanted in (
         ("observes", observed, observation_space),
         ("acts in", acted, action_space),
@@ -217,7 +217,7 @@ def _fits(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool:
 
 
 def _may_be_stacked(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool:
-    """True if exactly one axis differs and is a multiple of `wanted`'s, as in stacked frames."""
+    """True if one axis is a multiple of `wanted`'s, as in stacked frames, and the others fit."""
     shape, of_task = space.shape or (), wanted.shape or ()
     if len(shape) != len(of_task):
         return False
@@ -226,7 +226,7 @@ def _may_be_stacked(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool
 
 
 def channels_first(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
-    """The space of an image (height, width, channels) as SB3's networks get it; else None."""
+    """An image's space with channels first, as SB3's networks get it; None for other spaces."""
     if not isinstance(space, spaces.Box) or len(space.shape) != 3:
         return None
     low, high = (np.moveaxis(bound, -1, 0) for bound in (space.low, space.high))
@@ -234,7 +234,7 @@ def channels_first(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
 
 
 class ModelPair(PredictPair):
-    """A loaded policy for all agents of a side; `episode_return` is the return of one agent."""
+    """Plays a loaded policy for all agents of a side; `episode_return` is one agent's return."""
 
     _n = 1
     """The number of agents."""
@@ -283,6 +283,6 @@ def model_pair(policy: Policy, space: spaces.Space[Any], episode: Episode) -> Qu
 
 
 def draws_of(episode: Episode) -> np.random.Generator:
-    """A random generator for this episode, seeded with the episode's seed, or else its number."""
+    """A random generator, seeded with the episode's seed or, without one, with its number."""
     key = (0, episode.number) if episode.seed is None else (1, episode.seed)
     return np.random.default_rng(key)

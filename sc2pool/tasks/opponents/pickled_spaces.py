@@ -3,12 +3,14 @@
     pickle's opcodes ─► a tree of plain values and of `_Noted` calls ─► gymnasium's own spaces
 
 A pickle says which functions to call with which arguments. The trainer reads an opponent's file as
-soon as the user has named it. Calling even numpy's own functions would be unsafe, because with
-arguments from the file they can read any memory. So calls are only recorded. The records of spaces,
-arrays and numbers are then checked part by part, and gymnasium and numpy get only checked values.
+soon as the user has named the file. Even calls of numpy's own functions would be unsafe: with
+arguments from the file, they could read any memory. So calls are only recorded. The records of
+spaces, arrays and numbers are then checked part by part, and gymnasium and numpy get only checked
+values.
 
 Rule: only single values are hashed. Python computes the hash of a tuple from its parts, without a
-limit, so a few bytes can name a tuple whose hash takes years or whose depth ends the process.
+limit, so a few bytes can describe a tuple whose hash takes years, or is too deep and ends the
+process.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from sc2pool.foreign import shown
 _MOST_OPCODES: Final = 200_000
 """The largest number of opcodes. A space of several parts needs some thousand."""
 _MOST_SPACES: Final = 2_000
-"""The largest number of parts of a space; a part that is named twice counts twice."""
+"""The largest number of parts of a space; a part that the pickle uses twice counts twice."""
 _MOST_AXES: Final = 32
 """The largest number of an array's axes, as in NumPy 1."""
 _TYPES: Final[Mapping[str, np.dtype[Any]]] = {
@@ -42,7 +44,7 @@ _Container = TypeVar("_Container", list[Any], set[Any], dict[Any, Any])
 
 
 class _Noted:
-    """A recorded call of `module.name`; the pickle would set `state` and `items` on the result."""
+    """A recorded call; the pickle would set `state` and `items` on the call's result."""
 
     def __init__(self, function: Any, arguments: Any) -> None:
         match function:
@@ -59,7 +61,7 @@ class _Noted:
 
 
 def load_space(pickled: bytes) -> spaces.Space[Any]:
-    """The space in a pickle; UnpicklingError for another object, any exception for damage."""
+    """The space in a pickle; UnpicklingError for another object; damage may raise any exception."""
     return _Spaces().space_of(_Machine().run(pickled))
 
 
@@ -137,7 +139,7 @@ class _Machine:
 
 
 def _single(value: Any) -> Any:
-    """The value, which will be hashed; UnpicklingError if it is not a single value."""
+    """Return a value that will be hashed; UnpicklingError if it is not a single value."""
     if not isinstance(value, str | bytes | int | float | None):
         raise pickle.UnpicklingError(f"expected a single value, got {shown(value)}")
     return value
@@ -279,7 +281,7 @@ def _is_side(side: Any) -> bool:
 
 
 def _numbers(kind: Any, content: Any, count: int) -> NDArray[Any]:
-    """An array of `count` numbers from these bytes, of the recorded type."""
+    """An array of `count` numbers of the recorded type `kind`, read from bytes."""
     dtype = _type(kind)
     if not isinstance(content, bytes | bytearray) or len(content) != count * dtype.itemsize:
         raise pickle.UnpicklingError(f"expected {count} numbers, got {shown(content)}")

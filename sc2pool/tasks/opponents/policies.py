@@ -1,7 +1,7 @@
 """Opponents: trained policies and python-sc2's bots.
 
-A trained policy behind a queue pair predicts each action from the newest transition. A policy is
-any object with SB3's `predict`; neither SB3 nor torch is imported.
+A queue pair gives a trained policy the newest transition, from which the policy predicts the
+action. A policy is any object with SB3's `predict`; neither SB3 nor torch is imported.
 
 A bot of python-sc2 plays its side of the match by itself:
 
@@ -10,7 +10,7 @@ A bot of python-sc2 plays its side of the match by itself:
     Bot(Race.Zerg, MyBot(), name="…")     python-sc2's player, with its own race and name
 
 Rules: python-sc2 is not imported here, because a program that has a bot has imported it already. A
-bot gets neither the task's observations nor its actions: it sees and commands its own game.
+bot needs neither the task's observations nor its actions: it sees and commands its own game.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Policy(Protocol):
 
 
 class PredictPair(QueuePair):
-    """A queue pair whose learner is a policy's `predict`."""
+    """A queue pair whose actions come from a policy's `predict` instead of a learner."""
 
     def __init__(self, policy: Policy, space: spaces.Space[Any], deterministic: bool) -> None:
         self._policy = policy
@@ -90,7 +90,7 @@ class PredictPair(QueuePair):
 
 
 class FunctionPair(PolicyPair):
-    """A queue pair whose learner is a function of the observation; its actions are checked."""
+    """A queue pair whose actions come from a function of the observation, and are checked."""
 
     def __init__(self, function: Any, space: spaces.Space[Any]) -> None:
         super().__init__(function)
@@ -101,7 +101,7 @@ class FunctionPair(PolicyPair):
 
 
 class SharedPair(QueuePair):
-    """One queue pair per agent of a team, for a policy with a state or random numbers per agent."""
+    """One queue pair per agent of a team, because each agent has its own state or draws."""
 
     def __init__(self, pairs: Sequence[QueuePair]) -> None:
         self._pairs = pairs

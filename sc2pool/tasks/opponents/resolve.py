@@ -9,10 +9,10 @@
     an Opponent      it acts inside the worker
     a Computer       the game's built-in opponent; it needs no second process
 
-Rules: all errors are raised as `ConfigError` before any process starts. An opponent is sent to each
-worker, so it is cheap to pickle, and large parts are loaded when its first episode begins. Policies
-sample their actions, as in training, and do not take the best one. In a team task a policy plays
-all agents of its side, and each agent sees its own observation, not the state.
+Rules: all errors are raised as `ConfigError` before any process starts. Opponents are sent to each
+worker, so they are cheap to pickle, and load their large parts when their first episode begins.
+Policies sample their actions, as in training, instead of taking the best one. In a team task a
+policy plays all agents of its side, and each agent sees its own observation, not the state.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class ModelOpponent:
 
 @dataclass(frozen=True)
 class InTurn:
-    """Opponents that take turns of two episodes each, so that the learner plays both sides."""
+    """Opponents that take turns; each plays two episodes, so that the learner plays both sides."""
 
     opponents: tuple[Opponent, ...]
 
@@ -95,7 +95,7 @@ class InTurn:
 
 
 def yardsticks(store: SnapshotStore, task: type[TaskDefinition]) -> dict[str, Opponent]:
-    """The opponents that show a learner's progress, by name.
+    """The opponents by which a learner's progress is measured, by their names.
 
     They are the store's first snapshot ("first"), which may be added later, and the task's scripted
     player ("scripted") if it has one.
@@ -112,8 +112,8 @@ def yardsticks(store: SnapshotStore, task: type[TaskDefinition]) -> dict[str, Op
 def resolve(opponent: Any, task: type[TaskDefinition]) -> Opponent | Computer | None:
     """The opponent that a user has given for a task.
 
-    Raises ConfigError if it is of another kind, its file is missing or not a model, the model is
-    for other spaces, the task has one player, or a computer is to play against a team.
+    Raises ConfigError if the opponent is of an unknown kind, its file is missing or no model, the
+    model is for other spaces, the task has one player, or a computer is to play against a team.
     """
     if opponent is None:
         return None

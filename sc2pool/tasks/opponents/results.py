@@ -23,14 +23,14 @@ from sc2pool.replacing import replacing
 OPPONENT = "sc2pool.opponent"
 RESULT = "sc2pool.result"
 UNTOLD_END = "sc2pool.untold_end"
-"""How the game's end was noticed, if the game did not report it. The result is then undecided."""
+"""If the game did not report its end: how the end was noticed. The result is then undecided."""
 CONTRADICTION = "sc2pool.contradiction"
-"""The results that the two games of a match reported, if they contradict each other. The result is
-then undecided."""
+"""If the two games of a match reported contradictory results: both results. The match is then
+undecided."""
 
 _POINTS = {"win": 1.0, "loss": 0.0, "tie": 0.5, "undecided": 0.5}
 _KEPT = 0.99
-"""A game's weight is multiplied by this at each later game against the same opponent."""
+"""Each new game against an opponent multiplies the weights of earlier games against it by this."""
 UNKNOWN_RATE = 0.5
 """The win rate against an opponent without games."""
 
@@ -40,7 +40,7 @@ class Score:
     """The games against one opponent.
 
     Attributes:
-        games: the weighted number of games. The newest counts 1, older ones less.
+        games: the weighted number of games. The newest game counts 1, older games count less.
         points: the weighted sum of points: 1 for a win, 0.5 for a tie or an undecided game.
         played: the number of games.
     """

@@ -39,7 +39,7 @@ RULES: Final[tuple[Rule, ...]] = get_args(Rule)
 WIN_RATES_FILE = "win_rates.json"
 _NAME = re.compile("step-(0|[1-9][0-9]*)")  # as `add` writes it; other files are ignored
 _TRIES = 5
-"""How many choices a worker tries; the trainer may remove a chosen file before it is loaded."""
+"""How often a worker chooses, because the trainer may remove a chosen file before it is loaded."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,15 @@ class SnapshotStore:
     Args:
         folder: created with the first snapshot.
         rule: "latest": always the newest snapshot. "uniform": all snapshots with equal probability.
-            "prioritised": each snapshot with the weight (1 − win rate)^power, so strong opponents
-            play more often. This is prioritised fictitious self-play. (Vinyals et al., Grandmaster
-            level in StarCraft II using multi-agent reinforcement learning, Nature 575, 2019,
-            equation for f_hard.)
+            "prioritised": each snapshot with the weight (1 − win rate)^power, so that strong
+            opponents play more often. This is prioritised fictitious self-play. (Vinyals et al.,
+            Grandmaster level in StarCraft II using multi-agent reinforcement learning, Nature 575,
+            2019, equation for f_hard.)
         power: the exponent of "prioritised".
-        latest_share: the share of episodes against the newest snapshot. The others follow the rule.
-        most: how many snapshots are kept. If there is one more, every second snapshot is removed,
-            except the first and the newest.
+        latest_share: the share of episodes against the newest snapshot. In all other episodes, the
+            rule chooses.
+        most: how many snapshots are kept. When one more is added, every second snapshot is removed,
+            but never the first or the newest.
 
     Raises:
         ConfigError: the rule is unknown, or a number is out of range.
@@ -110,13 +111,13 @@ class SnapshotStore:
         return snapshot
 
     def drop_later(self, steps: int) -> None:
-        """Remove the snapshots of more than `steps` env steps, before a run continues there."""
+        """Remove the snapshots from after `steps` env steps, from which a run is to continue."""
         for snapshot in self.snapshots():
             if steps_of(snapshot) > steps:
                 _remove(snapshot)
 
     def win_rates(self) -> WinRates:
-        """The learner's win rates, which the trainer continues. Make one object per training."""
+        """The learner's win rates, for the trainer to update. Call this once per training."""
         self.folder.mkdir(parents=True, exist_ok=True)
         return WinRates(self.folder / WIN_RATES_FILE)
 
@@ -133,7 +134,7 @@ class SnapshotStore:
             )
         scores: Mapping[str, Score] = {}
         if self.rule == "prioritised":
-            with suppress(ConfigError):  # the trainer, which writes the file, reports damage
+            with suppress(ConfigError):  # the trainer reports a damaged file
                 scores = read_scores(self.folder / WIN_RATES_FILE)
         weights = self.weights([snapshot.name for snapshot in present], scores)
         return present[int(draws_of(episode).choice(len(present), p=weights))]

@@ -7,7 +7,7 @@
                   `SmacDuel`, the same with a learner on either side
     scripted      SMAC's scripted player, which sees the whole battle, and one with an agent's view
     smacv2        SMACv2's random teams, and a task for each of its scenarios
-    smac_battle   a battle from the arguments of SMAC's and SMACv2's own classes
+    smac_battle   makes a task from the arguments of SMAC's and SMACv2's own classes
 
 SMAC's observations, states and rewards follow its paper (https://arxiv.org/abs/1902.04043) and its
 environment (https://github.com/oxwhirl/smac, `smac/env/starcraft2`). SMACv2's follow its paper

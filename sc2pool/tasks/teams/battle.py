@@ -3,7 +3,7 @@
 `Battle` knows the living units, the battle's outcome and the rewards. Source:
 `StarCraft2Env.init_units`, `update_units`, `only_medivac_left` and `reward_battle`. Rules: a unit
 keeps its number for the whole battle. A unit that is not in an observation is dead. The last
-shield, cooldown and position of a dead unit are kept, but not read.
+shield, cooldown and position of a dead unit stay in the arrays, but nothing uses them.
 
 `Ground` holds the map's grids as SMAC reads them: where a unit can move, and how high the ground
 is. Source: `StarCraft2Env._launch`, `can_move`, `get_surrounding_points`. Rule: units cannot move
@@ -17,7 +17,7 @@ outside the map, but an agent observes 1 for a place outside the map.
     6 + i       attack enemy i; for a medivac, heal ally i
 
 Source: `StarCraft2Env.get_avail_agent_actions` and `get_agent_action`. Rule: an unavailable action
-gives no command; SMAC raises an AssertionError.
+gives no command, whereas SMAC raises an AssertionError.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Army:
     Attributes:
         kind: the index of each unit's type in `kinds`, the scenario's types of this side.
         full_health: the full hit points of each unit.
-        full_shield: the full shield of each unit, in this version of the game.
+        full_shield: the full shield of each unit, as this version of the game defines it.
         turned_on: the map's size if this side sees the map turned by 180°, else None.
         present: whether each unit was in the newest observation.
         health: the hit points of each unit, 0 for dead ones.
@@ -73,7 +73,7 @@ class Army:
         self.full_shield = np.array([unit.shield_max for unit in units])
         self.turned_on = turned_on
         self.max_cooldown = np.array([kinds[i].max_cooldown for i in kind])
-        # 1 for units without a shield, so that their share is 0 / 1.
+        # The maximum is 1 for units without a shield, so that their share is 0 / 1.
         self.max_shield = np.array([kinds[i].max_shield or 1.0 for i in kind])
         self.medivacs = np.array([kinds[i] == MEDIVAC for i in kind])
         self.present: Bools = np.zeros(len(units), dtype=np.bool_)
@@ -92,7 +92,7 @@ class Army:
         return np.where(self.alive, self.health + self.shield, 0.0)
 
     def has_medivacs_alone(self) -> bool:
-        """True if the side began with medivacs and all its other units are dead."""
+        """True if the side began with medivacs, and all units except medivacs are dead."""
         return bool(self.medivacs.any() and not self.alive[~self.medivacs].any())
 
     def turned(self, places: Floats) -> Floats:
@@ -214,7 +214,7 @@ def by_type_and_place(unit: raw_pb2.Unit) -> tuple[int, float, float]:
 
 
 def own_kinds(units: Sequence[raw_pb2.Unit]) -> list[int]:
-    """The index of each unit's type among a team's types, whose ids are consecutive on the map."""
+    """For each unit, its type's index among the team's types, which have consecutive ids."""
     types = [unit.unit_type for unit in units]
     return [unit_type - min(types) for unit_type in types]
 
@@ -276,7 +276,7 @@ class Ground:
 
     def can_move(self, positions: Floats, length: float) -> Bools:
         """Whether half a move takes a unit to a walkable cell, (n, 4): north, south, east, west."""
-        # Truncated as in SMAC: a place less than a cell outside, left or below, counts as inside.
+        # Truncated as in SMAC: up to a cell outside, on the left or below, counts as inside.
         ahead = (positions[:, None, :] + MOVES * (length / 2)).astype(np.int64)
         return self._inside(ahead) & self.walkable[self._clipped(ahead)]
 

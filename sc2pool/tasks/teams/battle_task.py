@@ -5,9 +5,9 @@
         rules = Rules(reward_sparse=True)
 
 Rules: the death of a side terminates the episode, and the battle's time limit truncates it. (SMAC
-calls both terminated.) Each episode is a new game of the pool. SMAC plays one long game and kills
-all units between episodes. The map's own script creates SMAC's units, and the task creates the
-units of SMACv2's random teams.
+calls both terminated.) Each episode is a new game of the pool, whereas SMAC plays one long game and
+kills all units between episodes. The map's own script creates SMAC's units, and the task creates
+the units of SMACv2's random teams.
 
 A duel (`SmacDuel`) is a scenario of SMAC in which learners play both sides:
 
@@ -17,9 +17,9 @@ A duel (`SmacDuel`) is a scenario of SMAC in which learners play both sides:
 Observations, actions and rewards follow SMAC for each side, so a policy that was trained on a
 scenario can play its duel. Rules: both sides have the same units, so only even scenarios have a
 duel. The units of both sides act only on orders. The second player sees the map turned by 180°, so
-both begin with the same observations. Enemy i is agent i of the other side. A side with only
-medivacs left has lost. If both sides have lost, the battle is drawn. SMAC has no maps for duels;
-the stand-in has them in `sc2standin/maps/smac_duels`.
+both players begin with the same observations. Enemy i is agent i of the other side. A side of which
+only medivacs are left has lost. If both sides have lost, the battle is drawn. SMAC has no maps for
+duels; the stand-in has them in `sc2standin/maps/smac_duels`.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class BattleTask(TeamTask):
             if battle is not None:
                 self.begin(battle)
                 return
-            # The map's script, or the game, may create the units some loops after the start. The
+            # Units may be created some loops after the start, by the map's script or the game. The
             # time limit begins when they exist.
             self.lazy_observation = (await self.game.step([], 1)).observed
             if self.max_loops is not None:
@@ -148,7 +148,7 @@ class BattleTask(TeamTask):
         self._heuristic = Heuristic(battle)
 
     def not_the_units(self) -> GameFault:
-        """The fault to raise if units are missing; a new game process may have them."""
+        """The fault to raise if units are missing: a new game process may show all units."""
         return GameFault(
             FaultKind.SETUP_FAILED,
             f"the map {self.map_name!r} has not the units of the scenario {self.scenario.name!r}: "
@@ -244,8 +244,8 @@ def made_task(
 ) -> type[Made]:
     """The task class of a scenario; the same class for the same arguments.
 
-    The module that defines `base` also has the class as an attribute. Without `rules` the class
-    has the base's rules. ConfigError if `rules` have another type.
+    The class becomes an attribute of the module that defines `base`. Without `rules` the class has
+    the base's rules. ConfigError if `rules` have another type.
     """
     if rules is not None:
         check_rules(rules)
@@ -298,11 +298,11 @@ def smac_task(name: str | Scenario, rules: Rules | None = None) -> type[SmacTask
 
 
 SUFFIX = "_duel"
-"""The suffix is not `_vs`, because in SMAC's names `_vs` means that the sides differ."""
+"""The suffix of a duel's name. In SMAC's names, `_vs` would mean that the sides differ."""
 DUELS = {f"{one.name}{SUFFIX}": one for one in SCENARIOS.values() if one.is_even}
 """The scenarios that have a duel, by the duel's name."""
 _AHEAD = {"bane_vs_bane": NORTH}
-"""By scenario, the move towards the enemy's end, if this move is not east."""
+"""For each scenario whose move towards the enemy's end is not east: that move."""
 
 
 class SmacDuel(SmacTask):

@@ -118,7 +118,7 @@ class Sizes:
 def observations(
     battle: Battle, ground: Ground, masks: Bools, last_actions: Features, elapsed: float
 ) -> Features:
-    """The agents' observations, (agents, numbers) float32; a dead agent's has only the time.
+    """The agents' observations, (agents, numbers) float32; a dead agent sees only the time.
 
     `last_actions` are one-hot, zeros at the start. `elapsed` is a share of the time limit.
     """
@@ -174,7 +174,7 @@ def state(
 def _seen(battle: Battle, others: Army, first: Bools | Floats, types: Floats) -> Floats:
     """Each agent's observation of each unit of a side, (agents, units, numbers).
 
-    `first` is each observation's first number, (agents, units); the last numbers are `types`.
+    `first` has the first number of each observation, (agents, units); `types` has the last numbers.
     """
     allies, sight = battle.allies, battle.sight[:, None]
     offsets = others.positions[None, :, :] - allies.positions[:, None, :]
@@ -196,7 +196,7 @@ def _seen(battle: Battle, others: Army, first: Bools | Floats, types: Floats) ->
 
 
 def _shares(side: Army) -> Floats:
-    """Each unit's health, and its race's shield if any, as shares of the largest value."""
+    """Each unit's health and, if the race has shields, shield, as shares of the largest value."""
     columns = [side.health / side.full_health]
     if side.kinds[0].max_shield > 0:
         columns.append(side.shield / side.max_shield)

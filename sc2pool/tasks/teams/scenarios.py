@@ -3,8 +3,8 @@
 A scenario consists of both sides' units and the time limit of a battle.
 
 Source: the map parameters of SMAC's repository (`smac/env/starcraft2/maps/smac_maps.py`), and its
-functions `unit_max_cooldown`, `unit_max_shield` and `get_unit_type_id`. The ranges are SMACv2's
-(`unit_sight_range` and `unit_shoot_range`).
+functions `unit_max_cooldown`, `unit_max_shield` and `get_unit_type_id`. The ranges are taken from
+SMACv2 (`unit_sight_range` and `unit_shoot_range`).
 
 `Rules` are SMAC's and SMACv2's options, with their names and defaults. Source:
 `StarCraft2Env.__init__` in either repository.
@@ -29,9 +29,11 @@ class UnitType:
 
     Attributes:
         name: the type's name, which is part of the agents' names.
-        id: the game's standard id, which enemies have. Allies have ids that the map defines.
+        id: the game's standard id of the type. Enemies have it; allies have ids that the map
+            defines.
         race: a `common_pb2.Race` value.
-        max_cooldown: the weapon cooldown that the state shows as 1, in loops; a medivac's energy.
+        max_cooldown: the weapon cooldown that the state shows as 1, in loops; for a medivac, the
+            energy.
         max_shield: the shield that observations show as 1. It is 0 for units without a shield.
         sight: the sight range under the rule `use_unit_ranges`, in cells.
         reach: the range of attacks or healing under that rule, in cells.
@@ -260,7 +262,7 @@ class Rules:
         state_last_action: the state contains the last actions.
         state_timestep_number: the state contains the elapsed share of the time limit.
         reward_sparse: the reward is 1 for a victory, -1 for a defeat, and otherwise 0.
-        reward_only_positive: damage and deaths of the team cost nothing.
+        reward_only_positive: the team's damage and deaths do not lower the reward.
         reward_death_value: added for each killed enemy, subtracted for each lost ally.
         reward_win: added for a victory.
         reward_defeat: added for a defeat.
@@ -323,8 +325,8 @@ class Rules:
 
 
 ZERO_SUM = Rules(reward_only_positive=False, reward_negative_scale=1.0, reward_defeat=-200.0)
-"""Rules of a zero-sum duel: damage, deaths and the outcome add to one side's reward and subtract
-from the other's."""
+"""Rules of a zero-sum duel: what damage, deaths and the outcome add to one side's reward, they
+subtract from the other's."""
 
 
 def check_rules(rules: object) -> None:

@@ -8,10 +8,10 @@
 
 `Heuristic` follows `StarCraft2Env.get_agent_action_heuristic`. Rules: its units are ordered to
 attack and heal from any distance, and the game makes them walk to the target. With `heuristic_rest`
-they do so only if the action is available. Otherwise they move towards their target, along the axis
-on which it is further away, without regard to obstacles. SMAC's code tries to exclude medivacs from
-the targets of marauders, which cannot hit them. But that code never recognises an enemy medivac,
-and neither does `Heuristic`.
+they attack or heal only if this action is available. Otherwise they move towards their target,
+along the axis on which it is further away, without regard to obstacles. SMAC's code tries to
+exclude medivacs from the targets of marauders, which cannot hit them. But that code never
+recognises an enemy medivac, and neither does `Heuristic`.
 
 `choose` has no memory. It reads an observation as `features` describes it, with any options.
 """
@@ -37,7 +37,7 @@ class Heuristic:
         self._targets: list[int | None] = [None] * len(battle.allies.tags)
 
     def actions(self, masks: Bools, *, only_available: bool) -> list[int]:
-        """One action per agent. It may be unavailable, that is, outside `masks`.
+        """One action per agent. The action may be unavailable, that is, outside `masks`.
 
         An agent whose target is out of range walks towards it if `only_available`; if not, it
         gets the unavailable action.
@@ -79,11 +79,11 @@ def towards(offset: Floats) -> int:
 
 Vector = NDArray[np.float32]
 _DISTANCE, _OFFSET, _HEALTH = 1, slice(2, 4), 4
-"""Indices in an agent's observation of another unit, whose first number marks a possible target."""
+"""Indices in the numbers that describe another unit; the first number marks a possible target."""
 
 
 def choose(observation: Vector, sizes: Sizes, ahead: int) -> int:
-    """The action to take, available unless a cliff blocks it; `ahead` moves to the enemy's end."""
+    """Choose an action, available except at cliffs; `ahead` is the move to the enemy's end."""
     if not observation.any():
         return NOTHING  # the agent is dead
     scenario, rules = sizes.scenario, sizes.rules
@@ -95,7 +95,7 @@ def choose(observation: Vector, sizes: Sizes, ahead: int) -> int:
         return _approach(enemies, enemies[:, 0] > 0, ahead)
     allies = observation[last : last + (scenario.n_agents - 1) * sizes.ally]
     allies = allies.reshape(-1, sizes.ally)
-    # Medivacs are the last agents, so all other agents have the same index in every medivac's list.
+    # Medivacs are the last agents, so every medivac lists the other agents at the same indices.
     types = 4 + rules.obs_all_health * (1 + sizes.shield_of_allies)
     healed = (allies[:, 0] > 0) & (allies[:, types + kinds.index(MEDIVAC)] == 0)
     in_cells = allies[:, _DISTANCE] * rules.sight_of(MEDIVAC)

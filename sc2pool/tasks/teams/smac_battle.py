@@ -1,7 +1,7 @@
 """`smac_battle`: the task of a battle from the arguments of SMAC's and SMACv2's own classes.
 
-Rule: an option without effect here accepts any value; a value that would change the game is an
-error.
+Rule: an option that has no effect here accepts any value; for other unsupported options, a value
+that would change the game is an error.
 """
 
 from __future__ import annotations

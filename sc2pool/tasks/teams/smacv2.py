@@ -1,4 +1,4 @@
-"""SMACv2's battles of random teams: the draw of the teams, their configuration, and the tasks.
+"""SMACv2's battles of random teams: how teams are drawn, their configuration, and the tasks.
 
     SubprocSC2VecEnv("terran_5_vs_5")       SMACv2's name of a scenario, one of its example configs
     SubprocSC2VecEnv("10gen_terran")        a map's name: ten units on either side
@@ -11,12 +11,12 @@
     reflect     the agents anywhere west of the middle, the enemies at the same places in the east
     surrounded  the agents in the middle; the enemies in 1 to 4 groups on the map's diagonals
 
-The map has nine types of its own for the team's units, which act only on orders. These types are
-the last of the game's, in the order of the standard types' names. The enemies have standard types.
-Sources: `smacv2/env/starcraft2/distributions.py`; `StarCraft2Env._init_ally_unit_types`,
-`_create_new_team` and `init_units`. Rules: a draw depends only on its random generator. Agents are
-numbered by type and place, enemies in the game's order. Types are never looked up by name, because
-names depend on the game's language.
+For the team's units the map has nine types of its own, whose units act only on orders. These types
+have the highest ids of the game, in the order of the standard types' names. The enemies have
+standard types. Sources: `smacv2/env/starcraft2/distributions.py`;
+`StarCraft2Env._init_ally_unit_types`, `_create_new_team` and `init_units`. Rules: a draw depends
+only on its random generator. Agents are numbered by type and place, enemies in the game's order.
+Types are never looked up by name, because names depend on the game's language.
 
 `random_teams` reads and checks SMACv2's dictionary `capability_config`:
 
@@ -36,19 +36,19 @@ names depend on the game's language.
     }
 
 Source: `smacv2/env/starcraft2/distributions.py` and `smacv2/examples/configs`. Rule: a wrong,
-missing or unknown value raises here; SMACv2 finds it in the first battle or not at all. A part of
+missing or unknown value raises here; SMACv2 notices it in the first battle or not at all. A part of
 the dictionary may repeat `n_units` and `n_enemies`, as in SMACv2's documentation.
 
 `observation_names` and `state_names` name the numbers of observations and states as SMACv2 does.
 Source: `StarCraft2Env.build_obs_feature_names` and `build_state_feature_names`. Rules: the names
-are in the order of `sc2pool.tasks.teams.features`. The names of an observation are those for
-agent 0.
+are in the order of `sc2pool.tasks.teams.features`. Observations have the names of agent 0's
+observation.
 
 `RandomTeamsTask` is a battle. Rules: the teams and places are drawn from the episode's seed, so an
 episode can be repeated. The task creates the units by debug commands, as SMACv2 does. A Terran side
 is beaten when only medivacs are left; if both sides are beaten, the team has lost. Each battle's
 rewards are scaled by that battle's best return, so that episodes do not depend on each other.
-SMACv2 and `StarCraft2Env` (SMACv2's interface) scale all battles by the first one's best return.
+SMACv2 and `StarCraft2Env` (SMACv2's interface) scale all battles by that of the first battle.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ MAPS: dict[str, tuple[UnitType, ...]] = {
 
 _BESIDE_MIDDLE = 1.0
 """The least distance of agents from the middle, along x, in cells. According to SMACv2, units that
-are created in one place block each other."""
+are created at the same place block each other."""
 _OFFSET = 2.0
 """The least distance of enemies from the middle, along both axes, for the same reason."""
 _DIAGONALS = ((0, 0), (0, 1), (1, 1), (1, 0))
@@ -120,7 +120,7 @@ Placing = Literal["surrounded_and_reflect", "reflect_position", "surrounded"]
 
 @dataclass(frozen=True)
 class Drawn:
-    """The types of the team's and the enemy's units, and their first places, (n, 2)."""
+    """The types of the team's and the enemy's units, and where they begin, (n, 2)."""
 
     allies: tuple[UnitType, ...]
     enemies: tuple[UnitType, ...]
@@ -194,7 +194,7 @@ _COPIED = sorted({kind for kinds in MAPS.values() for kind in kinds}, key=lambda
 _TEAM, _ENEMY = 1, 2
 """The numbers of the players."""
 _first_copies: WeakKeyDictionary[Game, int] = WeakKeyDictionary()
-"""For each game, the id of the first copy, which stays the same while the game process lives."""
+"""For each game, the id of the first copied type. It is the same while the game process lives."""
 
 
 async def copy_ids(game: Game) -> dict[UnitType, int]:
@@ -261,7 +261,7 @@ MOST_UNITS = 100
 _PLACINGS: tuple[Placing, ...] = get_args(Placing)
 _LEAST_SHARE = 0.001
 """The least sum of the weights of types that are not exceptions. A team of only exceptions is drawn
-again, which takes about 1,000 draws with this share and one unit."""
+again: with this sum and one unit, about 1,000 times."""
 _TOLERANCE = 1e-6
 """The largest difference between 1 and the sum of the weights."""
 
@@ -315,7 +315,7 @@ def random_teams(name: str, map_name: str, config: Mapping[str, Any]) -> RandomT
         )
     places = whole.part("start_positions", counts)
     placing: Placing = places.choice("dist_type", _PLACINGS)
-    # The other two placings ignore "p", but SMACv2 allows it for them.
+    # The other two ways of placing ignore "p", but SMACv2 allows it for them.
     needed = placing == "surrounded_and_reflect"
     p_reflect = places.number("p", 1.0, default=None if needed else 0.0)
     area = places.number("map_x", MAP_CELLS), places.number("map_y", MAP_CELLS)
@@ -395,7 +395,7 @@ class _Part:
     def types(
         self, key: str, kinds: Sequence[UnitType], default: Sequence[str] | None = None
     ) -> tuple[UnitType, ...]:
-        """The types whose names are in the list under `key`, each once."""
+        """The types whose names are in the list under `key`; no name may come twice."""
         names = self.take(key) if default is None or key in self._left else default
         by_name = {kind.name: kind for kind in kinds}
         if isinstance(names, str) or not isinstance(names, Sequence | set | frozenset):
@@ -516,7 +516,7 @@ SCENARIOS: dict[str, tuple[str, int, int]] = {
     },
     **{map_name: (map_name, 10, 10) for map_name in MAPS},
 }
-"""SMACv2's scenarios by name: map, units and enemies. A map's own name: ten against ten."""
+"""SMACv2's scenarios by name: map, units and enemies. A map's name means ten against ten."""
 
 
 class RandomTeamsTask(BattleTask):
