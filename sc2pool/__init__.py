@@ -1,10 +1,9 @@
 """sc2pool: a pool of StarCraft II games behind one vectorised environment.
 
-The public names load on first use, so `import sc2pool` imports neither torch nor
-Stable-Baselines3 nor python-sc2. The built-in tasks are registered with gymnasium once sc2pool and
-gymnasium are both imported, in either order. Nothing else is imported here, because this import
-must be short: while it runs, a worker does not notice the end of its trainer, and Ctrl-C shows a
-traceback of the command.
+The public names load on first use, so `import sc2pool` imports neither torch nor Stable-Baselines3
+nor python-sc2. The built-in tasks are registered with gymnasium once sc2pool and gymnasium are both
+imported, in either order. Nothing else is imported here, because this import must be short: during
+the import, a worker does not notice its trainer's end, and Ctrl-C in a command shows a traceback.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "str": ("a text", lambda value: isinstance(value, str)),
     "Path": ("a path", lambda value: isinstance(value, str | os.PathLike)),
 }
-"""For each type of a field: the expected value in words, and a predicate that checks a value. A
-field of another type has a value of one of this module's classes."""
+"""For each type of a field: the expected value in words, and a predicate that checks a value. The
+value of any other field must be an object of one of this module's classes."""
 _MAY_BE_ZERO = (
     *("worker_grace_s", "core_file_bytes"),
     *("per_env", "per_pool_per_env", "age_s", "growth_bytes"),
@@ -78,14 +78,14 @@ class _Checked:
 
 @dataclass(frozen=True)
 class Limits(_Checked):
-    """How long each phase of an instance (a game and its worker) may take; longer is a fault."""
+    """How long each phase of an instance (a game and its worker) may take before it is a fault."""
 
     worker_start_s: float = 90.0
     """From a worker's spawn until it has imported its modules and made its player."""
     launch_s: float = 90.0
     """From a game's spawn until it answers; a pool's first launch may take twice this limit."""
     create_join_s: float = 60.0
-    """create_game and join_game together; up to three times this limit while the game works."""
+    """create_game and join_game together; three times this limit if the game is still working."""
     reset_s: float = 60.0
     """restart_game, or the first observation after a join."""
     step_s: float = 10.0
@@ -233,8 +233,8 @@ class PoolConfig(_Checked):
     envs_per_worker: int | None = None
     """How many envs (and spares) of a task share one worker process. Envs that share a worker take
     less memory and CPU time, and start sooner. A fault, reset or pause of one game does not affect
-    the others. But if the worker dies, or a hook of the task does not return, all its envs have
-    that fault; and while one env's hook computes, the worker's other envs wait.
+    the others. But if the worker dies, or a hook of the task does not return, all envs of the
+    worker have that fault. While one env's hook computes, the others wait.
 
     None chooses the ratio of envs to cores, rounded up, at most 8. It chooses 1 on the Python step
     path, for games in real time, and if the opponent is a bot of python-sc2."""

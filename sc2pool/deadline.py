@@ -1,8 +1,8 @@
 """A deadline is an absolute instant on the monotonic clock.
 
 Rule: a duration becomes a `Deadline` once, where the wait begins, and the deadline is passed down.
-So a wait of many parts cannot last longer than the whole wait may. The wall clock is never used,
-because it may jump.
+So a wait that consists of many parts cannot exceed the limit of the whole. The wall clock is never
+used, because it may jump.
 """
 
 from __future__ import annotations

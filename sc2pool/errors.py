@@ -43,7 +43,7 @@ class SampleTimeoutError(ConfigError):
     """RLlib's `sample_timeout_s` is shorter than games in real time need for a fragment.
 
     It is raised before the first update if no fragment can be played in time. It is also raised
-    after two consecutive training steps of which RLlib has discarded all samples as too late.
+    after two consecutive training steps in which RLlib has discarded all samples as too late.
     """
 
 
@@ -101,8 +101,8 @@ class FaultKind(StrEnum):
     PORT_TAKEN = "port-taken"
     LAUNCH_FAILED = "launch-failed"
     SETUP_FAILED = "setup-failed"
-    """The game refuses the map or the players, or the map does not start. A new process tries
-    again; if it fails, too, the fault becomes a `ConfigError`."""
+    """The game refuses the map or the players, or the map does not start. A new process tries once
+    more; if that fails as well, the fault becomes a `ConfigError`."""
     SPAWN_FAILED = "spawn-failed"
     """The system refused a resource for a worker: a process, memory, descriptors, a folder."""
     STOPPED = "stopped"
@@ -134,7 +134,7 @@ class Fault:
     refused: bool = False
     """The system had no process, thread, descriptor or memory left, so a later try may succeed."""
     map_note: str = ""
-    """Map and versions, if the game failed with the first map it loaded, which may be the cause."""
+    """The map and the versions, if the game failed with its first map: the map may be the cause."""
 
     def __str__(self) -> str:
         return f"{self.kind} while {self.phase}: {self.detail}"
@@ -180,5 +180,5 @@ class GameFault(SC2PoolError):
         return GameFault(self.kind, detail, refused=self.refused, map_note=self.map_note)
 
     def noting_map(self, note: str) -> GameFault:
-        """The same fault with a note on the map, which may be its cause."""
+        """The same fault with a note on the map, because the map may be the fault's cause."""
         return GameFault(self.kind, self.detail, refused=self.refused, map_note=note)

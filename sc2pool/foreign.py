@@ -37,7 +37,7 @@ _MOST_DIGITS: Final = 100
 _MOST_LEVELS: Final = 50
 """Maximum depth of nested lists and dicts; Python's own code fails at some hundreds."""
 _GROWTH_BYTES: Final = 16 << 20
-"""How much larger than the file an archive's parts may be; SB3 does not compress its archives."""
+"""By how much an archive's parts may exceed the file's size; SB3 does not compress its archives."""
 _PIECE_BYTES: Final = 1 << 20
 _ARRIVES_WITHIN_S: Final = 5.0
 """How long a pipe or a device may take to deliver its whole content."""
@@ -67,7 +67,7 @@ def printable(text: str, most: int | None = _MOST_SHOWN, *, keep: str = "") -> s
 
 
 class _Shown(reprlib.Repr):
-    """Makes Python's short forms of values, even of integers of very many digits."""
+    """Makes short forms of values, as `reprlib` does, even of integers with very many digits."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -253,11 +253,12 @@ class Archive:
 
     Args:
         source: the file, or its content.
-        what: its name in messages.
-        kind: its expected kind, for messages.
+        what: the name of the file in messages.
+        kind: the kind of file that is expected, for messages.
 
     Raises:
-        ConfigError: the source cannot be read, or is not a ZIP file. All methods raise this, too.
+        ConfigError: the source cannot be read, or is not a ZIP file. All methods may raise this
+            error.
     """
 
     def __init__(self, source: Path | bytes, what: str, kind: str) -> None:
@@ -310,7 +311,7 @@ class Archive:
     def check(self, *parts: str) -> None:
         """Check that these parts (or all) are not much larger than the file.
 
-        Archives in them are checked, too. After the check, code without limits may read them.
+        Archives inside these parts are also checked. Code without limits may then read the parts.
         """
         with self._read():
             left = self._most

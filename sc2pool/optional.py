@@ -83,6 +83,7 @@ def _missing(what: str, module: str) -> MissingPackageError:
 def how_to_install(extra: str) -> str:
     """The command that adds an extra to this environment.
 
-    This environment's own pip finds sc2pool installed, so pip does not look for it in an index.
+    This environment's own pip finds that sc2pool is installed, so it does not ask an index for
+    sc2pool.
     """
     return f'{called("pip")} install "sc2pool[{extra}]"'

@@ -1,10 +1,10 @@
 """Writes files atomically: a reader finds a whole file, even if the writing program is killed.
 
 Rules: a file is written under a new name that cannot be guessed. If the name were known, another
-user of the folder could put a link there, and so choose the file that is written. A program that is
-killed leaves its unfinished file behind; a command that is the only writer of a folder removes such
-files when it begins. `tempfile` is not used, because on Windows it retries for ever in a folder
-that may not be written to, as if each refusal meant that the name is in use.
+user of the folder could make a link of that name, and so choose which file is overwritten. A
+program that is killed leaves its unfinished file behind; a command that is the only writer of a
+folder removes such files when it begins. `tempfile` is not used, because on Windows it retries for
+ever in a folder that may not be written to, because it takes every refusal for a name in use.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def new_file(path: Path) -> Path:
-    """Make an empty file in the folder of `path`, with the same suffix and the umask's mode.
+    """Make an empty file beside `path`, with the suffix of `path` and the mode of the umask.
 
     Raises:
         OSError: the folder is missing or may not be written to, or the disk is full.

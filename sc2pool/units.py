@@ -4,10 +4,10 @@
     marines.positions          # (n, 2) float64, map coordinates
     health(roaches)            # (n,) float64, hit points
 
-Rules: tags and positions are read as columns; other attributes (health, cooldown) have a function
-each. For these attributes, pure Python decodes the messages of the selected units; the compiled
-path does not decode messages. Units are in the order of their tags, so a unit keeps its row until
-another unit of its kind appears or disappears. `with_tags` follows units by their tags.
+Rules: tags and positions are read as columns; for each other attribute (health, cooldown) there is
+a function. For these attributes, pure Python decodes the messages of the selected units; the
+compiled path does not decode messages. Units are in the order of their tags, so a unit keeps its
+row until another unit of its kind appears or disappears. `with_tags` follows units by their tags.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def unit_ids() -> dict[str, int]:
     """The unit types' ids by their names in the game.
 
     Source: the game's data tables of patch 5.0.3, restricted to ids that python-sc2's `UnitTypeId`
-    confirms, without dummies. `NaturalMinerals`, which the tables do not name, is from python-sc2.
+    confirms, without dummy units. `NaturalMinerals`, which the tables do not name, is from
+    python-sc2.
     """
     return dict(json.loads(Path(__file__).with_name("unit_ids.json").read_text()))
 
@@ -216,7 +217,7 @@ def _numbers(units: Units, name: str) -> Floats:
 def _found(
     source: Observed | _Whole, tags: list[int], rows: list[int], positions: bytearray
 ) -> Units:
-    # One call instead of two, because each step runs `select`.
+    # One call is faster than two, which matters because each step runs `select`.
     return Units(tags, np.ndarray((len(tags), 2), _FLOAT64, positions), source, rows)
 
 

@@ -1,8 +1,8 @@
 """Helpers that have nothing to do with games, for programs that use `sc2pool.integration`.
 
 They read and write files safely, show foreign texts, name missing packages, and start child
-processes that end with this one. The page "Integration" describes each name. A name's own module is
-imported on the first use of the name.
+processes that end with this process. The page "Integration" describes each name. A name's own
+module is imported on the first use of the name.
 """
 
 from __future__ import annotations

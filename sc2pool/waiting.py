@@ -6,10 +6,10 @@ times as much as the system call. In a `WorkerLoop` the waiting task may block t
 (`BlockingWait`). With several envs, the tasks take turns (`Turns`): one wait for all of them blocks
 the thread, and the ready tasks continue one after the other.
 
-Rules: a wait also watches the loop's own epoll descriptor. So it ends when anything else that the
-loop watches is ready, and the caller then waits through asyncio. A loop with tasks besides
-the worker's own, such as a task that the user's code started, is never blocked. A loop without
-epoll (not Linux) is never blocked either.
+Rules: a wait also watches the loop's own epoll descriptor. So the wait ends when anything else that
+the loop watches is ready, and the caller then waits through asyncio. A loop with tasks besides the
+worker's own, such as a task that the user's code started, is never blocked. A loop without epoll
+(not Linux) is never blocked either.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _POLL_INTERVAL_S = 0.1
 _BACK_AFTER_S = 0.02
 """How long tasks take turns before yielding to asyncio, for its timers and other descriptors."""
 _MOST_READY = 2
-"""The number of descriptors in a `BlockingWait`; by default epoll makes room for a thousand."""
+"""The number of descriptors in a `BlockingWait`. Without this, epoll makes room for a thousand."""
 
 
 def run_in_selector_loop(coroutine: Coroutine[Any, Any, _T]) -> _T:
@@ -93,7 +93,7 @@ class WorkerLoop(asyncio.SelectorEventLoop):
 
 
 class BlockingWait:
-    """Waits for new data of one descriptor. Read before a wait: older data do not end the wait."""
+    """Waits for new data of one descriptor. Read older data before: they do not end the wait."""
 
     def __init__(self, descriptor: int) -> None:
         loop = asyncio.get_running_loop()
@@ -115,7 +115,8 @@ class BlockingWait:
     def wait(self, timeout_s: float = -1) -> bool:
         """Block, if `possible`, at most `timeout_s` (negative: no limit), until there are data.
 
-        True if only the descriptor is ready; False if the loop has others ready, or time is over.
+        True if only this descriptor is ready; False if others of the loop are ready or time is
+        over.
         """
         loop = self.loop
         if not LINUX or loop is None or loop.tasks > loop.own_tasks:
@@ -192,7 +193,7 @@ class Turn:
             self._worker.in_line += 1
 
     def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - asyncio's name
-        """Let the task continue in the next pass, with a `CancelledError`."""
+        """Raise a `CancelledError` in the task, in the loop's next pass."""
         if self._task is None:
             return False
         self._is_cancelled = True
@@ -279,8 +280,8 @@ class Turns:
     def wait(self, turn: Turn, deadline_s: float) -> Turn:
         """Wait for `go_on`; the calling task awaits the result, its `turn`.
 
-        The await gives False if `deadline_s`, an instant of `time.monotonic` that is checked every
-        `_POLL_INTERVAL_S`, has passed.
+        The await returns False if `deadline_s`, an instant of `time.monotonic` that is checked
+        every `_POLL_INTERVAL_S`, has passed.
         """
         turn.deadline_s = deadline_s
         self._limited.add(turn)

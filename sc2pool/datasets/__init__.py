@@ -3,8 +3,8 @@
     writer = MinariWriter("sc2pool/MoveToBeacon/mine-v0", env.observation_space, env.action_space)
     collector = EpisodeCollector(writer.add)   # gets every step, calls `add` for whole episodes
 
-`EpisodeCollector` joins the steps of a VecEnv into complete episodes. Rule: a step copies the
-batch once. A row's part is taken out of these copies only when the row's episode is over.
+`EpisodeCollector` joins the steps of a VecEnv into complete episodes. Rule: each step copies the
+batch once. A row's part of these copies is only extracted when the row's episode is over.
 
 `MinariWriter` writes episodes in shards:
 
@@ -15,10 +15,10 @@ batch once. A row's part is taken out of these copies only when the row's episod
 Rules: the folder is created atomically. Then shards, links and metadata are written in this order,
 each of them atomically. So if the program ends at any time, at most the episodes since the last
 shard are lost. A dataset is resumed from its shards, even if its other files are damaged. Only one
-recorder at a time writes into a dataset; it holds a lock next to the folder. Memory holds one
-shard, and two copies of it during the write. Images are stored without loss. HDF5 writes to memory,
-and Python writes the file, because HDF5 crashes with a segmentation fault if the disk refuses a
-write while HDF5 closes a file.
+recorder at a time writes into a dataset; it holds a lock next to the folder. Memory holds the
+episodes of one shard, and two copies of them while the shard is written. Images are stored without
+loss. HDF5 writes to memory, and Python writes the file, because HDF5 crashes with a segmentation
+fault if the disk refuses a write while HDF5 closes a file.
 
 Minari is imported on first use, so `import sc2pool.datasets` works without it.
 """
@@ -207,19 +207,19 @@ log = logging.getLogger("sc2pool")
 
 
 class MinariWriter:
-    """A dataset that grows.
+    """Writes episodes into a dataset, which is new or resumed.
 
     Args:
         dataset_id: Minari's name of the dataset, such as `sc2pool/MoveToBeacon/random-v0`.
-        observation_space: of one row.
-        action_space: of one row.
+        observation_space: the space of one row's observations.
+        action_space: the space of one row's actions.
         env_spec: gymnasium's spec, from which Minari can make the env. None for no spec.
         about: further metadata of Minari: algorithm_name, description, ….
         resume: whether to continue an existing dataset.
 
     Attributes:
         episodes: the number of episodes, including those that wait for their shard.
-        steps: the number of these episodes' steps.
+        steps: the number of steps of these episodes.
         folder: the folder of the dataset's data.
 
     Raises:
@@ -324,7 +324,7 @@ class MinariWriter:
         from minari.serialization import deserialize_space  # noqa: PLC0415
 
         # Without the spaces, Minari would make the env that the file names, and run the env's code.
-        with suppress(Exception):  # Minari does not check the text of a space
+        with suppress(Exception):  # a space's text may be damaged
             found: dict[str, Any] = read_json(self.folder / _METADATA, most=_METADATA_BYTES)
             for name in ("observation_space", "action_space"):
                 deserialize_space(found[name])
@@ -371,7 +371,7 @@ class MinariWriter:
             try:
                 with h5py.File(shard) as file:
                     _ = [int(file[name].attrs["total_steps"]) for name in file]
-            except Exception as error:  # h5py raises many kinds, and an attribute may be anything
+            except Exception as error:  # h5py raises errors of many kinds
                 aside = shard.with_name(f"damaged-{shard.name}")
                 log.warning("%s is damaged (%s), and becomes %s", shard, str(error), aside.name)
                 shard.replace(aside)
@@ -511,7 +511,7 @@ def _number(shard: Path, first: int) -> None:
 
 
 def check_dataset(dataset_id: str, *, resume: bool) -> None:
-    """Check that a dataset can be begun or resumed; looks only at its files' names.
+    """Check that a dataset can be begun or resumed; looks only at names of files.
 
     Raises:
         ConfigError: the id is wrong, or the dataset has episodes and `resume` is False.
@@ -557,7 +557,7 @@ def _make_namespace(dataset_id: str) -> None:
 
 @contextmanager
 def _changing(path: Path, *, copies: bool = True) -> Iterator[Any]:
-    """Yield a copy of an HDF5 file, or an empty HDF5 file; it replaces the file after the block."""
+    """Yield an HDF5 file, a copy of `path` or empty, which replaces `path` after the block."""
     import h5py  # noqa: PLC0415
 
     content = BytesIO(path.read_bytes() if copies else b"")

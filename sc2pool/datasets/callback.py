@@ -54,7 +54,7 @@ class MinariCallback(BaseCallback):
                 f"{type(env).__name__} around it"
             )
         if self._writer is not None:
-            self._writer.close()  # left by a training that ended with an error
+            self._writer.close()  # an earlier training, which failed, left it open
             self._resume = True
         self._writer = writer = MinariWriter(
             self._dataset_id,

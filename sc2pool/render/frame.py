@@ -174,7 +174,7 @@ def _font(size_px: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 @lru_cache(maxsize=16)
 def _title_size_px(title: str, width_px: int) -> int:
-    """The largest size in which each word fits on a line; the smallest if no size fits."""
+    """The largest size in which every word fits on a line; if there is none, the smallest size."""
     fitting = (
         size_px
         for size_px in _TITLE_SIZES_PX
@@ -208,7 +208,7 @@ _SHARD_RADIUS = 0.4
 """The drawn radius of a mineral shard, whose own radius is too small to see."""
 _NOSE_LEAST_PX = 7.0
 _BARS_LEAST_PX = 9.0
-"""Units smaller than this have bars only if one bar is not full."""
+"""Units smaller than this get bars only if at least one of their bars is not full."""
 Corners = tuple[tuple[float, float], ...]
 """A polygon's corners, in radii from its centre; x to the right, y down."""
 _FIELD: Corners = ((-0.9, 0), (-0.55, -0.45), (0.55, -0.45), (0.9, 0), (0.55, 0.45), (-0.55, 0.45))

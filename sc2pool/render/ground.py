@@ -1,4 +1,4 @@
-"""Draws the ground (terrain, creep and fog), and maps cells to pixels by a view.
+"""Draws the ground (terrain, creep and fog); a `View` maps cells of the map to pixels.
 
 The terrain is drawn once per map, creep and fog for each frame. Light falls from the upper left,
 higher ground is brighter, unpathable ground is dark. The playable area is in the middle of a
@@ -65,7 +65,8 @@ def _terrain(heights: _Grid, pathing: _Grid, area: Area, view: View) -> Image.Im
     height_cells, open_cells = heights.cells(), pathing.cells()
     brightness = spread(_relief(height_cells), view, beyond=128)
     level = spread(_levels(height_cells, open_cells), view, beyond=0)
-    # Interpolated values are about 128 at the border of a cell, so this cut gives smooth borders.
+    # Interpolated values are about 128 at a cell's border, so the threshold 128 gives smooth
+    # borders.
     is_open = np.asarray(spread(open_cells * np.uint8(255), view, beyond=0)) >= 128
     if not open_cells.size:
         is_open[...] = True
@@ -81,7 +82,7 @@ def _terrain(heights: _Grid, pathing: _Grid, area: Area, view: View) -> Image.Im
 
 
 def _relief(heights: Cells) -> Cells:
-    """Brightness of each cell by its slope; 128 if it is flat."""
+    """Brightness of each cell by its slope; 128 for a flat cell."""
     if min(heights.shape) < 2:
         return np.full(heights.shape, 128, np.uint8)
     up, right = np.gradient(heights.astype(np.float32))
@@ -168,7 +169,8 @@ class View(NamedTuple):
     def point(self, x: float, y: float) -> tuple[float, float]:
         """The position of a map point, in pixels from the upper left corner.
 
-        Far points and NaN are moved near the picture, because a far line takes time per pixel.
+        Far points and NaN are moved near the picture, because a long line takes time for each
+        pixel.
         """
         size, scale = self.side_px, self.scale
         right, down = (x - self.left) * scale, size - (y - self.bottom) * scale
@@ -219,7 +221,7 @@ def cells_of(grid: common_pb2.ImageData) -> Cells:
 
 
 def spread(cells: Cells, view: View, *, beyond: int) -> Image.Image:
-    """The visible part of a grid (row 0: bottom) as a picture, with `beyond` outside the grid."""
+    """The visible part of a grid (row 0: bottom) as a picture; outside the grid, it is `beyond`."""
     height, width = cells.shape
     left, bottom = math.floor(view.left), math.floor(view.bottom)
     right, top = math.ceil(view.left + view.side), math.ceil(view.bottom + view.side)

@@ -71,7 +71,7 @@ def shade(colour: Colour, brightness: float) -> Colour:
 
 
 def health_colour(share: float) -> Colour:
-    """The colour for a unit's remaining share of its health."""
+    """The colour of a health bar, by the share of health that the unit still has."""
     if share > 0.6:
         return HEALTH_FULL
     return HEALTH_HALF if share > 0.3 else HEALTH_LOW

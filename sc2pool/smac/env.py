@@ -11,9 +11,10 @@
 
 SMAC's random agents and code bases such as PyMARL can use the class unchanged. Rules: the options,
 the order of the agents and the methods' results are SMAC's, and an unavailable action raises an
-AssertionError, as in SMAC. An option without effect here accepts any value; a value that would
-change the game is an error. A game that fails ends the battle with reward 0, as in SMAC. The info
-then also has the fault and `episode_limit`, so that learners do not count a defeat.
+AssertionError, as in SMAC. An option that has no effect here accepts any value; other values that
+would change the game are errors. A game that fails ends the battle with reward 0, as in SMAC. The
+info then also has the fault and `episode_limit`, so that learners do not take this end for a
+defeat.
 
 Two things differ from SMAC. A battle begins in another way; see `reset`. SMAC's methods that take a
 unit of pysc2, such as `unit_max_cooldown`, are missing, because this process has no such units.
@@ -65,14 +66,14 @@ class StarCraft2Env:
         continuing_episode: whether the info of a battle that reached its time limit has
             `episode_limit`.
         replay_dir: the folder for replays, which `save_replay` needs.
-        replay_prefix: the first part of the files' names; "" for the map's name.
+        replay_prefix: the first part of the replays' file names; "" for the map's name.
         game: see `SubprocSC2VecEnv`.
         config: see `SubprocSC2VecEnv`.
         rules: SMAC's and SMACv2's other options, such as `obs_last_action` or `heuristic_ai`, by
-            name; see `sc2pool.tasks.teams.scenarios.Rules`. The defaults are SMAC's. For a
-            scenario of SMACv2 that is given by its name alone, the defaults are those of the
-            scenario's example config. Without effect: `window_size_x`, `window_size_y`,
-            `debug`, `kill_unit_step_mul`, `num_fov_actions`. `game_version`: None or "latest".
+            name; see `sc2pool.tasks.teams.scenarios.Rules`. The defaults are SMAC's. For a scenario
+            of SMACv2 that is given by its name alone, the defaults are those of the scenario's
+            example config. Options without effect: `window_size_x`, `window_size_y`, `debug`,
+            `kill_unit_step_mul`, `num_fov_actions`. `game_version` must be None or "latest".
 
     Attributes:
         map_name: the scenario's name.
@@ -161,8 +162,8 @@ class StarCraft2Env:
         """Begin a battle; the first battle launches the game.
 
         SMAC plays one long game, and kills all units to begin the next battle. Here each battle is
-        a game of its own. Its seed is derived from the env's seed and the battle's number, as in
-        `SubprocSC2VecEnv`.
+        a game of its own. The battle's seed is derived from the env's seed and the battle's number,
+        as in `SubprocSC2VecEnv`.
 
         Returns:
             The observation of each agent, and the state.
@@ -186,8 +187,8 @@ class StarCraft2Env:
         """Play one step.
 
         Args:
-            actions: the number of an action for each agent. Each may be an array of one element,
-                so an array of (n_agents, 1) is accepted.
+            actions: the number of an action for each agent. Each number may be an array of one
+                element, so `actions` may have the shape (n_agents, 1).
 
         Returns:
             The team's reward, whether the battle is over, and an info with `battle_won`,
@@ -202,7 +203,8 @@ class StarCraft2Env:
         """
         check_actions(None, actions, range(self.n_agents), "agent")
         taken = [_number(agent, action) for agent, action in enumerate(actions)]
-        # With `heuristic_ai` the scripted player acts, so the given actions are not checked.
+        # With `heuristic_ai` the scripted player chooses the actions, so the given ones are not
+        # checked.
         checked = [] if self._task.rules.heuristic_ai else taken
         for agent, (action, mask) in enumerate(zip(checked, self._masks, strict=False)):
             available = 0 <= action < len(mask) and mask[action] == 1
@@ -230,7 +232,7 @@ class StarCraft2Env:
         return reward, terminated or truncated, info
 
     def _to_first_battle(self, max_reward: float | None) -> float:
-        """The factor of this battle's rewards: SMACv2 scales all battles like the first battle."""
+        """The factor by which this battle's rewards get the first battle's scale, as in SMACv2."""
         if max_reward is None or not self._task.rules.reward_scale:
             return 1.0
         if self._max_reward is None:
@@ -409,7 +411,7 @@ class StarCraft2Env:
 def _number(agent: int, action: Any) -> int:
     """The action's number.
 
-    `ActionError` if the action is not one number. Nothing has been sent to the game by then.
+    `ActionError` if the action is not one number. It is raised before anything is sent to the game.
     """
     try:
         # Call `item` of tensors, too, because numpy cannot read a tensor on a GPU.
