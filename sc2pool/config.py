@@ -85,11 +85,11 @@ class Limits(_Checked):
     launch_s: float = 90.0
     """From a game's spawn until it answers; a pool's first launch may take twice this limit."""
     create_join_s: float = 60.0
-    """create_game and join_game together; three times this limit if the game is still working."""
+    """create_game and join_game together; up to three times this if the game still works."""
     reset_s: float = 60.0
     """restart_game, or the first observation after a join."""
     step_s: float = 10.0
-    """One env step. A slow game (its CPU time advances) gets three times this, once."""
+    """One env step; once, three times this for a game that is slow but works (uses CPU time)."""
     call_s: float = 300.0
     """A call or attribute access by the user, with `env_method`, `get_attr` or `render`."""
     worker_grace_s: float = 5.0
@@ -213,7 +213,7 @@ class ReplayPolicy(_Checked):
     dir: Path
     """The folder; it is created. A pool deletes only files that it has written itself."""
     every: int | None = None
-    """Keep the episodes whose number, from 0, is a multiple of this; None: none by number."""
+    """Keep the episodes whose number, from 0, is a multiple of this; None keeps none by number."""
     best: bool = True
     """Keep each episode with a higher return than all before it."""
     faulty: bool = True

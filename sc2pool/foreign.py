@@ -118,7 +118,7 @@ def _at_once(path: str, flags: int) -> int:
 
 
 def _arriving(file: RawIOBase, most: int) -> bytes:
-    """What a pipe or device delivers, at most this number of bytes; OSError if it has no end."""
+    """Read up to `most` bytes from a pipe or device; OSError if its end does not come."""
     deadline = Deadline.after(_ARRIVES_WITHIN_S)
     content = b""
     may_be_over = not stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)

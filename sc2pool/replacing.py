@@ -3,8 +3,8 @@
 Rules: a file is written under a new name that cannot be guessed. If the name were known, another
 user of the folder could make a link of that name, and so choose which file is overwritten. A
 program that is killed leaves its unfinished file behind; a command that is the only writer of a
-folder removes such files when it begins. `tempfile` is not used, because on Windows it retries for
-ever in a folder that may not be written to, because it takes every refusal for a name in use.
+folder removes such files when it begins. `tempfile` is not used: on Windows, it retries for ever in
+a folder that may not be written to, because it takes every refusal for a name in use.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ class Turn:
         return self._task is not None
 
     def go_on(self, *, in_time: bool = True) -> None:
-        """Run the waiting task to its next wait; its `await` gives `in_time`. Not for tasks."""
+        """Run the waiting task to its next wait. Its `await` returns `in_time`. Not for tasks."""
         if self._task is not None:
             (call, context), self._task = self._task, None
             self._leave_line()

@@ -54,7 +54,7 @@ def find_player(given: str, task: str | None, game: str | None) -> ChosenPlayer:
     """The player that the user has named; for a run, its best model if the run was evaluated.
 
     `given` is a run's folder, a model's file, a pretrained policy's name, "scripted" or "random".
-    If `task` or `game` is None, it is read from the run's folder, and a game's path is printed.
+    If `task` or `game` is None, the run's own is used; a game that is a path is then printed.
     Raises `ConfigError` if no such model is found, or if the task is unknown, has other spaces than
     the model, or lacks the scripted player.
     """
@@ -80,7 +80,7 @@ def find_player(given: str, task: str | None, game: str | None) -> ChosenPlayer:
 
 
 def say_if_normalized(path: Path) -> None:
-    """Print a warning if a model was trained on normalised observations; it now gets raw ones."""
+    """Print a warning if a model was trained on normalised observations: it now gets raw ones."""
     if SavedModel(path.stem, path).is_of_normalized():
         say(
             f"{path} was trained under VecNormalize, whose statistics are not in the file: it sees "

@@ -1,4 +1,4 @@
-"""The `sc2pool` command: runs a subcommand, and turns every way in which it ends into an exit code.
+"""The `sc2pool` command: runs a subcommand, and turns any result or error of it into an exit code.
 
 Rules: slow modules are imported only when a command needs them, so `--help` and bad arguments are
 answered without a delay. An `SC2PoolError` is printed as one clear message on stderr, without a
@@ -31,7 +31,7 @@ except KeyboardInterrupt:  # Ctrl-C before the command has begun
     raise SystemExit(130) from None
 
 _LAYOUT = "\n\t"
-"""Control characters that an error message may keep, such as one that contains a traceback."""
+"""Control characters that error messages keep, because a message may contain a traceback."""
 PIPE_CLOSED = 141
 """128 + SIGPIPE, the exit code that shells report for a program that SIGPIPE ended."""
 

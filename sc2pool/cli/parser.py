@@ -1,4 +1,4 @@
-"""The command's arguments: a parser for each subcommand, which also sets the function to run.
+"""The command's arguments. Each subcommand has a parser, which also sets the function to run.
 
 `Parser` has a method for each kind of option, so that each default is written in one place. The
 parser's error messages have two lines: the error, and the command that shows the help.
@@ -141,7 +141,7 @@ SHELLS = ("bash", "zsh")
 _STAND_IN_S = 120.0
 """Time limit of the stand-in's own program, which writes some small files."""
 AFTER_STOP = ("catch-up", "freeze")
-"""The choices of the stand-in's `--after-stop`, copied because it is a separate program."""
+"""The choices of the stand-in's `--after-stop`, copied: the stand-in is a separate program."""
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -65,7 +65,7 @@ class Stop:
     def handling(self) -> Iterator[None]:
         """Handle the signals in the block; afterwards restore the previous handlers.
 
-        If SIGHUP is ignored, it stays so, because the program was started with nohup.
+        A SIGHUP that is ignored, as in a program started with nohup, stays ignored.
         """
         before = {number: signal.signal(number, self._handle) for number in _signals()}
         try:
@@ -91,7 +91,7 @@ class Stop:
     def _handle(self, signal_number: int, _frame: FrameType | None) -> None:
         if self._polite and self.signal is None:
             self.signal = signal_number
-            with suppress(OSError):  # the terminal is gone (SIGHUP)
+            with suppress(OSError):  # the terminal may be gone (SIGHUP)
                 os.write(2, _SAVING)
             return
         self.signal = signal_number

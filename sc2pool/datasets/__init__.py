@@ -173,7 +173,7 @@ def _in_structure(actions: Any) -> Any:
 
 
 def over_leaves(function: Callable[..., Any], *structures: Any) -> Any:
-    """Call a function with the arrays at each place of equal structures; return its results."""
+    """Call a function with the arrays of each place in equal structures; return the results."""
     first = structures[0]
     if isinstance(first, dict):
         return {key: over_leaves(function, *(one[key] for one in structures)) for key in first}
@@ -498,7 +498,7 @@ def _give_back(held: int | None, lock: Path) -> None:
 
 
 def _number(shard: Path, first: int) -> None:
-    """Give a shard's episodes the ids from `first` on; they have others if a shard was lost."""
+    """Renumber a shard's episodes from `first` on; their ids differ if a shard was lost."""
     import h5py  # noqa: PLC0415
 
     with h5py.File(shard) as file:

@@ -253,8 +253,8 @@ PACE_TOLERANCE: Final = 0.05
 LATE_LOOPS: Final = 2
 """The reply to a request for a later loop may be this many loops after the requested one."""
 FREEZES_BELOW, CATCHES_UP_ABOVE = 0.25, 0.75
-"""How a stopped game is judged by the share of the missed loops for which it makes up: at most the
-first share counts as frozen, at least the second share counts as catching up."""
+"""A game that was stopped counts as frozen if it makes up for at most the first of these shares of
+the missed loops, and as catching up if it makes up for at least the second."""
 
 TIMES = Section("times and memory of the game")
 BEHAVIOUR = Section("behaviour of the game")

@@ -1,10 +1,10 @@
 """`examine_game`: makes all checks of the doctor, and returns its findings.
 
-    machine, stepping            measure the machine and a stepped game PARTS
-    measure behaviour that the documentation leaves open (`--full`) checks
-    judge a measurement, and give advice findings                     keep one judgement for each
-    check, and write the report settled_by                   extracts from the findings the facts
-    that later pools use
+    machine, stepping            measure the machine and a stepped game
+    PARTS                        measure behaviour that the documentation leaves open (`--full`)
+    checks                       judge a measurement, and give advice
+    findings                     keep one judgement for each check, and write the report
+    settled_by                   extracts from the findings the facts that later pools use
 
 `examine` launches the games, within a time limit. The first game is stepped, and is finally asked
 to exit. The second game, whose files are cached at its launch, plays in real time and is killed.
@@ -15,10 +15,10 @@ the game. Every launched game is closed, whatever happens. A game is never stopp
 is in flight, and is always resumed. Ctrl-C, SIGTERM and SIGHUP first end the games.
 
 Rules of `--full`: each measurement has its own time limit and its own games. So a game that hangs
-or crashes is a finding, and costs at most one time limit. An unexpected reply is also a finding, so
-that the other measurements are still made. Every game is closed after its measurement. The limits
-add up to far more than a usual examination takes, because hardly any measurement needs its whole
-limit.
+or crashes is a finding, and costs at most the measurement's limit. An unexpected reply is also a
+finding, so that the other measurements are still made. Every game is closed after its measurement.
+The limits add up to far more than a usual examination takes, because hardly any measurement needs
+its whole limit.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ async def _examine_until_signalled(
         task.cancel()
 
     numbers = [signal.SIGTERM]
-    # If SIGHUP is ignored, it stays so, because the program was started with nohup.
+    # A SIGHUP that is ignored, as in a program started with nohup, stays ignored.
     if not WINDOWS and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)
     with suppress(NotImplementedError):  # Windows

@@ -40,8 +40,8 @@ BUSY_SHARE: Final = 0.25
 LOUD_BYTES: Final = 100_000
 """A normal game prints less than this in its whole life."""
 LAUNCH_FACTOR, JOIN_FACTOR, MORE_S = 4.0, 2.0, 0.2
-"""Factors by which simultaneous launches and joins may take longer than if they only shared the
-cores; joins may take `MORE_S` more. Other programs delay a launch's file reads: a larger factor."""
+"""Factors by which simultaneous launches and joins may exceed the time that sharing the cores
+explains; joins may take `MORE_S` more. Other programs delay file reads of launches."""
 AGEING_FACTOR: Final = 1.3
 """The CPU time per loop may grow by this factor, because of other programs on the machine."""
 
@@ -210,7 +210,7 @@ _WATCH_S: Final = 2.0
 """How long a game is watched after its socket was closed; then its CPU time is measured for 1 s."""
 _ENDS_WITHIN_S: Final = 5.0
 _CORE_BYTES: Final = 1_000_000
-"""Limit of a core file's size; a truncated file also proves that the game writes one."""
+"""Limit of a core file's size; even a truncated file proves that the game writes one."""
 _SOME_LOOPS: Final = 1_000
 _CROWD: Final = 8
 _GAME_BYTES: Final = 1_200_000_000

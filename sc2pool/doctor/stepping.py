@@ -35,7 +35,7 @@ STEPS_AFTER_RESTART: Final = 4
 """How many steps follow a timed reset; after the restart of a seeded episode, they are compared."""
 LONG_STEP_LOOPS: Final = 240
 LONGEST_EPISODE_LOOPS: Final = 14_400
-"""Length of the longest mini-game; an episode that is longer is ended by a debug command."""
+"""Length of the longest mini-game; a debug command ends an episode that is longer."""
 OBSERVATIONS_AFTER_END: Final = 4
 EXIT_S: Final = 5.0
 

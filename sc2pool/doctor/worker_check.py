@@ -2,7 +2,7 @@
 
     probe_worker ── doorbell, memory ──► main, in a child process, which rings back and counts
 
-The report shows by this whether workers can run on a system on which sc2pool was not tested.
+By this, the report shows whether workers can run on a system where sc2pool was not tested.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ def _write(
     size_px: int = _TEXT_SIZE_PX,
     from_right: bool = False,
 ) -> None:
-    """Write one line; `corner` is its upper left corner, or its upper right one (`from_right`)."""
+    """Write one line; `corner` is its upper left or, with `from_right`, upper right corner."""
     x, y = corner
     mask = _mask(text, size_px)
     frame.paste(colour, (x - mask.width if from_right else x, y), mask)
@@ -202,7 +202,7 @@ def _wrapped(title: str, width_px: int, size_px: int) -> tuple[str, ...]:
 
 
 _BUILDING_RADIUS = 1.05
-"""Units on the ground with a radius above this are buildings, because walking units are smaller."""
+"""A unit on the ground with a radius above this is a building; units that walk are smaller."""
 _LEAST_RADIUS_PX = 4.0
 _SHARD_RADIUS = 0.4
 """The drawn radius of a mineral shard, whose own radius is too small to see."""

@@ -1,7 +1,7 @@
 """Draws the ground (terrain, creep and fog); a `View` maps cells of the map to pixels.
 
 The terrain is drawn once per map, creep and fog for each frame. Light falls from the upper left,
-higher ground is brighter, unpathable ground is dark. The playable area is in the middle of a
+higher ground is brighter, unpathable ground is dark. The playable area is in the centre of a
 square; the map around the area fills the rest of the square.
 
 Rules: the terrain's picture is made once per map and never changed. A grid that is missing or

@@ -11,10 +11,10 @@
 
 SMAC's random agents and code bases such as PyMARL can use the class unchanged. Rules: the options,
 the order of the agents and the methods' results are SMAC's, and an unavailable action raises an
-AssertionError, as in SMAC. An option that has no effect here accepts any value; other values that
-would change the game are errors. A game that fails ends the battle with reward 0, as in SMAC. The
-info then also has the fault and `episode_limit`, so that learners do not take this end for a
-defeat.
+AssertionError, as in SMAC. An option that has no effect here accepts any value; for an unsupported
+option, a value that would change the game is an error. A game that fails ends the battle with
+reward 0, as in SMAC. The info then also has the fault and `episode_limit`, so that learners do not
+take this end for a defeat.
 
 Two things differ from SMAC. A battle begins in another way; see `reset`. SMAC's methods that take a
 unit of pysc2, such as `unit_max_cooldown`, are missing, because this process has no such units.
@@ -414,7 +414,7 @@ def _number(agent: int, action: Any) -> int:
     `ActionError` if the action is not one number. It is raised before anything is sent to the game.
     """
     try:
-        # Call `item` of tensors, too, because numpy cannot read a tensor on a GPU.
+        # Call `item` if the action has it, because numpy cannot read a tensor on a GPU.
         element = action if hasattr(action, "item") else np.asarray(action)
         return int(element.item())
     except (TypeError, ValueError, RuntimeError, OverflowError):

@@ -31,8 +31,8 @@ class ActionInFlight(TaskDefinition):
     """A mixin for tasks, listed before the task: the observation becomes a dict of three parts.
 
     - `observation`: the task's own observation.
-    - `last_action`: the action before this observation. For `Discrete(n)` the space is `Discrete(n
-      + 1)`, whose last value means "none yet". For `MultiDiscrete` the same holds in each
+    - `last_action`: the action before this observation. For `Discrete(n)` its space is
+      `Discrete(n+1)`, whose last value means "none yet". For `MultiDiscrete` the same holds in each
       component. Both spaces have the dtype int64, because the actions' own dtype may lack room for
       one more value. For `Box` and `MultiBinary` the space is the action's own, and zeros (clipped
       to the bounds) mean "none yet".

@@ -119,7 +119,7 @@ class MarineDuel(Task):
             self.facing = -1.0
 
     def observe(self) -> NDArray[np.float32]:
-        """Look at the field from this side's end.
+        """Observe the field from this side's end.
 
         Returns:
             (57,) float32, each in [-1, 1]; zeros stand for missing marines. x grows towards the

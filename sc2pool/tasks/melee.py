@@ -100,7 +100,7 @@ class Melee(Task):
         self._destroyed = 0.0
 
     def observe(self) -> NDArray[np.generic]:
-        """Look at the town and at the front.
+        """Observe the town and the front.
 
         Returns:
             (18,) float32, each in [0, 1]:
@@ -328,7 +328,7 @@ class _Canvas:
         plane[top : bottom + 1, left : right + 1] = 55 + round(200 * unit.build_progress)
 
     def terrain(self, game_info: sc_pb.ResponseGameInfo) -> NDArray[np.uint8]:
-        """The height of the ground in the middle of each pixel, 0 where no unit can walk."""
+        """The height of the ground at the centre of each pixel, 0 where no unit can walk."""
         start = game_info.start_raw
         heights, walkable = bytes_of(start.terrain_height), walkable_of(start.pathing_grid)
         height, width = heights.shape

@@ -77,7 +77,7 @@ class TaskDefinition(ABC):
         max_loops: an episode of this many game loops is truncated. None for no limit.
         race_requested: the learner's race, a `common_pb2.Race` value or python-sc2's `Race`.
         players: the number of players, 1 or 2. With 2 each env is a match: two games that play each
-            other. Both sides have a task object of this class.
+            other. Each side has its own object of this class.
         opponents: built-in opponents of a task for one player. Empty for the mini-games, whose
             enemies belong to the map.
         disable_fog: whether the whole map is visible.

@@ -56,7 +56,7 @@ class Round:
     others_cores: float = 0.0
     """How many cores other programs of this machine kept busy during the round."""
     stolen_cores: float = 0.0
-    """If this is a virtual machine: how many cores its host gave to others during the round."""
+    """In a virtual machine, how many cores the host gave to other machines during the round."""
 
     @property
     def steps_per_s(self) -> float:
@@ -245,7 +245,7 @@ class CpuUse:
         times = psutil.cpu_times()
         stolen_s = float(getattr(times, "steal", 0.0))
         idle_s = times.idle + getattr(times, "iowait", 0.0)
-        # The user time includes the time of guests, which would be counted twice.
+        # The user time includes the time of guests, which would otherwise be counted twice.
         guests_s = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
         return cls(float(sum(times) - idle_s - stolen_s - guests_s), stolen_s)
 

@@ -190,7 +190,7 @@ _ENDED_AFTER_S = 10.0
 
 
 class ClusterRun:
-    """The running pools of a cluster. `closely` also fetches the files for `read`.
+    """The running pools of a cluster; with `closely`, the files for `read` are fetched as well.
 
     For `address` see `sc2pool.ray.connect`. Raises `MissingPackageError` if Ray is not installed,
     and `ConfigError` if no cluster answers.

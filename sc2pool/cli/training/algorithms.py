@@ -59,9 +59,9 @@ class Algorithm:
     module: str
     class_name: str
     attributes: tuple[str, ...]
-    """Attributes that saved models of this algorithm have, and those of most others lack."""
+    """Attributes that saved models of this algorithm have, but those of most others lack."""
     lacks: tuple[str, ...] = ()
-    """Attributes that saved models of similar algorithms have, and those of this one lack."""
+    """Attributes that saved models of similar algorithms have, but those of this one lack."""
     policy_module: str = "stable_baselines3.common.policies"
     """The module of the class of a saved model's policy."""
     optimizers: tuple[str, ...] = ("policy",)
@@ -203,7 +203,7 @@ def choose_self_play(chosen: str | None, earlier: str | None, task: type[TaskDef
 _DEFAULTS = Path(__file__).with_name("defaults")
 _DEFAULT_SECTION = "default"
 LARGEST: Final = 1 << 62
-"""Larger numbers of a file may not fit into the 64-bit integers of torch and numpy."""
+"""Numbers larger than this may not fit into the 64-bit integers of torch and numpy."""
 _OWN_NUMBERS = ("n_timesteps", "n_envs", "minibatches")
 
 

@@ -368,7 +368,7 @@ def _row(path: Path, kind: type[Row], types: Sequence[type], cells: Sequence[str
 def keep_rows(
     path: Path, kind: type[Row], rows: list[Row], keep: Callable[[Row], bool]
 ) -> list[Row]:
-    """Drop the rows for which `keep` is false, also from the file; returns the kept rows.
+    """Drop the rows for which `keep` is false, in the file as well; returns the kept rows.
 
     If the disk refuses to write the file, the next `write_rows` removes the dropped rows.
     """

@@ -296,7 +296,7 @@ def training_games(options: TrainOptions) -> PoolVecEnv[Any]:
 
 
 def evaluation_games(options: TrainOptions) -> PoolVecEnv[Any]:
-    """The games of evaluations, in which, with self-play, several opponents take turns."""
+    """The games of evaluations. With self-play, several opponents take turns in these games."""
     return _make(
         options,
         InTurn(tuple(opponents_of(options).values())) if options.self_play else None,

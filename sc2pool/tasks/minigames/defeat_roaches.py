@@ -76,7 +76,7 @@ class DefeatRoaches(Task):
         self.area = PlayableArea.of(self.game_info)
 
     def observe(self) -> NDArray[np.float32]:
-        """Look at the battle.
+        """Observe the battle.
 
         Returns:
             (25,) float32, each in [-1, 1]; zeros stand for missing units:

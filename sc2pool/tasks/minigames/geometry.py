@@ -55,7 +55,7 @@ class PlayableArea:
 
     @cached_property
     def centre(self) -> tuple[float, float]:
-        """The point in the middle."""
+        """The area's centre."""
         return (self.left + self.right) / 2, (self.bottom + self.top) / 2
 
     def clamp(self, x: float, y: float) -> tuple[float, float]:

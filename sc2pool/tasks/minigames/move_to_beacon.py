@@ -96,7 +96,7 @@ SMALLEST_RADIUS_PX = 1.0
 
 PIXEL_X = (np.arange(IMAGE_SIZE) - (IMAGE_SIZE - 1) / 2)[None, :]
 PIXEL_Y = -PIXEL_X.T
-"""The centres of the pixels, in pixels from the middle of the image; x to the right, y up."""
+"""The centres of the pixels, in pixels from the centre of the image; x to the right, y up."""
 
 
 class MoveToBeaconImage(MoveToBeacon):
@@ -105,7 +105,7 @@ class MoveToBeaconImage(MoveToBeacon):
     Action space: `Discrete(8)`, as in `MoveToBeacon`.
 
     Observation space: `Box(0, 255, (2, 64, 64), uint8)`, channel first. The first marine is always
-    in the middle, row 0 is the farthest up and column 0 the farthest left. The image extends in
+    in the centre, row 0 is the farthest up and column 0 the farthest left. The image extends in
     each direction by the length of the playable area's longer side, so it always shows the whole
     area. Plane 0 is 255 on a beacon (a disc of radius 2.5 map units), plane 1 on the playable area.
     All other values are 0. Without a marine the image is black.
@@ -126,7 +126,7 @@ class MoveToBeaconImage(MoveToBeacon):
 
 
 def draw_beacon(plane: NDArray[np.uint8], x: float, y: float, pixels_per_unit: float) -> None:
-    """Set a beacon's pixels in `plane` to 255; x and y are map units from the image's middle."""
+    """Set a beacon's pixels in `plane` to 255; x and y are map units from the image's centre."""
     squared_distance = (PIXEL_X - x * pixels_per_unit) ** 2 + (PIXEL_Y - y * pixels_per_unit) ** 2
     radius = max(BEACON_RADIUS * pixels_per_unit, SMALLEST_RADIUS_PX)
     plane[squared_distance <= radius**2] = 255

@@ -54,7 +54,7 @@ FACTORIES = COMMAND_CENTER, BARRACKS
 COSTS = {SCV: 50, SUPPLY_DEPOT: 100, REFINERY: 75, BARRACKS: 150}
 """The price of a unit or structure, in minerals."""
 FROM_RESOURCES = 3.5
-"""The least distance between the middles of a structure and a mineral field or geyser, in cells."""
+"""The least distance, in cells, from a structure's centre to that of a mineral field or geyser."""
 RESERVED_LOOPS = 320
 """How long the place of an ordered structure stays reserved, in loops."""
 QUEUE_PLACES = 5
@@ -318,7 +318,7 @@ class Town:
         return bool(self._ground[rows, columns].all())
 
     def _taken(self) -> Iterable[tuple[float, float, float, float]]:
-        """Middle, half width and half height of all structures, resources and reserved places."""
+        """Centre, half width and half height of all structures, resources and reserved places."""
         for kind, footprint in FOOTPRINTS.items():
             for unit in self.all(kind):
                 yield unit.pos.x, unit.pos.y, *footprint

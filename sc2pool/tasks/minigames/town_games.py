@@ -9,7 +9,7 @@ barracks and supply, a barracks needs a supply depot, and all of them cost miner
 
 The tasks with images are for convolutional policies. They inherit the actions of the tasks with a
 vector, and differ only in the observation. Row 0 is the farthest up and column 0 the farthest left.
-The longer side of the playable area fills the image, and the area's middle is the image's middle.
+The longer side of the playable area fills the image, and the area's centre is the image's centre.
 Structures are rectangles; the more finished they are, the brighter. Units are squares of one cell.
 The last two planes have one value each: minerals and free supply, which have no place on the map.
 """
@@ -98,7 +98,7 @@ class CollectMineralsAndGas(TownGame):
     action_space = spaces.Discrete(len(RESOURCE_STEPS))
 
     def observe(self) -> NDArray[np.generic]:
-        """Look at the town.
+        """Observe the town.
 
         Returns:
             (14,) float32, each in [0, 1]:
@@ -159,7 +159,7 @@ class BuildMarines(TownGame):
     action_space = spaces.Discrete(len(MARINE_STEPS))
 
     def observe(self) -> NDArray[np.generic]:
-        """Look at the town.
+        """Observe the town.
 
         Returns:
             (14,) float32, each in [0, 1]:

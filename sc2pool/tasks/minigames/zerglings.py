@@ -12,10 +12,10 @@ of marines hurts all of them. So the marines must shoot a baneling before it arr
 apart.
 
 The tasks with images are for convolutional policies. They inherit the actions of the tasks with a
-vector, and differ only in the observation. Row 0 is the farthest up and column 0 the farthest
-left. The middle of the learner's units is always in the middle of the image. The image extends in
-each direction by the length of the playable area's longer side, so it always shows the whole area.
-Units are discs; the more hit points they have, the brighter.
+vector, and differ only in the observation. Row 0 is the farthest up and column 0 the farthest left.
+The centre of the learner's units is always the centre of the image. The image extends in each
+direction by the length of the playable area's longer side, so it always shows the whole area. Units
+are discs; the more hit points they have, the brighter.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class FindAndDefeatZerglings(Task):
         self.memory = SearchMemory(self.area)
 
     def observe(self) -> NDArray[np.generic]:
-        """Look at the group, the zerglings in sight, and the memory of the search.
+        """Observe the group and the zerglings in sight, and read the memory of the search.
 
         Returns:
             (35,) float32, each in [-1, 1]; zeros stand for missing units:
@@ -177,7 +177,7 @@ class FindAndDefeatZerglings(Task):
         return masks
 
     def centre(self) -> tuple[float, float]:
-        """The middle of the marines, of which there must be at least one."""
+        """The centre of the marines; there must be at least one marine."""
         x, y = self.marines.positions.mean(axis=0).tolist()
         return x, y
 
@@ -264,7 +264,7 @@ class DefeatZerglingsAndBanelings(Task):
 
     - 0: Each marine attacks the enemy nearest to it.
     - 1: Each marine attacks the baneling nearest to it, or acts as in 0 if there is none.
-    - 2: Each marine walks away from the middle of the marines within 3 cells of it.
+    - 2: Each marine walks away from the centre of the marines within 3 cells of it.
     - 3: The marines within 3.5 cells of a baneling walk away from it, the others attack as in 1.
     - 4 to 11: All walk. 4 is right (east), then counter-clockwise in steps of 45°.
 
@@ -287,7 +287,7 @@ class DefeatZerglingsAndBanelings(Task):
         self.area = PlayableArea.of(self.game_info)
 
     def observe(self) -> NDArray[np.generic]:
-        """Look at the battle.
+        """Observe the battle.
 
         Returns:
             (34,) float32, each in [-1, 1]; zeros stand for missing units:
@@ -369,7 +369,7 @@ class DefeatZerglingsAndBanelings(Task):
         return [commands.attack(group, tags[target]) for target, group in groups.items()]
 
     def _apart(self) -> list[int]:
-        """For each marine the direction away from the middle of its neighbours."""
+        """For each marine, the direction away from the centre of its neighbours."""
         places: Floats = self.marines.positions
         near = distances(places, places) < 3.0
         away = places - near @ places / np.maximum(near.sum(axis=1, keepdims=True), 1)
@@ -446,7 +446,7 @@ def draw_units(
 ) -> None:
     """Draw a disc for each unit in `plane`; the unit's share of `full_health` is its brightness.
 
-    The brightest disc is on top. `middle`, (2,), is the map point in the middle of the image.
+    The brightest disc is on top. `middle`, (2,), is the map point at the image's centre.
     """
     if not len(units):
         return

@@ -42,7 +42,7 @@ KIND = "a model that SB3 has saved"
 _SERIALIZED = ":serialized:"
 """SB3's key for a value of `data` that is pickled and encoded in base64."""
 _MOST_LOADED = 64
-"""Policies that a worker keeps loaded; the least recently used are dropped."""
+"""How many policies a worker keeps loaded; the least recently used one is dropped."""
 
 
 class Saveable(Protocol):

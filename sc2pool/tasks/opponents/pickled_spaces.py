@@ -9,8 +9,7 @@ spaces, arrays and numbers are then checked part by part, and gymnasium and nump
 values.
 
 Rule: only single values are hashed. Python computes the hash of a tuple from its parts, without a
-limit, so a few bytes can describe a tuple whose hash takes years, or is too deep and ends the
-process.
+limit, so a few bytes can describe a tuple whose hash takes years or whose depth crashes Python.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@
 
     team        each unit's type is drawn by weight; a team of only exceptions is drawn again
     enemies     the same team; if there are more of them, the rest is drawn as a second team
-    reflect     the agents anywhere west of the middle, the enemies at the same places in the east
-    surrounded  the agents in the middle; the enemies in 1 to 4 groups on the map's diagonals
+    reflect     the agents anywhere west of the centre, the enemies at the same places in the east
+    surrounded  the agents in the centre; the enemies in 1 to 4 groups on the map's diagonals
 
 For the team's units the map has nine types of its own, whose units act only on orders. These types
 have the highest ids of the game, in the order of the standard types' names. The enemies have
@@ -48,7 +48,7 @@ observation.
 episode can be repeated. The task creates the units by debug commands, as SMACv2 does. A Terran side
 is beaten when only medivacs are left; if both sides are beaten, the team has lost. Each battle's
 rewards are scaled by that battle's best return, so that episodes do not depend on each other.
-SMACv2 and `StarCraft2Env` (SMACv2's interface) scale all battles by that of the first battle.
+SMACv2 and `StarCraft2Env` (SMACv2's interface) scale all battles by the first one's best return.
 """
 
 from __future__ import annotations
@@ -108,10 +108,10 @@ MAPS: dict[str, tuple[UnitType, ...]] = {
 """The types of each of SMACv2's maps, in SMACv2's order. All play on the same map of the game."""
 
 _BESIDE_MIDDLE = 1.0
-"""The least distance of agents from the middle, along x, in cells. According to SMACv2, units that
-are created at the same place block each other."""
+"""The least distance of agents from the map's centre, along x, in cells. According to SMACv2, units
+that are created at the same place block each other."""
 _OFFSET = 2.0
-"""The least distance of enemies from the middle, along both axes, for the same reason."""
+"""The least distance of enemies from the centre, along both axes, for the same reason."""
 _DIAGONALS = ((0, 0), (0, 1), (1, 1), (1, 0))
 """The corners of the map, in lengths of the map."""
 
