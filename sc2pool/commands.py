@@ -1,9 +1,8 @@
 """Unit commands for `Task.act`: one small function per order.
 
-A target is a point `(x, y)` in map coordinates, or a unit's tag (an int). Arrays and scalars of
-numpy are accepted in their place. The ability ids are the general ids of the game's data; the game
-remaps specific ids to general ones. `as_actions` checks the result of `act` and converts it for the
-game.
+A target is a point `(x, y)` in map coordinates, or a unit's tag (an int). Numpy's arrays and
+scalars are also accepted. The ability ids are the general ids of the game's data; the game remaps
+specific ids to general ones. `as_actions` checks the result of `act` and converts it for the game.
 """
 
 from __future__ import annotations

@@ -257,8 +257,7 @@ class Archive:
         kind: the kind of file that is expected, for messages.
 
     Raises:
-        ConfigError: the source cannot be read, or is not a ZIP file. All methods may raise this
-            error.
+        ConfigError: the source cannot be read, or is not a ZIP file. Methods may also raise it.
     """
 
     def __init__(self, source: Path | bytes, what: str, kind: str) -> None:

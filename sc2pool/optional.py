@@ -83,7 +83,6 @@ def _missing(what: str, module: str) -> MissingPackageError:
 def how_to_install(extra: str) -> str:
     """The command that adds an extra to this environment.
 
-    This environment's own pip finds that sc2pool is installed, so it does not ask an index for
-    sc2pool.
+    This environment's pip sees that sc2pool is installed, and does not ask an index for it.
     """
     return f'{called("pip")} install "sc2pool[{extra}]"'

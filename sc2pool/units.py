@@ -42,8 +42,7 @@ def unit_ids() -> dict[str, int]:
     """The unit types' ids by their names in the game.
 
     Source: the game's data tables of patch 5.0.3, restricted to ids that python-sc2's `UnitTypeId`
-    confirms, without dummy units. `NaturalMinerals`, which the tables do not name, is from
-    python-sc2.
+    confirms, without dummies. `NaturalMinerals`, which the tables do not name, is from python-sc2.
     """
     return dict(json.loads(Path(__file__).with_name("unit_ids.json").read_text()))
 

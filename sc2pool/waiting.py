@@ -115,8 +115,7 @@ class BlockingWait:
     def wait(self, timeout_s: float = -1) -> bool:
         """Block, if `possible`, at most `timeout_s` (negative: no limit), until there are data.
 
-        True if only this descriptor is ready; False if others of the loop are ready or time is
-        over.
+        True if only this descriptor is ready; False if the loop has other work or time is over.
         """
         loop = self.loop
         if not LINUX or loop is None or loop.tasks > loop.own_tasks:

@@ -237,7 +237,7 @@ class _Search:
     def write_best(self) -> None:
         """Write the best trial's hyperparameters for `train`, unless the file has them already.
 
-        All other values come from the bundled file. `ConfigError` if writing the file fails.
+        All other values come from the bundled file. `ConfigError` if writing fails.
         """
         args, bundled = self.args, self.bundled
         if self.best is None:

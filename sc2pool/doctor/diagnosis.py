@@ -17,8 +17,8 @@ is in flight, and is always resumed. Ctrl-C, SIGTERM and SIGHUP first end the ga
 Rules of `--full`: each measurement has its own time limit and its own games. So a game that hangs
 or crashes is a finding, and costs at most the measurement's limit. An unexpected reply is also a
 finding, so that the other measurements are still made. Every game is closed after its measurement.
-The limits add up to far more than a usual examination takes, because hardly any measurement needs
-its whole limit.
+The limits add up to far more than a usual examination takes, because few measurements need all
+their time.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Grade(StrEnum):
 
     OK = "ok"
     DIFFERS = "differs"
-    """The game or the machine works, but otherwise or worse than sc2pool expects."""
+    """The game or the machine works, but differently or worse than sc2pool expects."""
     FAILED = "failed"
     """Something does not work; sc2pool cannot be used before it is fixed."""
     NOT_POSSIBLE = "not possible"

@@ -370,7 +370,7 @@ class Lab:
 
     `mini` is the setup and the map of a short game of one player, `melee_map` a map for two players
     with towns; each is None if no such map is installed. `folder`, which the lab's owner deletes,
-    is for temporary files. In a `patient` lab, `paced` times are those for a real game.
+    is for temporary files. A lab that is not `patient` measures for a shorter time.
     """
 
     def __init__(

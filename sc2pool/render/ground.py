@@ -65,8 +65,7 @@ def _terrain(heights: _Grid, pathing: _Grid, area: Area, view: View) -> Image.Im
     height_cells, open_cells = heights.cells(), pathing.cells()
     brightness = spread(_relief(height_cells), view, beyond=128)
     level = spread(_levels(height_cells, open_cells), view, beyond=0)
-    # Interpolated values are about 128 at a cell's border, so the threshold 128 gives smooth
-    # borders.
+    # Interpolated values are about 128 at a cell's border, so this threshold gives smooth borders.
     is_open = np.asarray(spread(open_cells * np.uint8(255), view, beyond=0)) >= 128
     if not open_cells.size:
         is_open[...] = True
@@ -169,8 +168,7 @@ class View(NamedTuple):
     def point(self, x: float, y: float) -> tuple[float, float]:
         """The position of a map point, in pixels from the upper left corner.
 
-        Far points and NaN are moved near the picture, because a long line takes time for each
-        pixel.
+        Far points and NaN are moved near the picture, because each pixel of a line takes time.
         """
         size, scale = self.side_px, self.scale
         right, down = (x - self.left) * scale, size - (y - self.bottom) * scale

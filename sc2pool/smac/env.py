@@ -14,7 +14,7 @@ the order of the agents and the methods' results are SMAC's, and an unavailable 
 AssertionError, as in SMAC. An option that has no effect here accepts any value; for an unsupported
 option, a value that would change the game is an error. A game that fails ends the battle with
 reward 0, as in SMAC. The info then also has the fault and `episode_limit`, so that learners do not
-take this end for a defeat.
+see a defeat.
 
 Two things differ from SMAC. A battle begins in another way; see `reset`. SMAC's methods that take a
 unit of pysc2, such as `unit_max_cooldown`, are missing, because this process has no such units.
@@ -203,8 +203,7 @@ class StarCraft2Env:
         """
         check_actions(None, actions, range(self.n_agents), "agent")
         taken = [_number(agent, action) for agent, action in enumerate(actions)]
-        # With `heuristic_ai` the scripted player chooses the actions, so the given ones are not
-        # checked.
+        # With `heuristic_ai` the scripted player acts, so the given actions are not checked.
         checked = [] if self._task.rules.heuristic_ai else taken
         for agent, (action, mask) in enumerate(zip(checked, self._masks, strict=False)):
             available = 0 <= action < len(mask) and mask[action] == 1

@@ -33,8 +33,7 @@ class Episode:
     """One episode to be played.
 
     Attributes:
-        number: the index of the episode, from 0: in the run or, for an env of the user, in that
-            env.
+        number: the episode's index, from 0: in the run or, for an env of the user, in that env.
         seed: the game's random seed, or None for the game's own choice.
         options: the options given to `reset(options=…)`.
         both_keywords: whether an env's `reset` gets seed and options even if they are empty.
@@ -78,8 +77,7 @@ class Player(ABC):
             again on each new object.
         realtime: True if the game runs by itself.
         is_a_pool: True if the user's env is one of sc2pool's, which has a pool of its own.
-        directory: the directory for the temporary files of the player's game; None for the
-            system's.
+        directory: for temporary files of the player's game; None for the system's directory.
         warn: called with a sentence about the game that the user should read once.
     """
 

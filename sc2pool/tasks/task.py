@@ -126,9 +126,8 @@ class TaskDefinition(ABC):
         """Return the learner's observation. May be `async`.
 
         Returns:
-            An element of the observation space, of its shape and dtype, without NaN. Any other
-            value raises `ObservationError` in the trainer, and an exception raises `UserCodeError`
-            there.
+            An element of the observation space, of its shape and dtype, without NaN. In the
+            trainer, any other value raises `ObservationError`, an exception `UserCodeError`.
         """
 
     def reward(self) -> float | Awaitable[float]:

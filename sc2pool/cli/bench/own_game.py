@@ -2,9 +2,8 @@
 
 Only one pool exists at a time, because real games fill the memory. Each pool is measured in several
 rounds. As in a training, episodes end and are followed by resets, which the rates include. The
-actions are random, and are drawn before the measurement, which would otherwise include the drawing.
-But if the task has `action_masks`, each batch is drawn from the actions that are possible at that
-moment.
+actions are random, and are drawn before the measurement, which must not include it. But if the task
+has `action_masks`, each batch is drawn from the actions that are possible at that moment.
 
 To measure resets, episodes get short random lengths, so that they end at different times as in a
 long run. Batches in which an episode ends are compared with all other batches.

@@ -72,8 +72,7 @@ class Evaluation(BaseCallback):
         best_steps = saved_steps(options.out / BEST_MODEL_FILE)
         of_best = [row for row in rows if row.total_steps == best_steps]
         self.best = max(of_best, key=lambda row: row.mean_return, default=None)
-        # Drop rows of evaluations after the resumed model, because those evaluations will be made
-        # again.
+        # Drop rows from after the resumed model, because those evaluations will be made again.
         self._rows = keep_rows(
             self._path,
             EvaluationRow,

@@ -2,8 +2,8 @@
 
 Rules: this module uses neither torch nor SB3 nor a running game, so a bad argument is reported
 within a second. Nothing is written. An option that is not given has the resumed run's value, if
-that run's description may be used (see `run_folder`), else that of the hyperparameters, if any,
-else its default.
+that run's description may be used (see `run_folder`), else that in the hyperparameters, else the
+default.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _NEEDED = {
 }
 """The packages of the extra `train`, by their modules."""
 _BOUNDS = {"seed": (0, 2**32 - 1), "spares": (0, None), "metrics_port": (1, 65535)}
-"""The bounds of options that are numbers; other numbers are at least 1."""
+"""The bounds of some numbers; all other options that are numbers must be at least 1."""
 _AS_GIVEN = ("seed", "realtime", "spares", "device", "video", "wandb", "metrics_port")
 """Options whose defaults depend on nothing else."""
 

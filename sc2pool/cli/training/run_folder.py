@@ -19,8 +19,7 @@ The files of episodes, evaluations and win rates are tables: the rows of a table
 one type, whose field names are the header. Rules of `episodes.csv`: each episode adds one line, and
 only the last line can be incomplete when the program ends. A resumed run continues the same file.
 Rows that a full disk refuses are written with a later row. An episode that a fault cut short is
-recorded with the fault, but left out of the means, because its return says nothing about the
-policy.
+recorded with the fault, but left out of the means, because its return does not measure the policy.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ _OF_ALL = ("num_timesteps", "observation_space", "action_space", "policy_class")
 
 @contextmanager
 def reserved(out: Path) -> Iterator[None]:
-    """Make and lock the folder, or raise `ConfigError`; remove it at the end if it is empty."""
+    """Make and lock the folder, or raise `ConfigError`; at the end, remove an empty folder."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         probe = new_file(out / "probe")

@@ -7,7 +7,7 @@
                      player wins what the other loses, so the mean return says nothing
 
 Rules of an evaluation: it has its own games, with the same seeds every time. All players draw their
-actions as in training, because in a game of two players the best policy is often a mixed one, which
+actions as in training, because in a game of two players the best policy is often a mixed one, and
 may lose if it always plays its likeliest action. The evaluation has its own random numbers, so it
 does not change the training. All opponents play in one pool and take turns. A match that a fault
 cut short does not count. If a file cannot be written (a full disk), a message says so, and the

@@ -3,10 +3,9 @@
     pickle's opcodes ─► a tree of plain values and of `_Noted` calls ─► gymnasium's own spaces
 
 A pickle says which functions to call with which arguments. The trainer reads an opponent's file as
-soon as the user has named the file. Even calls of numpy's own functions would be unsafe: with
-arguments from the file, they could read any memory. So calls are only recorded. The records of
-spaces, arrays and numbers are then checked part by part, and gymnasium and numpy get only checked
-values.
+soon as the user has named the file. Even calls of numpy's functions would be unsafe: with a file's
+arguments, they could read any memory. So calls are only recorded. The records of spaces, arrays and
+numbers are then checked part by part, and gymnasium and numpy get checked values.
 
 Rule: only single values are hashed. Python computes the hash of a tuple from its parts, without a
 limit, so a few bytes can describe a tuple whose hash takes years or whose depth crashes Python.

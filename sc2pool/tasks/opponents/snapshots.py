@@ -54,8 +54,8 @@ class SnapshotStore:
             Grandmaster level in StarCraft II using multi-agent reinforcement learning, Nature 575,
             2019, equation for f_hard.)
         power: the exponent of "prioritised".
-        latest_share: the share of episodes against the newest snapshot. In all other episodes, the
-            rule chooses.
+        latest_share: the share of episodes against the newest snapshot. In others, the rule
+            chooses.
         most: how many snapshots are kept. When one more is added, every second snapshot is removed,
             but never the first or the newest.
 

@@ -349,7 +349,7 @@ def is_beaten(side: Army) -> bool:
 def begun(
     scenario: Scenario, rules: Rules, observed: Observed, turned_on: tuple[int, int] | None
 ) -> Battle | None:
-    """A player's battle; None if units are missing. `turned_on`: for player two, the map's size."""
+    """A player's battle; None if units are missing. `turned_on` is player two's map size."""
     own, enemies = (units_of(observed, whose) for whose in (raw_pb2.Self, raw_pb2.Enemy))
     if (len(own), len(enemies)) != (scenario.n_agents, scenario.n_enemies):
         return None

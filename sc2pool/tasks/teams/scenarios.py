@@ -29,11 +29,9 @@ class UnitType:
 
     Attributes:
         name: the type's name, which is part of the agents' names.
-        id: the game's standard id of the type. Enemies have it; allies have ids that the map
-            defines.
+        id: the game's standard id, as enemies have it. Allies have ids that the map defines.
         race: a `common_pb2.Race` value.
-        max_cooldown: the weapon cooldown that the state shows as 1, in loops; for a medivac, the
-            energy.
+        max_cooldown: the cooldown that the state shows as 1, in loops; for a medivac, the energy.
         max_shield: the shield that observations show as 1. It is 0 for units without a shield.
         sight: the sight range under the rule `use_unit_ranges`, in cells.
         reach: the range of attacks or healing under that rule, in cells.
