@@ -69,7 +69,7 @@ class End(TypedDict):
     told_in: int
     """The number of observations with the result."""
     told_first: int | None
-    """How many observations came before the first one with the result; None without a result."""
+    """How many observations after the end came before the first one with the result, or None."""
     stubs: int
     """The number of observations without content."""
     status: str

@@ -210,7 +210,7 @@ class MarineDuel(Task):
         return float(more + healthier / (N_MARINES * MARINE_HEALTH)) / 2
 
     def _relative(self, offsets: Floats) -> Floats:
-        """The offsets, which are in cells on the map, as this side sees them, in tens of cells."""
+        """Convert offsets on the map, in cells, to what this side sees, in tens of cells."""
         return offsets * (self.facing / NEAR, 1 / NEAR)
 
     def _described(self, units: Units, centre: Floats, to_others: Floats) -> NDArray[np.float32]:

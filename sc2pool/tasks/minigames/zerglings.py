@@ -59,8 +59,8 @@ OWN_MARINES = Kind("Marine")
 MARINE_HEALTH = 45.0
 ZERGLING_HEALTH = 35.0
 NEAR = 10.0
-"""The unit of distances to enemies and between marines, in cells. Longer distances have the area's
-longer side as their unit."""
+"""The unit of distances to enemies and between marines, in cells. Distances on the map have the
+area's longer side as unit."""
 
 
 # ---- FindAndDefeatZerglings ----------------------------------------------------------------------
