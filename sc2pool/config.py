@@ -246,6 +246,6 @@ class PoolConfig(_Checked):
     """Serve the pool's counters to Prometheus at http://HOST:PORT/metrics; None for no server."""
     metrics_host: str = "127.0.0.1"
     """The address on which the metrics are served; "" for all addresses of the machine. On the
-    loopback address, a request with another host name is refused."""
+    loopback address, a request whose Host header names another host is refused."""
     replays: ReplayPolicy | None = None
     """Replays of selected episodes; None keeps no replays. Only tasks have replays."""

@@ -61,7 +61,7 @@ class XJumpEnv(RealTimeEnv[Frame, np.int64]):
 
     def observe(self) -> StepResult[Frame]:
         picture, before = self._window.colours(), self._floor
-        self._floor = floor_of(picture) or before  # the old floor while the number is drawn
+        self._floor = floor_of(picture) or before  # the old floor if the number is half drawn
         reward, info = self._floor - before, {"floor": self._floor}
         seen = shrunk(picture[..., ::-1], 84, 84)
         return StepResult(seen, reward, is_over(picture), info=info)

@@ -41,7 +41,7 @@ LOUD_BYTES: Final = 100_000
 """A normal game prints less than this in its whole life."""
 LAUNCH_FACTOR, JOIN_FACTOR, MORE_S = 4.0, 2.0, 0.2
 """Factors by which simultaneous launches and joins may exceed the time that sharing the cores
-explains; joins may take `MORE_S` more. Other programs delay file reads of launches."""
+explains; joins may take `MORE_S` more. Other programs may slow the reading of files."""
 AGEING_FACTOR: Final = 1.3
 """The CPU time per loop may grow by this factor, because of other programs on the machine."""
 

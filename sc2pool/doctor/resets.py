@@ -395,7 +395,7 @@ async def measure_many_resets(lab: Lab) -> None:
             try:
                 if kind == "restart":
                     await client.restart()
-                else:  # alternately by path and by content, which maps outside the map folder need
+                else:  # in turns by path and by content, as for a map outside the map folder
                     await client.begin(setup, path, None, content if done % 2 else b"")
                 await client.observe()
                 await client.step(1)

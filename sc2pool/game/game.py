@@ -361,7 +361,7 @@ class Game:
     async def leave(self) -> None:
         """Leaves the running or ended game, if there is one."""
         if self.status in (Status.IN_GAME, Status.ENDED):
-            # A refusal means that no game is left. Any other problem makes create_game fail.
+            # A refusal means that there is no game. Any other problem makes create_game fail.
             await self._burst([requests.leave_game()])
 
     async def save_map(self, name: str, content: bytes) -> None:

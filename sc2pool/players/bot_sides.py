@@ -1,6 +1,6 @@
 """The sides of a game that python-sc2's bots play: an `RLBotAI` with a learner, or any other bot.
 
-All bots are driven as by python-sc2's `run_game`. A lone `RLBotAI` uses the learner's queue pair
+Bots are called as in python-sc2's `run_game`. A lone `RLBotAI` uses the learner's queue pair
 directly. In a match the bot requests its action in the middle of its turn, when the other side's
 transition may not be known yet. So the turn is an asyncio task that waits for the action:
 

@@ -227,7 +227,7 @@ _RUN = "sc2pool_run"
 
 
 class GamesCallback(RLlibCallback):
-    """Logs and seeds the env runners' pools, and checks that they agree; `configure` adds it.
+    """Logs and seeds the env runners' pools, which must agree; `configure` adds this callback.
 
     **Figures**: `result["env_runners"]["pool"]` has sums over all env runners since the training
     began: `env_steps`, `episodes`, `launches`, `faults`, `recoveries` (faults after which the env

@@ -292,8 +292,8 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
       began, without the first `learning_starts` steps
     - `async/lag_mean`, `async/lag_max`: by how many versions of the weights the actor was behind
       the learner, in the steps since the last record. Each rollout of `train_freq` makes a version.
-    - `async/full_queue_steps`: env steps, since `learn` began, after which the actor waited for the
-      learner, because 1,000 steps of all envs were in the queue
+    - `async/full_queue_steps`: env steps since `learn` began, at whose end the actor waited for the
+      learner because the queue was full, with 1,000 steps of all envs
     - `async/late_steps`: env steps with late actions, since `learn` began
     - `async/gap_s_p50`, `async/gap_s_p99`, `async/gap_s_max`: seconds from an observation to its
       action, since the last record

@@ -590,7 +590,7 @@ class RunningClock:
             if time.monotonic() - self._looked_s >= self._rest_s:  # the thread is late
                 self._look()
             since_s = 0.0 if self._is_stopped else time.monotonic() - self._looked_s
-            # A check may find that the process was stopped some time ago.
+            # A check may find an earlier stop, but this clock never goes back.
             self._shown_s = max(self._shown_s, self._looked_s - self.stopped_s + since_s)
             return self._shown_s
 

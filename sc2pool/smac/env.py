@@ -267,19 +267,19 @@ class StarCraft2Env:
         return self._task.sizes.observation
 
     def get_obs_move_feats_size(self) -> int:
-        """How many numbers of an observation encode possible moves; they come first."""
+        """How many numbers of an observation encode possible moves, its first part."""
         return self._task.sizes.move
 
     def get_obs_enemy_feats_size(self) -> tuple[int, int]:
-        """The number of enemies in an observation, and of features per enemy; they come second."""
+        """The enemies in an observation, and the features of each: the second part."""
         return self.n_enemies, self._task.sizes.enemy
 
     def get_obs_ally_feats_size(self) -> tuple[int, int]:
-        """The number of allies in an observation, and of features per ally; they come third."""
+        """The allies in an observation, and the features of each: the third part."""
         return self.n_agents - 1, self._task.sizes.ally
 
     def get_obs_own_feats_size(self) -> int:
-        """How many numbers of an observation describe the agent itself; they come last."""
+        """How many numbers of an observation describe the agent itself, its last part."""
         return self._task.sizes.own
 
     def get_state(self) -> Array:

@@ -178,7 +178,7 @@ class Routes:
 
 FREE, NO_GROUND = 0, -1
 NEAR_CELLS = 12
-"""Greatest distance from a blocked cell at which a free cell is searched, in cells."""
+"""How far from a blocked cell a free cell is looked for, in cells."""
 
 
 class Cells:

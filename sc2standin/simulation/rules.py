@@ -478,7 +478,7 @@ def _grid(centre: Point, spacing: float, count: int) -> list[Point]:
 
 
 def _first_free(candidates: Floats, rules: list[_Rule]) -> Point | None:
-    """The first of a few candidates that keeps all distances, or None."""
+    """Of the first few candidates, the first that obeys all rules; or None."""
     for x, y in candidates[:TRIED_SINGLY].tolist():
         if all(
             math.hypot(x - at_x, y - at_y) >= apart

@@ -299,7 +299,7 @@ def _earned(session: OfflineSession, what: str, minutes: int = 4) -> float:
 
 
 def _minerals(which: range, session: OfflineSession) -> float:
-    """The mean income of one SCV at the fields `which`, numbered from the nearest to the town."""
+    """One SCV's mean income at the fields `which`; field 0 is the nearest to the town."""
     earned = 0.0
     for index in which:
         workers, fields = _begin_town(session, 1)

@@ -196,7 +196,7 @@ def arguments_for(hyperparameters: Hyperparameters, n: int) -> dict[str, Any]:
 
 
 def batch_size(transitions: int, minibatches: int) -> int:
-    """The size of the minibatches if a rollout is split into at most this many.
+    """The size of a minibatch that splits a rollout into at most `minibatches`.
 
     The last minibatch never has a single transition, because a single advantage has no standard
     deviation by which it could be normalised.

@@ -31,7 +31,7 @@ from sc2pool.processes.spawn import uninterrupted
 from sc2pool.processes.tree import usable_cores
 
 QUICK_LAUNCH_S = 5.0
-"""If the first launch takes less, launches do not wait for the disk."""
+"""If the first launch is quicker, the disk does not slow launches."""
 
 
 class Fleet:

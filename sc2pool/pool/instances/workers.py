@@ -303,7 +303,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Hosting:
-    """A worker's resources for one instance. Their channel ends when the instance has left."""
+    """A worker's resources for one instance. The channel ends when the instance has left."""
 
     worker: Worker
     directory: Path

@@ -171,7 +171,7 @@ class CommonDoorbells:
                 return
 
     def fewest(self, doorbells: Iterable[Doorbell]) -> Sequence[Doorbell]:
-        """The fewest doorbells whose rings wake all of these; valid until one joins or leaves."""
+        """The fewest doorbells to ring for all of `doorbells`; valid until one joins or leaves."""
         asked = dict.fromkeys(doorbells)
         fewest: list[Doorbell] = []
         for common, members in self._groups:

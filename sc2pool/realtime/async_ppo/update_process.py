@@ -208,7 +208,7 @@ def copied(policy: P) -> P:
 
 
 class Packed:
-    """A model's state for one update, pickled as `data` for `Unpacked`, and the objects in it.
+    """A model's state for one update: its objects, and `data`, the pickle for `Unpacked`.
 
     If `with_inputs`, the rollout buffer, which an update needs, is packed as well. If the policy
     cannot be pickled, the error is raised with a note.

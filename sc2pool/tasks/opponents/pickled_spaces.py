@@ -121,7 +121,7 @@ class _Machine:
         self.memo[len(self.memo) if index is None else index] = self.stack[-1]
 
     def global_(self, argument: str) -> None:
-        """Push the function that a text "module name" names."""
+        """Push a function, which is given as "module name"."""
         module, _, name = argument.partition(" ")
         self.stack.append((module, name))
 

@@ -119,7 +119,7 @@ class Battle:
 
     Attributes:
         recovery_counts: how `reward_only_positive` rewards a step in which the enemy recovers more
-            than it loses: True for the absolute value (as SMAC does), False for 0 (as SMACv2 does).
+            than it loses. True: the change's absolute value (as in SMAC); False: 0 (SMACv2).
         sight: the sight range of each agent, in cells.
         reach: the range of each agent's attacks or healing, in cells.
         largest_reward: the best return before scaling.
