@@ -32,8 +32,8 @@ import os
 import pickle
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
@@ -205,15 +205,11 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
             check(type(self).__name__, getattr(self, name))
         super().reset(seed=seed)
         self._clock = self.lateness = None
-        try:
+        with self._blaming_ended_game():
             self.begin(options or {})
             self._follow_game()
             self._check_game()
             result = self._observe()
-        except Exception as error:
-            self._follow_game()  # `begin` may have started another game
-            self._check_game(error)
-            raise
         self._clock = ElasticClock(self._ticks_per_s)
         self._same = 0, 0
         self._note_observed()
@@ -229,7 +225,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
             )
         if not self.action_space.contains(action):
             raise ActionError(f"action {action!r:.80} is not in {self.action_space}")
-        try:
+        with self._blaming_ended_game():
             self._check_game()
             now_s = self._now_s()
             self.gap_s = max(0.0, now_s - self._observed_s)
@@ -238,14 +234,6 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
             self._wait_for_tick(due)
             result = self._observe()
             self._check_change(result.observation)
-        except GameFault:
-            self._clock = None
-            raise
-        except Exception as error:
-            clock, self._clock = self._clock, None
-            self._check_game(error)
-            self._clock = clock
-            raise
         self._note_observed()
         tick = clock.observe(self._ticks(), self._observed_s)
         self.lateness = tick._replace(skipped_loops=0)  # the game's ticks are not loops
@@ -321,6 +309,25 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         if self._game is not None and self.period_ticks is None:
             look_s = float(np.clip(self.period_s / _LOOKS_PER_PERIOD, *_LOOK_S))
             self._running = RunningClock(self._game, look_s)
+
+    @contextmanager
+    def _blaming_ended_game(self) -> Iterator[None]:
+        """If a hook in the block raises because the game has ended, raise that `GameFault` instead.
+
+        A fault ends the episode; after any other error of a hook the episode goes on.
+        """
+        try:
+            try:
+                yield
+            except GameFault:
+                raise
+            except Exception as error:
+                self._follow_game()  # `begin` may have started another one
+                self._check_game(error)
+                raise
+        except GameFault:
+            self._clock = None
+            raise
 
     def _check_game(self, error: Exception | None = None) -> None:
         """Raise `GameFault` if the game has ended, which may have caused the `error` of a hook."""
