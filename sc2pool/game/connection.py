@@ -175,7 +175,7 @@ class Connection(picows.WSListener):
         if reader is None or self._fault is not None or not reader.has_compiled:
             return await self.burst(step_burst(actions, loops), deadline, extend, sparse=True)
         first_id = self._next_id
-        serialized = [action.SerializeToString() for action in actions]
+        serialized = list(map(sc_pb.Action.SerializeToString, actions))
         try:
             outcome = await reader.step(first_id, serialized, loops, deadline.instant_s)
         except asyncio.CancelledError:

@@ -26,7 +26,6 @@ from sc2pool.players.match_episode import PlayedSide, TaskSide, blamed_on_oppone
 from sc2pool.players.replays import LastHeld
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.bot import RLBotAI
-from sc2pool.tasks.episode_rules import note_delay
 from sc2pool.tasks.opponents.policies import PlainBot
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.task import TaskDefinition
@@ -96,7 +95,8 @@ class LoneBotSide(TaskSide):
         return orders
 
     async def see(self, step: Step) -> None:
-        note_delay(self.task, self.game.tick)
+        if self.game.tick is not None:
+            self.task.delay_s = self.game.tick.gap_s
         if self._client.has_left and not step.ended:  # the game ignored the surrender
             step = step._replace(ended=True)
             self.game.result = sc_pb.Defeat
@@ -149,7 +149,8 @@ class RLBotSide(TaskSide):
         return turn.result()
 
     async def see(self, step: Step) -> None:
-        note_delay(self.task, self.game.tick)
+        if self.game.tick is not None:
+            self.task.delay_s = self.game.tick.gap_s
         await self._driven.see(step)
         if not step.ended:
             self.newest = await self._to_its_action()

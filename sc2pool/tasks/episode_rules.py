@@ -134,17 +134,12 @@ class DrivenTask:
     def see(self, step: Step, tick: Tick | None) -> Awaitable[Transition]:
         """The transition after a step. `tick` says how late the step was, in real time."""
         task, observed = self._task, step.observed
-        note_delay(task, tick)
+        if tick is not None:
+            task.delay_s = tick.gap_s
         task.action_results = tuple(step.action_results)
         task.lazy_observation = observed
         # Return the awaitable, because awaiting it here would cost a coroutine in each step.
         return self.rules.transition(observed.game_loop, observed.score, game_ended=step.ended)
-
-
-def note_delay(task: TaskDefinition, tick: Tick | None) -> None:
-    """In real time, set the task's `delay_s` to the delay of the newest step."""
-    if tick is not None:
-        task.delay_s = tick.gap_s
 
 
 def how_it_ends(
