@@ -1,8 +1,8 @@
-"""Computes when an action is due in a game that runs in real time, and how late it came.
+"""Computes when an action is due in a game that runs in real time, and how late the action came.
 
-    loop 8                              loop 16                             loop 24
+    Loop 8                              loop 16                             loop 24
     observation ─ gap ─ action ──────── observation ─ gap ─ action ──────── observation
-    └────── a decision period ─────────┘└────── the next one ──────────────┘
+    └────── a decision period ─────────┘└────── the next one ──────────────┘.
 
 A decision period is `step_mul` game loops, and its action is due when the period begins. The clock
 is elastic: a period begins at the end of the previous period, so a late action shortens only its
@@ -10,9 +10,9 @@ own period. If an action is late by a whole period or more, the lost time is not
 grid of periods then begins again at the observed loop, and the loops in between are skipped. A pool
 of several games may delay the next period of one game, so that all actions are due together.
 
-No request waits in the game for a later loop, because the game may never answer such a request (if
-the episode ends first). So `LoopTimer` predicts when the game reaches a loop. The caller sleeps
-until then and requests the current state.
+No request asks the game to wait for a later loop: if the episode ends before that loop, the game
+may never answer. So `LoopTimer` predicts when the game reaches a loop. The caller sleeps until the
+predicted time and requests the current state.
 
 Rules: all functions are pure; all times and the pace are arguments. The time for which a game is
 paused does not count as delay.
@@ -34,16 +34,16 @@ class Tick(NamedTuple):
     lost_periods: int
     """The number of decision periods that ended before the action came."""
     skipped_loops: int
-    """Loops by which the grid moved: 0 unless the action was a period late, or a delay was set."""
+    """By how many loops the periods moved; 0 if the action was in time and no delay was set."""
 
 
 class ElasticClock:
-    """The grid of decision periods, for one episode after another."""
+    """Keeps the grid of decision periods; each episode begins a new grid."""
 
     def __init__(self, loops_per_s: float) -> None:
         self._loops_per_s = loops_per_s
         self.begun_at = 0
-        """The loop at which the running period began, or at which the next one begins."""
+        """The loop at which the running period began, or at which the next period begins."""
         self._seen_loop = 0
         """The newest known loop."""
         self._moved_loops = 0
@@ -84,12 +84,12 @@ class ElasticClock:
         return self.begun_at + loops
 
     def observe(self, loop: int, now_s: float) -> Tick:
-        """Record the observation after the action, at this loop."""
+        """Record that the observation after the action shows this loop."""
         due = self.begun_at + self._loops
         late = loop - due if loop - due >= self._loops else 0
         passed = self._moved_loops + (loop - self.begun_at if late else 0)
-        # Take the larger count. The gap misses the loops of a game that ran on during a pause, and
-        # the loops seen so far may miss a part of the gap.
+        # The gap lacks the loops of a game that ran on during a pause.
+        # The loops seen so far may lack a part of the gap. So take the larger of the two counts.
         lost_periods = max(
             int(self._gap_s * self._loops_per_s / self._loops), passed // self._loops
         )
@@ -121,11 +121,12 @@ class ElasticClock:
 class LoopTimer:
     """Predicts when a game in real time reaches a loop.
 
-    Each observation bounds the instant at which loop 0 would have begun, because the game was at
-    the observed loop at some instant between the request and its reply. While the bounds are far
-    apart, the prediction is their midpoint. The observation at that time halves the distance of the
-    bounds. If it does not show the loop yet, the caller observes again a few milliseconds later. If
-    a game falls behind its bounds, the caller observes it at longer and longer intervals.
+    Each observation bounds the instant at which loop 0 would have begun: the game was at the
+    observed loop at some instant between the request and its reply. While the bounds are far apart,
+    the prediction is their midpoint. An observation at the predicted time halves the distance of
+    the bounds. If this observation does not show the loop yet, the caller observes again a few
+    milliseconds later. If a game falls behind its bounds, the caller observes it at longer and
+    longer intervals.
     """
 
     def __init__(self, loops_per_s: float) -> None:
@@ -137,7 +138,7 @@ class LoopTimer:
         self._earliest_s, self._latest_s = -math.inf, math.inf
         self._noted_s = 0.0
         self._behind_s = 0.0
-        """The newest interval between observations while the game is behind its bounds; else 0."""
+        """The newest interval between two observations of a game behind its bounds; else 0."""
 
     def note(self, loop: int, asked_s: float, answered_s: float) -> None:
         """Record the loop of an observation, and when it was requested and answered."""
@@ -158,7 +159,7 @@ class LoopTimer:
         self._latest_s = min(latest_s, self._latest_s)
 
     def due_s(self, loop: int) -> float:
-        """When to request an observation of this loop; minus infinity without bounds."""
+        """When to request an observation of this loop; minus infinity if there are no bounds."""
         apart_s = self._latest_s - self._earliest_s
         if apart_s == math.inf:
             return -math.inf
@@ -168,19 +169,20 @@ class LoopTimer:
 
 
 _EXACT_S: Final = 0.003
-"""If the bounds are this close to each other, their midpoint need not be tried."""
+"""If the bounds of a prediction are this close, in seconds, their midpoint is not tried."""
 _LEAST_S: Final = 0.0001
-"""The least distance of the bounds. If they are closer, the game is behind its prediction."""
+"""The least distance of the bounds, in seconds. If it is less, the game is behind its
+prediction."""
 _DRIFT: Final = 0.0005
-"""Seconds per second by which the two clocks may drift apart; a generous bound."""
+"""How far our clock and the game's may drift apart, in seconds per second; a generous bound."""
 
 
 def loops_passed(before: int, after: int, ran_s: float) -> int:
     """The game loops that a game in real time has played although it was paused.
 
-    `before` is the last loop seen before the pause, `after` the first loop seen after it; between
-    the two the game ran for `ran_s`. The result is 0 if the game can have played all loops in
-    `ran_s`: one loop that was nearly over, plus as many as fit into that time.
+    `before` is the last loop seen before the pause, `after` the first loop seen after the pause.
+    Between these two observations the game ran for `ran_s` seconds. The result is 0 if `ran_s` is
+    long enough for all loops: one loop that was nearly over, plus as many as fit into that time.
     """
     loops = after - before
     return 0 if loops <= 1 + int(ran_s * LOOPS_PER_S) else loops

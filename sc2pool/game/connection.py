@@ -1,17 +1,19 @@
 """The websocket to one game, and the API of a launched game: requests out, replies back.
 
-    burst:  number → serialize → one write ┄┄► game
-            future ◄ check ◄ parse ◄ frame ◄┄┄
+    Burst:  number → serialize → one write ┄┄► game.
+            Future ◄ check ◄ parse ◄ frame ◄┄┄.
 
 Rules:
-- Replies come in the order of the requests; each reply is checked as it arrives.
-- Anything but an expected reply breaks the connection for good: a text frame, an undecodable or
-  surplus reply, an end of the connection. Every use of a broken connection raises the first fault.
-  So a late reply is never taken for the answer to a later request.
-- A burst (several requests in one write) that is answered in time costs one task switch and no
-  timer of its own. If the event loop may be blocked (`DirectReader`), even the switch is saved.
-- A step with usual replies takes the compiled path (`_fast`) and skips the path drawn above. All
-  other replies take the latter.
+* Replies come in the order of the requests; each reply is checked as it arrives.
+* Anything except an expected reply breaks the connection for good: a text frame, a reply that
+  cannot be decoded, a reply too many, or the end of the connection. Every use of a broken
+  connection raises the first fault. So a late reply is never taken for the answer to a later
+  request.
+* A burst (several requests in one write) that is answered in time costs one task switch and no
+  timer of its own. If the event loop may be blocked (`DirectReader`), even the task switch is
+  saved.
+* Compiled code (`_fast`) sends a step and reads its usual replies. All other replies take the path
+  drawn above.
 
 `GameAPI` joins the connection with the game's process and port.
 """
@@ -47,9 +49,9 @@ if TYPE_CHECKING:
     from sc2pool._fast import Plain
 
 MAX_FRAME_BYTES: Final = 1 << 28
-"""The largest frame. A replay or map data is one frame."""
+"""Size limit of a frame in bytes. A replay, or the data of a map, is one frame."""
 _READ_BUFFER_BYTES: Final = 1 << 17
-"""The buffer's size: room for a usual observation, so that one call reads all of it."""
+"""Size of the read buffer. A usual observation fits, so that one call reads all of it."""
 _GONE: Final = "the game closed the connection"
 _ID_MASK: Final = (1 << 31) - 1
 _STEP: Final = ("step", "observation")
@@ -93,7 +95,8 @@ class Connection(picows.WSListener):
     async def open(cls, port: int, deadline: Deadline, sock: socket.socket) -> Connection:
         """Opens the websocket of the game on `port`, over `sock`; the connection then owns `sock`.
 
-        Raises NotReadyError if no websocket answers yet, GameFault DEADLINE if none does in time.
+        Raises NotReadyError if no websocket answers yet, and GameFault DEADLINE if none answers in
+        time.
         """
         connection = cls(sock)
         timeout_s = deadline.remaining_s()
@@ -140,9 +143,10 @@ class Connection(picows.WSListener):
     ) -> list[Any]:
         """Sends the requests in one write, each with an id; returns their replies in this order.
 
-        Each reply, a `sc2api_pb2.Response`, a `SparseReply` or a `_fast.Plain`, has passed
-        `replies.check`; the caller checks for refusals. The deadline is for the last reply. If
-        `sparse`, observations are decoded only as `Head`, or read by the compiled path.
+        Each reply is a `sc2api_pb2.Response`, a `SparseReply` or a `_fast.Plain`, and has passed
+        `replies.check`. The caller checks for refusals. The deadline is for the last reply. If
+        `sparse`, only the `Head` of an observation is decoded, or compiled code reads the
+        observation.
         """
         reader = self._reader
         direct = reader is not None and reader.take_over()
@@ -170,7 +174,7 @@ class Connection(picows.WSListener):
         deadline: Deadline,
         extend: Extend | None = None,
     ) -> Plain | list[Any]:
-        """A sparse `burst` of `requests.step_burst`; returns a `Plain` if all replies are usual."""
+        """Sends one step as a sparse `burst`; returns a `Plain` if all replies are usual."""
         reader = self._reader
         if reader is None or self._fault is not None or not reader.has_compiled:
             return await self.burst(step_burst(actions, loops), deadline, extend, sparse=True)
@@ -221,7 +225,7 @@ class Connection(picows.WSListener):
             except RuntimeError:  # raised if the loop is closed, or now runs in another thread
                 with contextlib.suppress(RuntimeError):
                     transport: Any = self._transport.underlying_transport
-                    transport._force_close(None)  # `abort` without its check of the thread
+                    transport._force_close(None)  # like `abort`, but any thread may call it
             self._transport = None
         if self._reader is not None:
             self._reader.close()
@@ -231,11 +235,10 @@ class Connection(picows.WSListener):
     # ---- called by picows -------------------------------------------------------------------
 
     def on_ws_connected(self, transport: picows.WSTransport) -> None:
-        """The handshake is done; called by picows."""
+        """Handle the end of the handshake; called by picows."""
         self._transport = transport
-        # picows keeps the cause of a disconnect for a waiting caller. `fail` already has the cause,
-        # but asyncio would complain if nobody read picows' copy. This task reads it. It is not
-        # created by the loop, so that it does not count among `WorkerLoop.tasks`.
+        # asyncio complains if no task reads the cause of a disconnect, so this task reads it.
+        # The loop does not create the task, so that `WorkerLoop.tasks` does not count it.
         self._disconnected = asyncio.Task(transport.wait_disconnected(), loop=self._loop)
         self._disconnected.add_done_callback(lambda task: task.cancelled() or task.exception())
         self._reader = DirectReader(self._sock, transport.underlying_transport)
@@ -256,11 +259,11 @@ class Connection(picows.WSListener):
             self.fail(fault)
 
     def on_ws_disconnected(self, transport: picows.WSTransport) -> None:
-        """The game has closed the connection; called by picows."""
+        """Handle a connection that the game has closed; called by picows."""
         del transport
         self.fail(GameFault(FaultKind.CONNECTION_LOST, _GONE))
 
-    # ---- the inside -------------------------------------------------------------------------
+    # ---- private methods --------------------------------------------------------------------
 
     def _expect(
         self, kinds: Sequence[str], deadline: Deadline, extend: Extend | None, *, sparse: bool
@@ -275,7 +278,7 @@ class Connection(picows.WSListener):
     async def _answers(self, *, direct: bool) -> list[Any]:
         if not (direct and self._answered_directly()):
             await self._answered_in_loop()
-        if self._fault is not None and self._expected:  # else all answers have come
+        if self._fault is not None and self._expected:  # if none is expected, all have come
             raise self._fault
         answered, self._replies = self._replies, []
         return answered
@@ -357,7 +360,7 @@ class Connection(picows.WSListener):
         return SparseReply(payload, reply) if sparse else reply
 
     def _take_other(self, frame: Any) -> None:
-        """Handle a frame that is no whole reply: a part, a control frame or an unexpected one."""
+        """Handle a frame with a part of a reply, a control frame or an unexpected frame."""
         kind = frame.msg_type
         if kind in _CONTROL:
             return
@@ -372,8 +375,8 @@ class Connection(picows.WSListener):
             self._take(payload)
 
     def _set_timer(self) -> None:
-        # The timer of an earlier burst stays armed. When it fires, it is armed again for the
-        # deadline of the running burst. So most bursts touch no timer.
+        # The timer of an earlier burst stays armed, so most bursts touch no timer.
+        # When this timer fires, it is armed again for the deadline of the running burst.
         if self._timer is not None and self._timer.when() > self._deadline_s:
             self._timer.cancel()
             self._timer = None
@@ -407,12 +410,12 @@ class Connection(picows.WSListener):
 
 
 _EXIT_GRACE_S: Final = 1.0
-"""How long after a dying process has closed its socket its exit may be noticed."""
+"""Time limit, in seconds, to notice the exit of a process that has closed its socket."""
 _POLL_S: Final = 0.005
 
 
 class GameAPI:
-    """The process, its port and its connection; used by one asyncio task at a time."""
+    """A game's process, its port and its connection; used by one asyncio task at a time."""
 
     def __init__(
         self,
@@ -423,7 +426,8 @@ class GameAPI:
     ) -> None:
         self.process = process
         self.pid = process.pid if listener_pid is None else listener_pid
-        """The pid of the process that listens on the port; if unknown, the started process's."""
+        """The pid of the process that listens on the port; if unknown, the pid of the started
+        process."""
         self.port = lease.port
         self.listener_proven = listener_pid is not None
         """False if the system does not reveal which process listens."""
@@ -436,7 +440,7 @@ class GameAPI:
     async def ask(
         self, request: sc_pb.Request, deadline: Deadline, extend: Extend | None = None
     ) -> sc_pb.Response:
-        """Sends one request that must succeed; raises what `burst` and `replies.require` raise."""
+        """Sends one request that must succeed; raises as `burst` and `replies.require` do."""
         reply: sc_pb.Response
         (reply,) = await self.burst([request], deadline, extend)
         replies.require(reply, replies.expected_kind(request))
@@ -450,7 +454,7 @@ class GameAPI:
         *,
         sparse: bool = False,
     ) -> list[Any]:
-        """Like `Connection.burst`; GAME_EXITED if the connection is lost because the game ended."""
+        """Like `Connection.burst`, but raises GAME_EXITED if the game's end broke it off."""
         try:
             answered = await self.connection.burst(requests, deadline, extend, sparse)
         except GameFault as fault:
@@ -466,7 +470,7 @@ class GameAPI:
         deadline: Deadline,
         extend: Extend | None = None,
     ) -> Plain | list[Any]:
-        """Like `Connection.step`; GAME_EXITED if the connection is lost because the game ended."""
+        """Like `Connection.step`, but raises GAME_EXITED if the game's end broke it off."""
         try:
             answered = await self.connection.step(actions, loops, deadline, extend)
         except GameFault as fault:
@@ -481,8 +485,8 @@ class GameAPI:
         if self._closed:
             return
         self._closed = True
-        # If its socket closes while a reply is pending, the real game has a fatal error: it writes
-        # a core file, spins, or floods its log. So kill the process first.
+        # Kill the process first: if its socket closed before a reply, the real game would fail.
+        # It would then write a core file, spin, or flood its log.
         self.process.kill()
         self.connection.abort()
         self.process.close()

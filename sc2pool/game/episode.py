@@ -1,25 +1,26 @@
-"""Decides how a game's episodes begin, counts their loops, and finds ends that are not reported.
+"""Decides how a game's episodes begin, counts their loops, and finds unreported ends.
 
-    begin ─► may_restart? ── yes ─► restart_game ─► first observation as after create_game? ─ no ┐
+    Begin ─► may_restart? ── yes ─► restart_game ─► first observation as after create_game? ─ no ┐
                   │ no                                      │ yes                                │
                   └────────► create_game, join_game ◄───────┼────────────────────────────────────┘
-                                                            └─► episode
+                                                            └─► episode.
 
 A restart takes a fraction of create_game's time. But in the real game a restart does not restore
 everything: exhausted mineral fields stay lost. And no known client restarts games with a computer
-or a Random race. So the first observation after a restart is compared with that after create_game.
+player or a Random race. So the first observation after a restart is compared with the first
+observation after create_game.
 
 At the end of an episode, the status usually is `ended`, or an observation holds the player's
 result. Reports about the real game describe other ends: it refuses observations, sends observations
 without a state, or falls silent. In matches in real time, a game may also continue after its end,
-or stand still. Such an episode ends as terminated, with the last real observation. Its result is
-undecided, and `Game.untold_end` names the sign of the end.
+or stand still. An episode with such an end counts as terminated and returns the last real
+observation. The result is undecided, and `Game.untold_end` names the sign of the end.
 
 Rules: all functions are pure, all times are arguments, and no requests are sent here. After a
 request that moves the game to another loop (quick_load) the loop is unknown until an observation
-shows it. In real time an observation may show any later loop. A sign of the end must last for about
-a second before it counts, because units are replaced, orders fail and processes stop briefly in
-running games as well.
+shows it. In real time an observation may show any later loop. A sign of the end counts only if it
+lasts for about a second. In a running game, too, units are replaced, orders fail and processes stop
+briefly.
 """
 
 from __future__ import annotations
@@ -47,21 +48,21 @@ World = tuple[GameSetup, Path]
 
 @dataclass(frozen=True)
 class Beginning:
-    """The facts that must be the same in every first observation on a map."""
+    """The facts that must be the same in the first observation of every episode on a map."""
 
     units: Counter[tuple[int, int]]
     """The number of units by owner and type, without the enemy's units."""
     enemies: Counter[tuple[int, int]]
-    """The number of the enemy's units by owner and type. Under fog, chance decides how many are
-    visible."""
+    """The number of the enemy's units by owner and type. Under fog, chance decides how many enemies
+    are visible."""
     visibility: common_pb2.ImageData
     resources: Counter[str]
-    """The contents of all visible mineral fields, those of all visible geysers, and the score."""
+    """The total contents of visible mineral fields, the same of geysers, and the score."""
     upgrades: frozenset[int]
 
     @classmethod
     def of(cls, first: sc_pb.Observation) -> Beginning:
-        """Read these facts from an episode's first observation."""
+        """Read a `Beginning` from an episode's first observation."""
         raw = first.raw_data
         by_side: dict[bool, Counter[tuple[int, int]]] = {True: Counter(), False: Counter()}
         resources = Counter(score=first.score.score)
@@ -78,7 +79,7 @@ class Beginning:
         )
 
     def difference(self, later: Beginning, area: common_pb2.RectangleI | None) -> str:
-        """What differs in a later beginning, in words; empty if nothing differs.
+        """Say in words how a later beginning differs; empty if nothing differs.
 
         Enemies are not compared under fog, or if the map's playable `area` is unknown (None).
         """
@@ -99,7 +100,7 @@ class Beginning:
 
 
 class ResetLadder:
-    """Decides how the episodes of one game process begin."""
+    """Decides whether an episode begins with a restart of the running game or with a new game."""
 
     def __init__(self, settled: Settled) -> None:
         self._settled = settled
@@ -126,13 +127,13 @@ class ResetLadder:
         self._created = None
 
     def not_again(self) -> None:
-        """Record that the game must not be restarted: it has two players or no reported end."""
+        """Record that a game with two players, or without a reported end, must not be restarted."""
         self._world = None
 
     def difference(
         self, beginning: Beginning, area: common_pb2.RectangleI | None, *, restarted: bool
     ) -> str:
-        """What a restart did not restore, or ''. A difference ends the restarts of this world."""
+        """What a restart did not restore, or ''. After a difference no restart is tried again."""
         if not restarted or self._created is None:
             self._created = beginning
             return ""
@@ -155,7 +156,7 @@ def _all_visible(visibility: common_pb2.ImageData, area: common_pb2.RectangleI) 
 
 
 _LAST_EPISODE_LOOPS: Final = 1 << 17
-"""The fewest loops that a game should have left at the beginning of an episode."""
+"""If a game has fewer loops left than this, it should not begin another episode."""
 
 
 class LoopCount:
@@ -197,10 +198,10 @@ class LoopCount:
         self.nothing_seen = True
 
     def expected(self, loops: int, *, ended: bool, free: bool) -> tuple[int, int]:
-        """The first and the last loop that an observation may show after a step of `loops`.
+        """The first and the last loop that an observation may show after a step of `loops` loops.
 
-        A game that ends within a step (`ended`: the observation says so) stops early. A `free` game
-        is in real time and may show any later loop.
+        If the observation says that the game has `ended`, the game may have stopped within the
+        step. A `free` game runs in real time and may show any later loop.
         """
         if self.now is None or free:
             return self.now or 0, replies.LAST_LOOP
@@ -246,29 +247,29 @@ class _Use(NamedTuple):
 
 _NOTHING: Final = _Use(0.0, 0, 0)
 _ENOUGH_CPU_S: Final = 1.0
-"""The least CPU time to compare, because CPU time is counted in hundredths of a second."""
+"""Least CPU time to compare, in seconds: the system counts it in hundredths of a second."""
 _ENOUGH_EPISODES: Final = 4
-"""The least number of episodes to compare, because episodes differ."""
+"""Costs are averages over at least this many episodes, because episodes differ."""
 _LOOK_EVERY_S: Final = 0.5
-"""The interval of readings. One reading of a process's CPU time takes some tenths of a millisecond,
-as long as a short step."""
+"""Seconds between two readings of a process's CPU time. One reading takes some tenths of a
+millisecond, as long as a short step."""
 
 
 class LoopCost:
-    """Compares a game's CPU time per loop with that of its first episodes.
+    """Compares a game's CPU time per loop with the CPU time per loop in its first episodes.
 
-    Reports say that the real game slows down over hours. Wall time would show the machine's load.
+    Reports say that the real game slows down over hours. Wall time depends on the machine's load.
     """
 
     def __init__(self) -> None:
         self.growth: float | None = None
-        """Newest cost divided by first; of the last two ratios the smaller, None before two."""
+        """The smaller of the last two ratios to the first cost; None before two ratios exist."""
         self._ratio: float | None = None
         self._first: _Use | None = None
         self._recent = _NOTHING
         self._episodes = 0
         self._read: tuple[float, int, float] | None = None
-        """The newest reading: CPU time, loops played, and the time of the reading."""
+        """CPU time, loops played and clock time at the newest reading."""
 
     def count_episode(self) -> None:
         """Record that an episode has ended."""
@@ -304,12 +305,12 @@ _ALL_GONE: Final = "no own unit was left"
 _NOT_OURS: Final = "the own units could not be commanded any more"
 
 _STANDSTILL_S: Final = 1.0
-"""How long a game loop must stand still to be a sign; a running game plays 22 loops meanwhile."""
+"""Seconds of standstill that count as the end; a running game plays 22 loops in that time."""
 LONGEST_LOOK_S: Final = 0.1
 """At most this much of the time between two observations counts as standstill, because this process
-may have been stopped meanwhile."""
+may have been stopped in between."""
 _LASTING_LOOPS: Final = 22
-"""How many loops a sign must last to count: a second in real time."""
+"""A sign of the end counts if it lasts for this many loops, a second in real time."""
 _CANNOT_CONTROL: Final = int(error_pb2.YouCantControlThatUnit)
 
 
@@ -322,7 +323,7 @@ class EndSigns:
         self._loop = -1
         self._seen_s = self._still_since_s = 0.0
         self.stood_s = 0.0
-        """How long the game loop has stood still, with at most `LONGEST_LOOK_S` per observation."""
+        """How long the game loop has stood still. An observation adds at most `LONGEST_LOOK_S`."""
         self._had_units = False
         self._gone_since: int | None = None
         self._obeyed = False
@@ -342,7 +343,7 @@ class EndSigns:
             self._disobeyed_since = loop
 
     def look(self, observed: Observed, now_s: float, others_answered_s: float = math.inf) -> str:
-        """The sign, in an observation at `now_s`, that the game is over; empty without a sign.
+        """The sign that the game is over, if the observation at `now_s` shows one; else empty.
 
         If the other game of a match gave its last answer at `others_answered_s` and has stopped
         since, this game stands still too. Such a standstill is a fault, not the end.
@@ -374,7 +375,7 @@ def _lasts(since: int | None, loop: int) -> bool:
 
 
 def shown_again(last: Observed, told: sc_pb.ResponseObservation | None = None) -> Observed:
-    """A copy of `last` with the events of the stub `told`: its own have been delivered before."""
+    """A copy of `last` with the events of the stub `told`; its own events were delivered before."""
     response = sc_pb.ResponseObservation()
     response.CopyFrom(last.response)
     for field in ("actions", "action_errors", "chat", "player_result"):

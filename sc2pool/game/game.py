@@ -1,18 +1,19 @@
 """One game, from launch to close: episodes, steps, and the faults that end it.
 
-    launch ─► start_episode ─► observe ─► step … step ─► start_episode … ─► close
-                    ▲                         │ ended
-                    └─────────────────────────┘
+    Calls: launch ─► start_episode ─► observe ─► step … step ─► start_episode … ─► close
+                           ▲                         │ ended
+                           └─────────────────────────┘
 
 Rules:
-- A step is one burst: action, step, observation. All replies are checked before one is used.
-- In real time the game steps by itself. Actions are sent immediately, and the state is requested
+* A step is one burst: action, step, observation. All replies are checked before any reply is used.
+* In real time the game steps by itself. Actions are sent immediately, and the state is requested
   when the game has reached the due loop (see `clock`). No request waits in the game for a later
-  loop, and none is unanswered when the step is over.
-- The game reports an event once. The event is kept until the task gets an observation, and is
+  loop, and each request is answered before the step is over.
+* The game reports an event once. The event is kept until the task gets an observation, and is
   delivered once, with that observation (see `PendingEvents`).
-- Any `GameFault` is final: the game is not repaired; the caller closes it and starts a new one.
-- However a game ends, its end is data and not an error (see `episode`).
+* Any `GameFault` is final: the game is not repaired; the caller closes the game and starts a new
+  one.
+* However a game ends, its end is data and not an error (see `episode`).
 """
 
 from __future__ import annotations
@@ -93,10 +94,10 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a game gets from the place where it runs."""
+    """What the pool gives a game: a folder, measured facts and a function for warnings."""
 
     directory: Path | None = None
-    """The folder for the game's temporary files; None for the system's."""
+    """The folder for the game's temporary files; None for the system's folder."""
     settled: Settled = NOTHING_SETTLED
     warn: Callable[[str], None] = lambda _: None
     """Called with a sentence that the user should read once."""
@@ -112,14 +113,15 @@ class Game:
     Every coroutine raises `GameFault` if the game fails or refuses a request that must succeed.
 
     Attributes:
-        pid, listener_proven: see `GameAPI`.
-        player_id: the own player's id in the running episode.
-        result: the own player's `Result`, once the game has ended with one.
-        untold_end: the sign that the game has ended, if it did not report its end. Else empty.
-        tick: how late the newest step was; None in lock-step, and before the first step.
+        pid, listener_proven: See `GameAPI`.
+        player_id: The own player's id in the running episode.
+        result: The own player's `Result`; None until the game has ended with a result.
+        untold_end: The sign that the game has ended, if the game did not report its end; else
+            empty.
+        tick: How late the newest step was; None in lock-step, and before the first step.
         realtime: True if the running episode's game steps by itself.
-        events: the events of observations that the task did not get.
-        asked_s, answered_s: when the game's newest state was requested, and when it came.
+        events: The events of observations that the task did not get.
+        asked_s, answered_s: When the game's newest state was requested, and when it came.
         serves_a_task: True if user code calls `request`, which then refuses the pool's requests.
     """
 
@@ -142,16 +144,16 @@ class Game:
         self._gone_silent = False
         self._n_created = 0
         self._first_map: Path | None = None
-        """The map that the process is loading for its first episode; None before and after."""
+        """The map that the process loads for its first episode; None at all other times."""
         self._began = False
         """Whether an episode has begun in this process."""
         self._loops = LoopCount()
         self._timer = LoopTimer(LOOPS_PER_S)
         self._signs = EndSigns()
         self._newest: Observed | None = None
-        """The newest observation of the episode that holds a state."""
+        """The episode's newest observation that holds a state."""
         self._unused: Observed | None = None
-        """The episode's first observation, until `observe` returns it."""
+        """The episode's first observation; None after `observe` has returned it."""
 
         self.serves_a_task = False
         self.realtime = False
@@ -179,7 +181,7 @@ class Game:
         deadline: Deadline,
         surroundings: Surroundings = NOWHERE,
     ) -> Game:
-        """Starts a game and awaits its answer; `limits` apply afterwards. See `program.launch`."""
+        """Starts a game and waits for its first answer; `limits` are for later requests."""
         api = await launch(
             installation,
             deadline,
@@ -236,7 +238,7 @@ class Game:
         self._signs.resume()
 
     def note_cost(self) -> None:
-        """After an episode, compare its CPU time per loop with that of the first episodes."""
+        """After an episode, compare the CPU time per loop with that in the first episodes."""
         now_s = time.monotonic()
         self.cost.count_episode()
         if self.cost.is_due(now_s):
@@ -245,7 +247,7 @@ class Game:
     # ---- episodes ---------------------------------------------------------------------------
 
     async def start_episode(self, setup: GameSetup, map_path: Path, seed: int | None) -> ResetKind:
-        """Begins an episode in the cheapest way known to work; `observe` gives its first state."""
+        """Begins an episode in the cheapest way known to work; `observe` returns its state."""
         world = (setup, map_path)
         if self._ladder.may_restart(world, seed) and await self._restart(setup):
             lacks = await self._lacks(restarted=True)
@@ -290,7 +292,7 @@ class Game:
         return fault if self._first_map is None else self.about_map(fault, self._first_map)
 
     def about_map(self, fault: GameFault, map_path: Path) -> GameFault:
-        """The fault of an episode's beginning, with a note if the map may be the cause."""
+        """The fault of an episode's beginning; a note is added if the map may be the cause."""
         is_loading = self._first_map is not None and not self.process.was_killed
         loading_failed = is_loading and fault.kind in _LOADING_FAULTS
         if fault.map_note or not (loading_failed or fault.kind is FaultKind.SETUP_FAILED):
@@ -330,14 +332,14 @@ class Game:
         self.tick = None
 
     def begin_phase(self, map_path: Path) -> None:
-        """Begin the common time limit of an episode's first requests; a working game gets more."""
+        """Begin the common time limit of an episode's first requests; a busy game gets more."""
         self._first_map = None if self._began else map_path
         self._detector.begin(self._limits.create_join_s)
 
     async def create(
         self, setup: GameSetup, map_path: Path, seed: int | None, map_data: bytes = b""
     ) -> None:
-        """Creates a game; in a match, only the host does. See `requests.create_game`."""
+        """Creates a game; in a match, only the host creates it. See `requests.create_game`."""
         self._n_created += 1
         await self._ask(requests.create_game(setup, map_path, seed, map_data))
 
@@ -405,8 +407,8 @@ class Game:
 
         In real time, `step` waits until the end of the decision period. If the game is already past
         the due loop, `step` observes immediately, and `tick` says how late the step was. A failed
-        action is no error: `action_results` tells of it. Raises UserCodeError if `loops`, the
-        task's `step_mul`, is not a whole number of at least 1.
+        action raises no error, but `action_results` reports it. Raises UserCodeError if `loops`
+        (the task's `step_mul`) is not a whole number of at least 1.
         """
         if (type(loops) is not int and not isinstance(loops, Integral)) or loops < 1:
             raise UserCodeError(f"step_mul must be a whole number of at least 1, got {loops!r}")
@@ -458,7 +460,7 @@ class Game:
         return await self._stepped(newest, action_results, ended=ended)
 
     async def _see_at(self, due: int) -> tuple[Observed, bool]:
-        """The state at or after the due loop, or the last state; and whether the game has ended."""
+        """Return the state at or after the due loop, or the last, and True if the game is over."""
         longest_wait_s = math.inf
         while True:
             wait_s = min(self._timer.due_s(due) - time.monotonic(), longest_wait_s)
@@ -473,7 +475,7 @@ class Game:
             except GameFault:
                 if not self._detector.silent or self._newest is None:
                     raise
-                self._gone_silent = True  # a late reply would be taken for a later request's
+                self._gone_silent = True  # a late reply would seem to answer a later request
                 return self._end_untold(SILENT), True
             newest, ended = await self._accept_or_look_again(reply, loops=0)
             if ended:
@@ -500,9 +502,9 @@ class Game:
         return shown_again(self._newest)
 
     async def _stepped(self, newest: Observed, action_results: list[int], *, ended: bool) -> Step:
-        """The result of a step. After the last step, first request the game's result."""
+        """Return a step's result. After an episode's last step, first request the game's result."""
         if ended and self.result is None and not self.untold_end:
-            # The result may come one observation after the end.
+            # The game's result may come one observation after its end.
             (reply,) = await self._burst([requests.observation()], *self._time_limit(), sparse=True)
             if not _is_over(reply):
                 self.events.keep(newest)
@@ -511,20 +513,20 @@ class Game:
                 self.untold_end = WITHOUT_RESULT
         return Step(self.events.deliver(newest), action_results, ended)
 
-    # ---- everything else --------------------------------------------------------------------
+    # ---- other requests ---------------------------------------------------------------------
 
     async def game_info(self) -> sc_pb.ResponseGameInfo:
-        """Map, players and terrain."""
+        """Requests the map, the players and the terrain."""
         info = (await self._api.ask(requests.game_info(), *self._time_limit())).game_info
         self._area = info.start_raw.playable_area if info.HasField("start_raw") else None
         return info
 
     async def data(self) -> sc_pb.ResponseData:
-        """Names, costs and attributes of all types of units, abilities and upgrades."""
+        """Requests names, costs and attributes of all types of units, abilities and upgrades."""
         return (await self._api.ask(requests.data(), *self._time_limit())).data
 
     async def replay(self, deadline: Deadline) -> bytes:
-        """The content of a replay file of the game so far; empty if the game refuses."""
+        """Requests the content of a replay file of the game so far; empty if the game refuses."""
         (reply,) = await self._api.burst([requests.save_replay()], deadline)
         data: bytes = reply.save_replay.data
         return data
@@ -532,9 +534,10 @@ class Game:
     async def request(self, request: sc_pb.Request) -> sc_pb.Response:
         """Sends any request that the game answers, such as a query, a debug command or save_replay.
 
-        A refusal is not raised: `reply.error` contains it, and is empty after success. If the reply
-        is an observation, its events are delivered again with the next step. Raises UserCodeError
-        if a task sends a request that would end its game, or that the game never answers.
+        A refusal raises no error: `reply.error` contains its texts, and is empty after success. If
+        the reply is an observation, its events are delivered again with the next step. Raises
+        UserCodeError if a task sends a request that would end its game, or that the game never
+        answers.
         """
         if self.serves_a_task:
             self._check_of_task(request)
@@ -567,7 +570,7 @@ class Game:
         if why is not None:
             raise UserCodeError(f"a task cannot request {kind} of its game here: {why}")
 
-    # ---- the inside -------------------------------------------------------------------------
+    # ---- private methods --------------------------------------------------------------------
 
     def _time_limit(self) -> tuple[Deadline, Extend]:
         limit_s = self._limits.reset_s if self._loops.nothing_seen else self._limits.step_s
@@ -613,7 +616,7 @@ class Game:
     async def _accept_or_look_again(
         self, reply: SparseReply | Plain, loops: int
     ) -> tuple[Observed, bool]:
-        """Like `_accept`, but asks a finished game again, which may then show its last state."""
+        """Like `_accept`, but asks an ended game again, because it may then show its last state."""
         if not _is_over(reply):
             return self._accept(reply, loops)
         (reply,) = await self._burst([requests.observation()], *self._time_limit(), sparse=True)
@@ -622,7 +625,7 @@ class Game:
         return self._accept(reply, loops)
 
     def _accept(self, reply: SparseReply | Plain, loops: int) -> tuple[Observed, bool]:
-        """Check an observation, `loops` after the last; return it, and whether the game is over."""
+        """Check an observation `loops` after the last; return it, and True if the game is over."""
         payload = reply.payload
         if not isinstance(reply, SparseReply):  # the compiled path has checked all except the loop
             first, last = self._loops.expected(loops, ended=False, free=self.realtime)

@@ -1,23 +1,20 @@
 """Slow, starved, silent or hung? Decides how long to wait for a missing reply, and whom to blame.
 
-    sent ──── ½ limit ──── limit ─────────────── 3 × limit
+    Sent ──── ½ limit ──── limit ─────────────── 3 × limit
               CPU time     has it grown?   yes ┄┄► hung after all
-              is read                      no  ┄┄► hung
+              is read                      no  ┄┄► hung.
     A process that waits for a processor is starved, not hung: its limit is extended while it waits.
     In real time a game that sleeps through `SILENCE_S` has ended without a report (`silent`).
 
 The worker applies these rules to each burst of requests (`HangDetector`). The supervisor's deadline
-of a step and the watchdog's samples use the same figures. A game that answers within half of the
-limit costs nothing here, because its CPU time is read only after that.
+for a step and the watchdog's samples use the same limits. A game that answers within half of the
+limit causes no work here, because its CPU time is read only after half of the limit.
 
 In lock-step no game of a match answers before both players have requested their step. So if one
-game hangs, both seem to hang. The system's view of both processes identifies the culprit:
-
-    one has answered            the other is to blame
-    neither has answered        the only one with the gravest sign is to blame: it has ended, is
-                                stopped, does not read its requests, computes, stands still
-
-If no sign distinguishes the two, both are to blame.
+game hangs, both seem to hang. If only one game has answered, the other game is to blame. If neither
+has answered, the operating system's view of both processes decides: the game with the graver sign
+is to blame. The signs, the gravest first: the process has ended; it is stopped; it does not read
+its requests; it computes; it stands still. If no sign distinguishes the games, both are to blame.
 """
 
 from __future__ import annotations
@@ -32,29 +29,29 @@ from typing import Final, NamedTuple
 from sc2pool.deadline import Deadline
 
 SLOW_FACTOR: Final = 3.0
-"""A game that works, but slowly, may take this many times the limit of a step."""
+"""A slow game that still computes may take this many times the limit of a step."""
 IDLE_CPU_SHARE: Final = 0.01
 """CPU seconds per second below which a process counts as idle; waiting threads use less."""
 STARVED_SHARE: Final = 0.5
-"""Seconds of waiting for a processor, per second, from which a process counts as starved. A hung
+"""A process counts as starved from this many seconds of waiting for a processor per second. A hung
 process does not wait for a processor."""
 STALL_S: Final = 1.0
 """If a timer is this late, this process itself was stopped (Ctrl-Z, a closed lid) or busy."""
 _MOST_EXTENSIONS: Final = 20
-"""The most times that a limit is extended, each time by its half, while a game is starved."""
+"""How often at most the limit of a starved game is extended, by half of the limit each time."""
 SILENCE_S: Final = 1.0
-"""How long a game in real time may sleep with an unanswered request for an observation. A running
-game uses CPU time in each of its loops, 22 times a second."""
+"""How long, in seconds, a game in real time may sleep and leave an observation unanswered. A
+running game uses CPU time in each of its loops, 22 times a second."""
 
 
 class Activity(NamedTuple):
     """The activity of a process since its start."""
 
     cpu_s: float
-    """CPU time used."""
+    """The CPU time that the process has used."""
     waited_s: float
     """Time for which the process was ready to run and waited for a processor; 0 if unknown. The
-    system adds a wait only when the wait ends."""
+    system adds a wait to this time only after the wait."""
     is_ready: bool = False
     """True if the process ran, or waited for a processor, at the instant of the reading."""
 
@@ -77,7 +74,7 @@ class Doing(NamedTuple):
 
 
 def doing(before: Sequence[Activity], after: Sequence[Activity], lasted_s: float) -> Doing:
-    """The processes' activity between two readings: the sum of CPU times, and the longest wait."""
+    """Some processes' activity between two readings: the sum of CPU times, and the longest wait."""
     lasted_s = max(lasted_s, 1e-9)
     pairs = list(zip(before, after, strict=True))
     return Doing(
@@ -95,7 +92,7 @@ def _waited_share(then: Activity, now: Activity, lasted_s: float) -> float:
 
 
 def unless_stalled(deadline: Deadline, grace_s: float) -> Deadline:
-    """The given deadline, or a later one if this process did not run when the deadline passed.
+    """Return the deadline, or a later one if this process did not run when the deadline passed.
 
     The awaited process may have been stopped as well, or may have got its request only now.
     """
@@ -105,13 +102,13 @@ def unless_stalled(deadline: Deadline, grace_s: float) -> Deadline:
 
 
 class HangDetector:
-    """The deadlines for one answer after another: a first one, and extensions after it.
+    """Sets the deadlines for each answer: a first deadline, and extensions of it.
 
     Args:
-        activity: reads the activity of each game whose work an answer needs.
-        is_asleep: True if the game has read all requests and no signal has stopped it; called
-            only to distinguish silence from a hang.
-        warn: called with a sentence about the machine, if the game is starved.
+        activity: Reads the activity of each game whose work an answer needs.
+        is_asleep: Returns True if the game has read all requests and no signal has stopped it.
+            Called only to distinguish a silent game from a hung one.
+        warn: Called with a sentence about the machine, if the game is starved.
     """
 
     def __init__(
@@ -126,7 +123,7 @@ class HangDetector:
         self._limit_s = math.inf
         self._may_fall_silent = False
         self._waits: Iterator[float] | None = None
-        """The waits after the first deadline; None before it. Nearly every answer comes earlier."""
+        """The waits after the first deadline; None until the first deadline has passed."""
         self.deadline = Deadline(math.inf)
         self.silent = False
         """True if the newest wait ended because the game has ended without a report."""
@@ -155,7 +152,7 @@ class HangDetector:
         return self.deadline
 
     def _further_waits(self) -> Iterator[float]:
-        """The waits after the first deadline; when they are exhausted, the game is given up."""
+        """The waits after the first deadline; after the last wait the game counts as hung."""
         limit_s, half_s = self._limit_s, self._limit_s / 2
         if self._may_fall_silent:
             noted, noted_at_s = self._activity(), time.monotonic()
@@ -185,8 +182,8 @@ class HangDetector:
 
 
 BUSY_CPU_SHARE: Final = 0.5
-"""CPU seconds per second from which a process counts as computing. A game that waits for the other
-player uses less."""
+"""A process counts as computing from this many CPU seconds per second. A game that waits for the
+other player uses less."""
 
 
 class MatchSide(StrEnum):
@@ -199,7 +196,7 @@ class MatchSide(StrEnum):
 
 @dataclass(frozen=True)
 class SideEvidence:
-    """What the operating system shows of a game whose reply was awaited."""
+    """The operating system's facts about a game whose reply was awaited."""
 
     answered: bool = False
     """True if all replies of the game have come."""
@@ -209,7 +206,7 @@ class SideEvidence:
     unread: bool = False
     """True if the socket is known to hold requests that the game has not read."""
     cpu_share: float = 0.0
-    """CPU seconds per second, at the end of the wait."""
+    """CPU seconds per second that the game used at the end of the wait."""
 
 
 _SIGNS: Sequence[tuple[str, Callable[[SideEvidence], bool]]] = (
@@ -219,11 +216,11 @@ _SIGNS: Sequence[tuple[str, Callable[[SideEvidence], bool]]] = (
     ("it computes, and the other side waits", lambda seen: seen.cpu_share >= BUSY_CPU_SHARE),
     ("it uses no CPU time, the other side does", lambda seen: seen.cpu_share < IDLE_CPU_SHARE),
 )
-"""Symptoms of a game that hangs, the gravest first."""
+"""Signs of a game that hangs, the gravest first."""
 
 
 def judge(evidence: Mapping[MatchSide, SideEvidence]) -> tuple[tuple[MatchSide, ...], str]:
-    """Who is to blame for a missing reply (both if no sign distinguishes them), and why."""
+    """The side to blame for a missing reply (both sides if no sign distinguishes them), and why."""
     owing = tuple(side for side, seen in evidence.items() if not seen.answered)
     if len(owing) == 1:
         return owing, "the other side has answered"

@@ -1,21 +1,21 @@
-"""The games of one instance: one game, or two whose clients play against each other (a match).
+"""The games of one instance: a single game, or two games that play against each other (a match).
 
-    launch ─► start_episode ─► observe ─► step … step ─► start_episode … ─► close
+    Calls: launch ─► start_episode ─► observe ─► step … step ─► start_episode … ─► close.
                   host                host and guest together
-    leave both ─► create ─► join both
+    Begin: leave both ─► create ─► join both
 
 Rules:
-- A game of one player is a match of one side: it waits for nobody, and its faults name no side.
-- The two sides carry out their requests concurrently, and the match waits for both.
-- A fault of either side is the fault of the match, and the fault's detail names the side. If a
+* A game of one player is a match of one side: it waits for nobody, and its faults name no side.
+* The two sides carry out their requests concurrently, and the match waits for both.
+* A fault of either side is the fault of the match, and the fault's detail names the side. If a
   reply is missing, `judge` finds the side that should have sent it.
-- A game that has ended on one side has ended on both, and the results are opposite. Results that
+* A game that has ended on one side has ended on both, and the results are opposite. Results that
   contradict each other are counted, and replaced by Undecided.
-- The games are started one after the other (see `launch`), as in python-sc2 on Linux.
-- A match of two begins each episode with create_game, because it cannot be restarted.
-- In real time the game plays a loop when both processes have reached it by their own clocks.
-- Besides their API ports, two games need four ports to find each other: two of the host and two of
-  the guest. They are held until the match is closed, because all its episodes use them.
+* The games are started one after the other (see `launch`), as in python-sc2 on Linux.
+* A match of two begins each episode with create_game, because it cannot be restarted.
+* In real time the game plays a loop when both processes have reached it by their own clocks.
+* Besides their API ports, two games need four ports to find each other: two of the host and two of
+  the guest. These ports are held until the match is closed, because all its episodes use them.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from sc2pool.protocol.requests import MatchPorts
 T = TypeVar("T")
 
 _WATCH_S: Final = 0.2
-"""How long both games are watched after a fault, because CPU time is counted in hundredths of a
-second, and the end of a process may be noticed a little later than its consequences."""
+"""How long both games are watched after a fault. CPU time is counted in hundredths of a second, and
+the end of a process may be noticed a little later than its consequences."""
 _OPPOSITE: Final[dict[int, int]] = {
     sc_pb.Victory: sc_pb.Defeat,
     sc_pb.Defeat: sc_pb.Victory,
@@ -58,7 +58,7 @@ class MatchStep(NamedTuple):
     """The result of one step for all sides."""
 
     sides: tuple[Step, ...]
-    """The host's step, and the guest's in a match of two."""
+    """The host's step, and in a match of two also the guest's step."""
     ended: bool
     """True if the game has ended on at least one side."""
 
@@ -73,7 +73,7 @@ class Match:
         self._over = False
         """Whether the running episode's game has ended on at least one side."""
         self._leases = leases
-        """None for one game."""
+        """The leases of the match's ports; None if there is only one game."""
         if leases is not None:
             host, guest = self.games
             host.plays_with(guest)
@@ -149,7 +149,7 @@ class Match:
         seed: int | None,
         races: Sequence[int] | None = None,
     ) -> ResetKind:
-        """Begins an episode, as `Game` does; without `races` all sides play the setup's race."""
+        """Begins an episode like `Game`; without `races`, all sides play the race in `setup`."""
         if self._leases is None:
             return await self.host.start_episode(setup, map_path, seed)
         self._over, self.contradiction = False, ""
@@ -202,11 +202,11 @@ class Match:
         return Path(name)
 
     async def observe(self) -> tuple[Observed, ...]:
-        """Each side's observation of the current state."""
+        """Observes the current state, once for each side."""
         return await self._both(*(game.observe() for game in self.games))
 
     async def step(self, actions: Sequence[Sequence[sc_pb.Action]], loops: int) -> MatchStep:
-        """Gives all sides' commands, advances the game, and observes; see `Game.step`."""
+        """Sends the commands of all sides, advances the game, and observes; see `Game.step`."""
         if self.host.realtime and self._leases is not None:
             self._align()
         sides = zip(self.games, actions, strict=True)
@@ -238,7 +238,7 @@ class Match:
         return step._replace(ended=self._over)
 
     async def game_info(self) -> tuple[sc_pb.ResponseGameInfo, ...]:
-        """Map, players and terrain, from each side's game."""
+        """Requests the map, the players and the terrain from each side's game."""
         return await self._both(*(game.game_info() for game in self.games))
 
     @property
@@ -317,7 +317,7 @@ class Match:
 
 
 async def _failures(tasks: Sequence[asyncio.Future[Any]]) -> list[BaseException | None]:
-    """Each task's exception, or None. A failure, or a cancelled wait, cancels the other tasks."""
+    """Each task's exception, or None. A failure or a cancelled wait cancels all other tasks."""
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
@@ -335,7 +335,7 @@ def _named(side: MatchSide, fault: GameFault) -> GameFault:
 
 
 class _Naming(AbstractContextManager[None]):
-    """A context that names a side in the faults raised in its block; can be entered again."""
+    """A context that adds a side's name to the faults raised in its block; can be used again."""
 
     def __init__(self, side: MatchSide) -> None:
         self._side = side
@@ -352,7 +352,7 @@ _NAMELESS: Final = nullcontext()
 
 
 class MatchLeases:
-    """Leases of the match's four ports, held until `release`; see `PortLease.acquire`."""
+    """Leases of the four ports of a match, held until `release`; see `PortLease.acquire`."""
 
     def __init__(self) -> None:
         leased = []

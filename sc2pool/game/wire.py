@@ -1,11 +1,11 @@
-"""Below the websocket: the socket to a game, outgoing frames, and three ways to read the answers.
+"""The layer below the websocket: a game's socket, outgoing frames, and three ways to read answers.
 
-    event loop    selector ─► transport ─► parser ─► frames      (any loop, and as a fallback)
-    direct               socket ─────────► parser ─► frames
-    compiled             socket ─► the replies of a step         (unusual bytes ─► parser)
+    Event loop    selector ─► transport ─► parser ─► frames      (any loop, and as a fallback).
+    Direct way           socket ─────────► parser ─► frames.
+    Compiled way         socket ─► the replies of a step         (unusual bytes ─► parser).
 
-The first two use picows' parser, an `asyncio.BufferedProtocol`. Rules: at any time exactly one of
-the three ways reads. The compiled way begins only between two messages.
+The event loop and the direct way use picows' parser, an `asyncio.BufferedProtocol`. Rules: at any
+time exactly one of the three ways reads. The compiled way begins only between two messages.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ class NotReadyError(Exception):
     """No process answers on the port, or the process does not speak the API (yet).
 
     Attributes:
-        answer: what a program other than the game answered to the handshake; empty if nothing.
-        final: the answer is not HTTP, so the program will not speak the API later either.
+        answer: The reply of a program other than the game to the handshake; empty without a reply.
+        final: True if the answer is not HTTP, so that the program will not speak the API later
+            either.
     """
 
     def __init__(self, why: str = "", answer: str = "", *, final: bool = False) -> None:
@@ -46,10 +47,10 @@ class NotReadyError(Exception):
 
 
 def connect(port: int) -> socket.socket:
-    """A socket connected to the local `port`; sends nothing.
+    """Connects a socket to the local `port`; sends nothing.
 
-    Raises NotReadyError if nothing listens there, OSError if this machine cannot reach itself, for
-    example because its loopback device is down.
+    Raises NotReadyError if nothing listens on the port. Raises OSError if this machine cannot reach
+    itself, for example because its loopback device is down.
     """
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
@@ -86,7 +87,8 @@ def _port_of(address: str) -> int:
 def frames(requests: Iterable[sc_pb.Request]) -> bytes:
     """The requests as a client's binary websocket messages, joined for one write.
 
-    The mask that websockets require is zero: other masks only protect proxies, and here are none.
+    The mask that websockets require is zero: other masks only protect proxies, and there is no
+    proxy between us and the game.
     """
     framed = []
     for request in requests:
@@ -167,7 +169,7 @@ class DirectReader:
     async def step(
         self, first_id: int, actions: list[bytes], loops: int, deadline_s: float
     ) -> Plain | Unusual:
-        """Send a step; return its usual replies, or what came instead (see `_fast.Wire.step`)."""
+        """Send a step; return its usual replies, or an `Unusual` (see `_fast.Wire.step`)."""
         wire, turns = self._compiled, self._turns
         assert wire is not None and turns is not None
         if self._wait.possible:
@@ -196,7 +198,7 @@ class DirectReader:
         return self._wait.wait(timeout_s)
 
     def read(self) -> bool:
-        """Hand all available bytes to the parser; False if the connection has ended."""
+        """Give all available bytes to the parser; False if the connection has ended."""
         while True:
             buffer = memoryview(self._parser.get_buffer(-1))
             try:
@@ -209,7 +211,7 @@ class DirectReader:
                 return True
 
     def feed(self, data: bytes) -> bool:
-        """Hand the bytes that `step` has read to the parser; False if the connection has ended."""
+        """Give the bytes that `step` has read to the parser; False if the connection has ended."""
         while data:
             buffer = memoryview(self._parser.get_buffer(-1))
             part, data = data[: len(buffer)], data[len(buffer) :]

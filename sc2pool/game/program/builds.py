@@ -1,13 +1,13 @@
-"""What is known about a build of the game: why it ends, and what `sc2pool doctor` found.
+"""Facts about a build of the game: why games end, and the findings of `sc2pool doctor`.
 
-Rules: `diagnose` and `known_faults` are pure. The log is searched first, because it is the most
-exact source. A build's known faults count only if they fit how the game ended. Patterns are texts
-that games were seen to print. So `diagnose` may give no advice, but should not give wrong advice.
+Rules: `diagnose` and `known_faults` are pure. The game's log is searched first, because it is the
+most exact source. A build's known faults count only if they fit the game's end. The patterns are
+texts that games were seen to print. So `diagnose` may give no advice, but hardly wrong advice.
 
 `sc2pool doctor --full` measures ("settles") facts that the game's documentation leaves open. The
 facts are stored for later pools on the same build:
 
-    doctor ── settle ──► cache/settled/Base75689-….json ──► settled_on ── a pool
+    Doctor ── settle ──► cache/settled/Base75689-….json ──► settled_on ── a pool.
 
 The file's name contains the build and a hash that identifies the executable, so an update of the
 game makes the facts unknown again. A small executable counts as a start script. Its content is
@@ -92,7 +92,7 @@ _PATTERNS: Final[tuple[tuple[str, str], ...]] = (
         "hundred games: a new process helps; put the map into the installation's folder Maps",
     ),
 )
-"""Texts that games print, and the advice for each; the first match counts."""
+"""Texts that games print, and advice for each text; the first text that occurs counts."""
 
 _SEGMENTATION_FAULT: Final = (-11, 139, 0xC0000005)
 """The exit codes of a segmentation fault: from `subprocess`, from a shell, and on Windows."""
@@ -143,7 +143,7 @@ def diagnose(log: str, exit_code: int | None, base_build: int | None = None) -> 
 
 
 def known_faults(base_build: int) -> str:
-    """The known faults of a build, as text; empty if it has none."""
+    """A text about the known faults of a build; empty if no fault is known."""
     return _known(base_build, ["crash", "hang", ""])
 
 
@@ -159,9 +159,9 @@ def _known(base_build: int | None, ends: list[str]) -> str:
 logger = logging.getLogger("sc2pool")
 
 SMALL_BYTES: Final = 1 << 16
-"""An executable below this size counts as a start script."""
+"""An executable of fewer bytes than this counts as a start script."""
 _MOST_BYTES: Final = 1 << 16
-"""The largest size of a file that is read."""
+"""The size limit, in bytes, of a file that is read."""
 AFTER_STOP: Final = ("freeze", "catch-up", "in part")
 """The values of `Settled.after_stop`."""
 
@@ -171,13 +171,13 @@ class Settled:
     """Facts about one game that its documentation leaves open; None if a fact was not measured."""
 
     restart_faithful: bool | None = None
-    """restart_game restores everything that an episode has used up, such as minerals."""
+    """True if restart_game restores everything that an episode has used up, such as minerals."""
     restart_with_computer: bool | None = None
-    """restart_game restores the same in games with a computer or a Random race."""
+    """True if restart_game restores everything in games with a computer or a Random race, too."""
     bursts_in_matches: bool | None = None
-    """In a match, bursts of requests give the same observations as single requests."""
+    """True if, in a match, bursts of requests give the same observations as single requests."""
     silent_end: bool | None = None
-    """In real time, a request for a future loop is never answered if the game ends first."""
+    """True if a request for a future loop stays unanswered when a game in real time ends first."""
     after_stop: str | None = None
     """How a game in real time continues after a signal has stopped it: one of `AFTER_STOP`."""
     measured: str = ""
@@ -232,7 +232,7 @@ def _identity(executable: Path) -> str:
 
 
 def _own_content(path: Path) -> bytes:
-    """A private file's content; OSError if missing, unreadable, not regular or not private."""
+    """Read a private file; OSError if it is missing, unreadable, not regular or not private."""
     # O_NONBLOCK, because opening a named pipe would wait.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0))
@@ -249,7 +249,7 @@ def _own_content(path: Path) -> bytes:
 
 
 def _parsed(content: bytes) -> Settled:
-    """The facts in a file; ValueError or RecursionError if `settle` cannot have written it."""
+    """Read the facts in a file; ValueError or RecursionError if `settle` cannot have written it."""
     if len(content) > _MOST_BYTES:
         raise ValueError(f"it is larger than {_MOST_BYTES} bytes")
     facts: Any = json.loads(content)

@@ -1,12 +1,12 @@
 """Finds the installation to play, its executable and its maps.
 
-    find("auto")   SC2PATH, else the platform's usual place, else the stand-in in the user's cache
-    find("real")   the same without the stand-in
-    find(PATH)     only the installation at PATH
+    `"auto"`: Looks at SC2PATH, then at the platform's usual places, then at the stand-in's folder.
+    `"real"`: Looks at SC2PATH and at the usual places, but never at the stand-in.
+    `PATH`: Looks only at the installation at this path.
 
-Rules: all three check the directory in the same way, and no later code knows whether the game is
-the real one. A given path without an installation is an error. The next usual place is tried only
-if the previous place does not exist. Results are not cached, and installations are not changed.
+Rules: in all three cases the directory is checked in the same way, and no later code knows whether
+the game is the real one. A given path without an installation is an error. If a usual place exists,
+the places after it are not tried. Results are not cached, and installations are not changed.
 
 Inside WSL only the Linux game is searched for; a game under `/mnt/c` must be played from Windows.
 """
@@ -55,7 +55,7 @@ class Platform:
     executable: str
     """The executable's path, relative to the folder of a version."""
     working_directory: str | None
-    """The directory's path, relative to the installation; None if any directory will do."""
+    """The working directory, relative to the installation; None if any directory will do."""
     execute_info: str | None
     """A file in the home directory, in which the game stores the path of its last start."""
 
@@ -89,7 +89,7 @@ class Installation:
     cwd: Path | None
     """The working directory that the game needs; None if any directory will do."""
     found_by: str = ""
-    """How the game was found: `game` argument, SC2PATH, usual place, or as the stand-in."""
+    """How the game was found: by the `game` argument, SC2PATH, a usual place, or as stand-in."""
 
 
 @contextmanager
@@ -109,11 +109,11 @@ def find_installation(game: str | os.PathLike[str] = "auto", *, says: bool = Tru
 
     Args:
         game: `"auto"`, `"real"`, `"standin"`, or the path of an installation.
-        says: whether to log a warning, once, that "auto" plays the stand-in.
+        says: True to log a warning, once, if "auto" plays the stand-in.
 
     Raises:
-        ConfigError: no installation was found, or the one found may not be read. The message lists
-            the searched places.
+        ConfigError: no installation was found, or it cannot be read. The message lists the searched
+            places.
     """
     if not isinstance(game, str | os.PathLike):
         raise ConfigError(
@@ -190,15 +190,16 @@ def read_installation(root: Path, why: str) -> Installation:
 
 @_readable()
 def find_map(installation: Installation, name: str) -> Path:
-    """The file of a map, searched for in the installation's map folder and its subfolders.
+    """Finds the file of a map in the installation's map folder and its subfolders.
 
     Args:
-        name: a file name or a path within the map folder, with or without `.SC2Map`, or the
-            absolute path of a map file. Case matters only if maps differ in nothing else.
+        name: A file name or a path within the map folder, with or without `.SC2Map`, or the
+            absolute path of a map file. Upper and lower case matter only if two maps' names differ
+            in nothing else.
 
     Raises:
-        ConfigError: the map was not found, or a folder may not be read. The message names the
-            folder and similar names.
+        ConfigError: the map was not found, or a folder cannot be read. The message names the folder
+            and similar names.
     """
     wanted = Path(name if name.lower().endswith(MAP_SUFFIX.lower()) else name + MAP_SUFFIX)
     if wanted.is_absolute():
@@ -226,9 +227,9 @@ def find_map(installation: Installation, name: str) -> Path:
 def made_with(map_path: Path) -> str:
     """The version of the editor that saved a map, as `4.7.0 (build 70154)`; empty if unknown.
 
-    The archive's `DocumentHeader` holds the letters H2CS, two words, one byte, three bytes with the
-    version's numbers, and the build as a little-endian word. This format was derived from maps of
-    known versions. mpyq, a dependency of python-sc2, reads the archive.
+    A map file is an archive, which mpyq (a dependency of python-sc2) reads. Its `DocumentHeader`
+    holds the letters H2CS, two words, one byte, three bytes with the version's numbers, and the
+    build as a little-endian word. This format was derived from maps of known versions.
     """
     try:
         import mpyq  # type: ignore[import-untyped]  # noqa: PLC0415 - needed only if a map cannot be played
@@ -328,7 +329,7 @@ def write_stand_in() -> Path:
         _, is_told, reason = said.rpartition(f"{root}: ")
         if is_told:
             raise ConfigError(f"{failure}: {reason}; set {_CACHE_VARIABLE} to use another folder")
-        # A signal, or the interpreter, has ended the program: another folder would not help.
+        # The program failed, not the folder: another folder would not help.
         how = describe_exit(done.returncode)
         raise ConfigError(f"{failure}: the program that writes it ended with {how}\n{said}".strip())
     return root

@@ -1,17 +1,18 @@
 """From an installation to a game that answers: lease, spawn, wait, prove, connect.
 
 Rules:
-- Nothing is sent to a port's listening process until that process is known to be our game. If the
+* Nothing is sent to a port's listening process until that process is known to be our game. If the
   system does not reveal that process, the launch continues and is marked unproven.
-- A game accepts a single websocket, its seat. We connect as soon as the game listens. If another
-  program has taken the seat, another game is started immediately, on another port.
-- The wait ends when the game answers, when its process ends, or at the deadline.
-- A program that answers the handshake with anything but a websocket is given up: at once if the
-  answer is not HTTP, else after a time, because a game may refuse while it starts.
-- A game that a signal has stopped is given up here, because the watchdog does not watch it yet.
-- A taken port costs one try. An executable that is missing, not executable or being written may be
-  in the middle of an update, and is tried again until the deadline. All other failures are final.
-- After any failure, process, port, descriptors and files are released.
+* A game accepts a single websocket, called its seat. We connect as soon as the game listens. If
+  another program has taken the seat, another game is started immediately, on another port.
+* The wait ends when the game answers, when its process ends, or at the deadline.
+* A program that refuses the websocket's handshake is given up. If its answer is not HTTP, it is
+  given up immediately; else after a time, because a game may refuse while it starts.
+* A game that a signal has stopped is given up here, because the watchdog does not watch it yet.
+* A taken port uses up one try. An executable that is missing, not executable or being written may
+  be in the middle of an update, and is tried again until the deadline. All other failures are
+  final.
+* After any failure, process, port, descriptors and files are released.
 """
 
 from __future__ import annotations
@@ -47,17 +48,17 @@ _SEAT_POLL_S: Final = 0.25
 _STOP_POLL_S: Final = 0.5
 """Time between two checks whether a signal has stopped the game."""
 _STOPPED_LOOKS: Final = 3
-"""How many checks in a row must find the game stopped. Checks are counted, not time, because this
-process may have been stopped as well (Ctrl-Z, a closed lid)."""
+"""How many checks in a row must find the game stopped. Time is not measured, because this process
+may have been stopped as well (Ctrl-Z, a closed lid)."""
 _APART_S: Final = 0.1
-"""The least time between the starts of two games."""
+"""The least time, in seconds, between the starts of two games."""
 _TURN_POLL_S: Final = 0.01
 _TURN_WAIT_S: Final = 10.0
 """The longest wait for a turn, because a stopped process may hold the turn."""
 _UPDATE_POLL_S: Final = 0.2
 """Time between two tries to start an executable that may be in the middle of an update."""
 _REFUSES_FOR_S: Final = 10.0
-"""How long a game may answer the handshake with a refusal while it starts."""
+"""How long, in seconds, a game may refuse the handshake while it starts."""
 _PORT_TRIES: Final = 5
 _Connects = Callable[[socket.socket], Coroutine[Any, Any, Connection]]
 """A function that opens the websocket over a socket that is connected to the game's port."""
@@ -78,9 +79,9 @@ async def launch(
 
     `directory` is for the game's temporary files (None: the system's folder). For `warn` see
     `Connection`. If `in_turn`, the game starts at least `_APART_S` after every other game. Raises
-    ConfigError if the executable cannot be started before the deadline; GameFault LAUNCH_FAILED
-    (the game ended, or the system refused a resource), GAME_EXITED (the game was killed), STOPPED,
-    PORT_TAKEN (in all tries) or DEADLINE.
+    ConfigError if the executable cannot be started before the deadline. Raises GameFault
+    LAUNCH_FAILED (the game ended, or the system refused a resource), GAME_EXITED (the game was
+    killed), STOPPED, PORT_TAKEN (in all tries) or DEADLINE.
     """
     spawn = partial(
         GameProcess.spawn, installation, directory=directory, core_file_bytes=core_file_bytes
@@ -201,7 +202,7 @@ async def _when_ready(
     while True:
         turn.end_in_time()
         stops.check()
-        code = process.exit_code()  # read first: after the end, the output is complete
+        code = process.exit_code()  # read this first: after the end, the output is complete
         if process.port_refused():
             raise GameFault(FaultKind.PORT_TAKEN, f"the game could not listen on port {port}")
         if code is not None:
@@ -235,7 +236,7 @@ class _Stops:
         self._found = 0
 
     def check(self) -> None:
-        """Check, unless it is too early; GameFault STOPPED if the last checks found it stopped."""
+        """Check if it is time; GameFault STOPPED if the last checks found the game stopped."""
         if not self._next_look.expired():
             return
         self._next_look = Deadline.after(_STOP_POLL_S)
@@ -256,7 +257,7 @@ def _speaks_otherwise(process: GameProcess, listener_pid: int | None, answer: st
 
 
 def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> int | None:
-    """The listener's pid or None; PORT_TAKEN if it is another program's, NotReadyError if none."""
+    """The listener's pid or None; PORT_TAKEN if it is not our game, NotReadyError if none."""
     try:
         pid = find_listener(process.family(), port)
     except (psutil.Error, OSError):

@@ -3,7 +3,7 @@
 Without a lease, another pool could take a free port before the game listens on it. A lease is a
 lock on a file named after the port:
 
-    candidate outside the ephemeral range → lock its file → bind it once, as proof → lease
+    Port outside the ephemeral range → lock its file → bind it once, as proof → lease.
 
 Rules: the kernel never assigns a port outside its ephemeral range by itself. The game inherits the
 lock, so the lease lasts as long as the worker or the game lives. Each user has one folder of lock
@@ -37,7 +37,7 @@ _EPHEMERAL_ELSEWHERE: Final = (49_152, 65_535)
 
 
 def candidate_ports(ephemeral: tuple[int, int]) -> range:
-    """The larger span of ports below or above `ephemeral` (first, last); ConfigError if none."""
+    """The larger range of ports below or above `ephemeral` (first, last); ConfigError if empty."""
     first, last = ephemeral
     below = range(_FIRST_PORT, min(first, _PORTS_END))
     above = range(max(last + 1, _FIRST_PORT), _PORTS_END)
@@ -78,7 +78,7 @@ def lease_directory() -> Path:
 
 
 def _places(uid: int) -> list[Path]:
-    """Possible directories, the usual one first. Not TMPDIR, which may differ between trainers."""
+    """Candidate directories, best first. TMPDIR is not used: it may differ between trainers."""
     if WINDOWS:
         return []  # Windows has no uids and no `pwd`
     import pwd  # noqa: PLC0415
@@ -90,7 +90,7 @@ def _places(uid: int) -> list[Path]:
 
 
 def _why_not(directory: Path) -> str:
-    """Create the directory if missing. Return why it cannot be used; empty if it can."""
+    """Create the directory if missing. Return why it cannot be used, or ''."""
     if WINDOWS:
         return ""
     try:

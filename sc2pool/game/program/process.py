@@ -1,31 +1,31 @@
 """One game's operating-system process: started, watched, and always killed.
 
 Rules:
-- The game gets only allowed environment variables and listens only on 127.0.0.1. It writes into its
+* The game gets only allowed environment variables and listens only on 127.0.0.1. It writes into its
   own temporary directory, which is removed after the game's end.
-- The game dies with the program that started it (`die_with_parent`, or `end_with_this_process`). A
+* The game dies with the program that started it (`die_with_parent`, or `end_with_this_process`). A
   worker starts the game in the worker's process group. Any other program starts it in a new group,
   from a thread that keeps running.
-- `kill` does not need the game's cooperation: SIGKILL ends even a stopped process. The process is
+* `kill` does not need the game's cooperation: SIGKILL ends even a stopped process. The process is
   then reaped.
 
 Only the end of the game's output is kept, in a ring buffer and in a file:
 
-    child ── pipe ──► thread ──► ring of 64 KiB, and its copy in a file ──► `tail`; `read_tail`
+    Child ── pipe ──► thread ──► ring of 64 KiB, and its copy in a file ──► `tail`; `read_tail`.
 
 Why a pipe and a ring: a file that the child writes itself grows as fast as the disk allows (800 MB
-in 8 s). Truncating it does not help. A limit of the system (RLIMIT_FSIZE) would apply to all files
-of the child, and kill it. Why a thread: the event loop of a worker may be blocked. Why a file:
-after a worker's death the trainer reads the cause in it (`log_left_in`). The file is not
-memory-mapped, because writing would kill this process if another process truncated the file.
+in 8 s). Truncating it does not help. A size limit of the system (RLIMIT_FSIZE) would apply to all
+files of the child, and kill the child. Why a thread: the event loop of a worker may be blocked. Why
+a file: after a worker's death the trainer reads the cause in this file (`log_left_in`). The file is
+not memory-mapped, because writing would kill this process if another process truncated the file.
 
 Rules:
-- A child that prints a flood costs this process little. The thread rests after each read, so the
-  pipe becomes full and the child waits; it can print at most 32 MB/s.
-- A child that prints little never waits for long. While this process is stopped, or does not let
-  the thread run, the child can fill the pipe (64 KiB on Linux) before it has to wait. A game in
-  lock-step then gets no requests, so only a game in real time can lose time.
-- On a full disk the ring exists only in memory.
+* A child that prints very much takes little CPU time of this process. The thread rests after each
+  read, so the pipe becomes full and the child waits; it can print at most 32 MB/s.
+* A child that prints little never waits for long. If this process is stopped or does not let the
+  thread run, the child can print 64 KiB (on Linux) before it has to wait. A game in lock-step gets
+  no requests in this time, so only a game in real time can lose time.
+* On a full disk the ring exists only in memory.
 """
 
 from __future__ import annotations
@@ -68,11 +68,12 @@ if not WINDOWS:
 KILLED: Final = -9
 """The exit code that `subprocess` gives for SIGKILL."""
 _REAP_S: Final = 5.0
-"""Time limit for the end of a killed process. Only a process stuck in the kernel reaches it."""
+"""Time limit, in seconds, for the end of a killed process. Only a process stuck in the kernel
+reaches it."""
 _FOLDER_PREFIX: Final = "sc2pool-game-"
 _LOG: Final = "game.log"
 _LINES: Final = 20
-"""How many lines of the log's end are shown."""
+"""How many lines at the end of the log are shown."""
 BEING_WRITTEN: Final = 32
 """Windows' error code for a file that another program has opened exclusively."""
 _FILE_ERRORS: Final = (2, 3, 5, BEING_WRITTEN, 193, 216, 740)
@@ -135,7 +136,7 @@ class GameProcess:
         self._base_build = base_build
         self._temp_dir = temp_dir
         self._output = output
-        self._stats = psutil.Process(child.pid)  # first, because the watch may reap the child
+        self._stats = psutil.Process(child.pid)  # comes first, because the watch may reap the child
         self._watch = watch_exit(child)
         # This comes last, because a later failure would leave a guard behind.
         self._let_go: Callable[[], None] | None = end_with_this_process(child)
@@ -153,10 +154,10 @@ class GameProcess:
     ) -> GameProcess:
         """Starts the game on the leased port; does not wait for it to be ready.
 
-        `directory` is the parent of the game's own temporary folder (None: the system's).
-        `core_file_bytes` limits a crash's core file; the real game would write its memory, 0.8 to
-        2.7 GB. Raises ConfigError if the executable is missing, not executable, or not for this
-        system; OSError if the system refuses to create a process, thread, descriptor or folder.
+        `directory` is the parent of the game's own temporary folder (None: the system's folder).
+        `core_file_bytes` limits the core file of a crash; the real game would write 0.8 to 2.7 GB.
+        Raises ConfigError if the executable is missing, not executable, or not for this system.
+        Raises OSError if the system refuses to create a process, thread, descriptor or folder.
         """
         with ExitStack() as undo:
             temp_dir = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=directory))  # 0700
@@ -176,7 +177,7 @@ class GameProcess:
 
     @property
     def exited_fd(self) -> int:
-        """A descriptor that is readable once the game has ended; owned by this object."""
+        """A descriptor that becomes readable when the game has ended; owned by this object."""
         return self._watch.fileno()
 
     def exit_code(self) -> int | None:
@@ -185,7 +186,7 @@ class GameProcess:
 
     @property
     def was_killed(self) -> bool:
-        """True if SIGKILL ended the game. The system or a person sends SIGKILL, not the game."""
+        """True if SIGKILL ended the game. Only the system or a person sends SIGKILL."""
         return self._child.poll() == KILLED
 
     def exit_fault(self, kind: FaultKind = FaultKind.GAME_EXITED) -> GameFault:
@@ -209,11 +210,11 @@ class GameProcess:
         return psutil.STATUS_STOPPED in states
 
     def cpu_seconds(self) -> float:
-        """CPU time used so far by the game and its children; 0.0 after the game's end."""
+        """CPU time, in seconds, used by the game and its children; 0.0 after the game's end."""
         return _cpu_seconds(self.family())
 
     def activity(self) -> Activity:
-        """The activity of the game and its children so far; zeros after the game's end."""
+        """The activity of the game and its children so far; all zero after the game's end."""
         family = self.family()
         return Activity(
             _cpu_seconds(family),
@@ -222,7 +223,7 @@ class GameProcess:
         )
 
     def rss_bytes(self) -> int:
-        """Resident memory of the game and its children; 0 after the game's end."""
+        """Resident memory, in bytes, of the game and its children; 0 after the game's end."""
         return sum(_read_from(self.family(), lambda process: process.memory_info().rss))
 
     def family(self) -> list[psutil.Process]:
@@ -240,7 +241,7 @@ class GameProcess:
         return printable(_last_lines(self._log_end(), lines), None, keep="\n\t")
 
     def log_note(self) -> str:
-        """The log's tail, ready to be put at the end of a message."""
+        """The last lines of the log, ready to be put at the end of a message."""
         tail = self.log_tail()
         return f"; its log ends with:\n{tail}" if tail else "; its log is empty"
 
@@ -254,7 +255,7 @@ class GameProcess:
             self._child.wait(_REAP_S)
 
     def close(self) -> None:
-        """Kills the game and removes its files; the log's tail is kept. May be called again."""
+        """Kills the game and removes its files, but keeps the log's end. May be called again."""
         self.kill()
         self._watch.close()
         if self._let_go is not None:
@@ -272,8 +273,7 @@ class GameProcess:
 
 
 def log_left_in(directory: Path) -> str:
-    """The last log lines of games that a killed worker left in this folder; empty if it left
-    none."""
+    """The last log lines of games that a killed worker left in this folder; empty without any."""
     tails = []
     with suppress(OSError):
         for path in sorted(directory.glob(f"{_FOLDER_PREFIX}*/{_LOG}")):
@@ -305,7 +305,7 @@ def _core_files_limited(size_bytes: int) -> Iterator[None]:
     if WINDOWS:  # Windows writes no core files
         yield
     else:
-        with _limiting_core_files:  # else two threads would restore each other's limits
+        with _limiting_core_files:  # without the lock, threads would restore each other's limits
             soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
             most = _MOST_CORE_BYTES if hard == resource.RLIM_INFINITY else hard
             lower = int(min(size_bytes, most))  # the setting may be a float
@@ -353,7 +353,7 @@ def _start(
 
 
 def _is_about_the_file(error: OSError) -> bool:
-    """True if the executable is to blame for a failed start; False if the system is to blame."""
+    """True if a start failed because of the executable; False if because of the system."""
     if WINDOWS:  # Windows' errors do not name the file
         return getattr(error, "winerror", None) in _FILE_ERRORS
     return error.filename is not None and not is_shortage(error)
@@ -458,7 +458,7 @@ def read_tail(path: Path) -> bytes:
 
 
 def _open(path: Path) -> int | None:
-    """The descriptor of a new file of the ring's size; None if it cannot be written."""
+    """The descriptor of a new file of the ring's size; None if the file cannot be written."""
     try:
         path.write_bytes(bytes(_SIZE_BYTES))
         return os.open(path, os.O_WRONLY | getattr(os, "O_BINARY", 0))  # else Windows expands "\n"
