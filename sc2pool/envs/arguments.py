@@ -4,9 +4,9 @@ Arguments are checked and converted by pure functions. Rules: the errors are tho
 `AsyncVectorEnv`: a wrong type is a TypeError, a wrong value or length is a ValueError
 (`ConfigError` is a ValueError). The caller's objects are not changed.
 
-`begin_episodes` turns a reset by the trainer into episodes of the pool, for `SC2TianshouVectorEnv`
-as well. Rule: a reset of a task's envs without seed and options begins the same episodes as an
-autoreset would, so spare games may have these episodes ready.
+`begin_episodes` begins the pool's episodes when the trainer resets, for `SC2TianshouVectorEnv` as
+well. Rule: without seed and options, a reset of a task's envs begins the same episodes as an
+autoreset, so spare games may have these episodes ready.
 
 `VectorSpaces` makes the vector env's spaces from the spaces of its envs. `observation_mode` says
 how far the envs' observation spaces must agree: "same" (they are equal), "different" (same shape
@@ -36,7 +36,7 @@ Seeds = int | Sequence[int | None] | None
 
 
 def check_concurrency(max_concurrency: object) -> int | None:
-    """How many envs may run at one time (None: all); `ConfigError` if the number is below 1.
+    """Check how many envs may run at one time (None: all); `ConfigError` if the number is below 1.
 
     The error messages are those of gymnasium's `AsyncVectorEnv`, which has the same keyword.
     """
@@ -79,7 +79,7 @@ def _is_list(seed: Seeds) -> TypeGuard[Sequence[int | None]]:
 def seeds_of_tasks(
     seed: Seeds, seeds: Sequence[int | None], envs: Sequence[int]
 ) -> tuple[list[int | None], int | list[int] | None]:
-    """How tasks use `seed`: a single seed is for all episodes, a list for each env's first episode.
+    """How tasks use `seed`: a single seed is for all episodes, a list only for the first episodes.
 
     `seeds` is the result of `seed_of_each` for `seed`. Returns a seed, or None, for the first
     episode of each env, and the seed of all other episodes; None keeps their previous seed.
@@ -87,12 +87,12 @@ def seeds_of_tasks(
     if not _is_list(seed):
         return [None] * len(seeds), seeds[0]
     known = [one for one in (seeds[env] for env in envs) if one is not None]
-    # The length in front makes the list `[7]` give other episodes than the single seed 7.
+    # With the length in front, the list `[7]` gives other episodes than the single seed 7.
     return list(seeds), [len(known), *known] if known else None
 
 
 def whole_envs(rows: Sequence[int], rows_of_one: int) -> list[int]:
-    """The pool's envs that have these rows, ascending.
+    """The indices of the pool's envs that have these rows, ascending.
 
     `ConfigError` if only some of an env's rows are given.
     """
@@ -111,7 +111,7 @@ def whole_envs(rows: Sequence[int], rows_of_one: int) -> list[int]:
 def split_mask(
     options: Mapping[str, Any] | None, num_envs: int
 ) -> tuple[list[int], dict[str, Any]]:
-    """The envs that `options["reset_mask"]` selects (all if absent), and the other options.
+    """The envs that `options["reset_mask"]` selects (all without one), and the other options.
 
     `ConfigError` if the options are not a mapping, `TypeError` if the mask is not a numpy array of
     bool, `ValueError` if the mask's shape is not (num_envs,) or no element is True.
@@ -141,11 +141,11 @@ def split_mask(
 def begin_episodes(
     pool: Pool, envs: Sequence[int], seed: Seeds, options: Mapping[str, Any], *, is_task: bool
 ) -> None:
-    """Begin an episode in each of these envs. If no env is missing, drop pending steps first.
+    """Begin an episode in each of these envs. If these are all envs, drop pending steps first.
 
     Args:
-        envs: the envs to reset, ascending.
-        seed: as in `SC2VectorEnv.reset`. A list has a seed for each row; each env uses the seed of
+        envs: The indices of the envs to reset, ascending.
+        seed: As in `SC2VectorEnv.reset`. A list has a seed for each row; each env uses the seed of
             its first row.
 
     Raises:
@@ -183,9 +183,9 @@ class VectorSpaces:
     """Makes the spaces of a vector env from its envs' spaces; `agree` stores them.
 
     The arguments are those of `gymnasium.vector.AsyncVectorEnv`. An `observation_mode` that is a
-    tuple is (batched, single). With `shared_memory`, `agree` refuses spaces that are not
-    gymnasium's own. `ValueError` or `TypeError` for an unknown mode, or a `shared_memory` that is
-    not a bool.
+    tuple has the batched and the single space. With `shared_memory`, `agree` refuses spaces that
+    are not gymnasium's own. `ValueError` or `TypeError` for an unknown mode, or a `shared_memory`
+    that is not a bool.
     """
 
     single_observation_space: spaces.Space[Any]
@@ -216,7 +216,7 @@ class VectorSpaces:
     def agree(self, hellos: Sequence[Hello | None]) -> Hello:
         """Make the vector env's spaces from the envs' first messages; return the first env's.
 
-        `RuntimeError`, which names the env, if an env's spaces do not fit those of the first env.
+        `RuntimeError`, which names the env, if an env's spaces do not fit the first env's spaces.
         `ConfigError` if the envs have different numbers of rows. `ValueError` for a custom space,
         if `shared_memory` is True.
         """

@@ -1,10 +1,10 @@
 """Callbacks for a Stable-Baselines3 model that learns on a pool.
 
-model.learn(100_000, callback=PoolStatsCallback())
-    writes the pool's statistics to the model's log (TensorBoard, CSV, …), and shows the model's
-    training figures in `sc2pool watch`
-model.learn(100_000, callback=SnapshotCallback(store, every=10_000))
-    saves snapshots of the model, which become its opponents
+`model.learn(100_000, callback=PoolStatsCallback())`
+    Writes the pool's statistics to the model's log (TensorBoard, CSV, …), and shows the model's
+    training figures in `sc2pool watch`.
+`model.learn(100_000, callback=SnapshotCallback(store, every=10_000))`
+    Saves snapshots of the model, which become its opponents.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ log = logging.getLogger("sc2pool")
 
 _RECORD_EVERY_S = 1.0
 _UPDATE = "train/"
-"""Prefix of the names under which SB3 logs an update's figures."""
+"""Prefix of the names under which SB3 logs the figures of an update of the model."""
 
 
 class PoolStatsCallback(BaseCallback):
     """Adds the pool's counters, under `pool/`, to the figures that the model logs.
 
-    After each rollout, but at most once a second, the callback records `pool/steps_per_s` since the
-    previous record, each counter of `PoolStats` by its name (`pool/episodes`, `pool/launches`,
-    `pool/resets`, …), `pool/faults`, `pool/replacements/CAUSE` for each cause so far,
+    After each rollout, but at most once a second, the callback records these figures:
+    `pool/steps_per_s` since the previous record, each counter of `PoolStats` by its name (such as
+    `pool/episodes`), `pool/faults`, `pool/replacements/CAUSE` for each cause so far,
     `pool/memory_bytes` (of all games and workers), `pool/reset_s_p95/KIND` and
     `pool/recovery_s_max`. For an env with `opponent=` there are also `pool/matches/NAME`, the
     number of matches against each opponent, and `pool/win_rate/NAME`.
@@ -45,7 +45,7 @@ class PoolStatsCallback(BaseCallback):
     `sc2pool watch` then shows the figures of the model's newest update (`train/loss`, …) as curves.
 
     Raises:
-        ConfigError: the model's env is no `SubprocSC2VecEnv`, and wraps none.
+        ConfigError: the model's env neither is nor wraps a `SubprocSC2VecEnv`.
     """
 
     def _on_training_start(self) -> None:
@@ -81,7 +81,7 @@ class PoolStatsCallback(BaseCallback):
 
 
 class SnapshotCallback(BaseCallback):
-    """Saves snapshots of the model, and records the learner's win rate against each snapshot.
+    """Saves snapshots of the model, and records the model's win rate against each snapshot.
 
     After each rollout the win rates are logged as `self_play/win_rate/step-N`, and written to the
     store, whose rule "prioritised" uses them. If a snapshot cannot be saved (a full disk), a
@@ -93,8 +93,8 @@ class SnapshotCallback(BaseCallback):
         model.learn(200_000, callback=SnapshotCallback(store, every=10_000))
 
     Args:
-        store: the folder of the snapshots.
-        every: env steps between two snapshots.
+        store: The folder of the snapshots.
+        every: The number of env steps between two snapshots.
 
     Raises:
         ConfigError: `every` is not a whole number of at least 1.
@@ -123,7 +123,7 @@ class SnapshotCallback(BaseCallback):
     def _on_rollout_end(self) -> None:
         rates = self._rates
         present = self._store.snapshots()
-        if present:  # if empty, the read failed: the first snapshot is never removed
+        if present:  # empty only if the read failed: the first snapshot is never removed
             rates.keep(snapshot.name for snapshot in present)
         try:
             rates.save()

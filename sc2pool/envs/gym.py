@@ -39,9 +39,9 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
     """One StarCraft II game.
 
     Args:
-        task: a built-in task's name, or a subclass of `Task` or `RLBotAI`.
+        task: A built-in task's name, or a subclass of `Task` or `RLBotAI`.
 
-    The other keywords are those of `SubprocSC2VecEnv`, without the number of envs, seed and spares.
+    The other keywords are those of `SubprocSC2VecEnv`, except n, num_envs, seed and spares.
 
     Attributes: gymnasium's own, `realtime`, `step_mul` (game loops per step), and `pool`, the pool.
 
@@ -82,9 +82,9 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         """Begin an episode.
 
         Args:
-            seed: equal seeds repeat this and all later episodes of the env exactly. The game seeds
+            seed: Equal seeds repeat this and all later episodes of the env exactly. The game seeds
                 are those that `SubprocSC2VecEnv` gives its first, second, … episode.
-            options: the task reads them as `self.options`.
+            options: The task reads them as `self.options`.
 
         Returns:
             The observation, an element of `observation_space`, and an info.
@@ -122,7 +122,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         return self.pool.row(batch, 0), reward, terminated, truncated, batch.infos[0]
 
     def render(self) -> Any:
-        """A frame of the game as it is now.
+        """A frame that shows the current state of the game.
 
         Returns:
             uint8 (480, 640, 3), unless the task draws other frames. None in the mode `"human"`,
@@ -135,7 +135,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         return self._players.frame(self)
 
     def action_masks(self) -> Array | None:
-        """Which actions are possible now; None if the task has no masks.
+        """The mask of the actions that are possible now; None if the task has no masks.
 
         Returns:
             bool, (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`; all True where the
@@ -163,5 +163,5 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         return self.pool.stats()
 
     def close(self) -> None:
-        """End the game and its worker; may be called again."""
+        """End the game and its worker process; may be called again."""
         self.pool.close()

@@ -1,13 +1,13 @@
 """`SC2ParallelEnv`: the agents of one team, or the players of one match, as a PettingZoo env.
 
-    SC2ParallelEnv("3m")            agents marine_0, marine_1, marine_2 in one game
-    SC2ParallelEnv("MarineDuel")    agents player_0, player_1, each with a game of its own
-    SC2ParallelEnv("3m_duel")       agents player_0_marine_0, … player_1_marine_2: two teams
+    `SC2ParallelEnv("3m")`: The agents are marine_0, marine_1 and marine_2, in one game.
+    `SC2ParallelEnv("MarineDuel")`: The agents are player_0 and player_1, each with its own game.
+    `SC2ParallelEnv("3m_duel")`: The agents are two teams: player_0_marine_0, … player_1_marine_2.
 
-Rules are PettingZoo's (`ParallelEnv`): no autoreset. All agents act in each step, and all are done
-in the same step, because their game ends for all. The games are launched by the first reset, not by
-the constructor, because SuperSuit and other libraries copy the env, and each copy needs games of
-its own.
+The rules are those of PettingZoo's `ParallelEnv`, so there is no autoreset. All agents act in each
+step, and all are done in the same step, because their game ends for all. The first reset launches
+the games, not the constructor: SuperSuit and other libraries copy the env, and each copy needs
+games of its own.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
     """One game of a team, or one match, as a PettingZoo env.
 
     Args:
-        task: a built-in task's name, such as "3m", or a subclass of `TeamTask` or `Task`.
+        task: A built-in task's name, such as "3m", or a subclass of `TeamTask` or `Task`.
 
-    The other keywords are those of `SubprocSC2VecEnv`, without the number of envs, seed and spares.
+    The other keywords are those of `SubprocSC2VecEnv`, except n, num_envs, seed and spares.
 
     If the task has masks, an observation is a dict: "observation" is the task's observation, and
     "action_mask", int8, has a 1 for each action that is possible now. Without masks, the
-    observation is the task's.
+    observation is the task's observation.
 
     Attributes: PettingZoo's own, `realtime`, `step_mul` (game loops per step), and `state_space` if
     the task has a state, which `state()` returns.
@@ -110,11 +110,11 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         return self._players.describe(self, self._pool)
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """The observation space of an agent, the same object each time."""
+        """The observation space of an agent; each call returns the same object."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """The action space of an agent, the same object each time."""
+        """The action space of an agent; each call returns the same object."""
         return self.action_spaces[agent]
 
     @property
@@ -134,9 +134,9 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         """Begin an episode.
 
         Args:
-            seed: equal seeds repeat this and all later episodes of the env exactly, as in
+            seed: Equal seeds repeat this and all later episodes of the env exactly, as in
                 `SC2GymEnv`.
-            options: the task reads them as `self.options`.
+            options: The task reads them as `self.options`.
 
         Returns:
             The observation and the info of each agent.
@@ -162,7 +162,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         """Play one step, which is `step_mul` game loops.
 
         Args:
-            actions: an action for each agent.
+            actions: An action for each agent.
 
         Returns:
             Five dicts by agent: observations, rewards, terminations, truncations, infos. After a
@@ -225,7 +225,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         return self._state.copy()
 
     def render(self) -> Any:
-        """A frame of the first agent's game as it is now; see `SC2GymEnv.render`.
+        """A frame that shows the current state of the first agent's game; see `SC2GymEnv.render`.
 
         Raises:
             ResetNeeded: no episode has begun.
@@ -258,7 +258,7 @@ def with_shared_state(task: type[TaskDefinition]) -> type[TaskDefinition]:
 
 
 def names_of(task: type[TaskDefinition], *, alone: bool) -> list[str]:
-    """The names of the agents: of a team, of the learning players, or of both players' teams.
+    """The names of the agents: a team's members, the learning players, or two teams' members.
 
     If `alone`, only one player learns, and an opponent plays the other side.
     """
@@ -285,7 +285,7 @@ def mask_space(actions: spaces.Space[Any]) -> spaces.Space[Any]:
 
 
 def nested(tuple_of: Callable[[Sequence[Any]], Any], parts: Sequence[Any], shape: Any) -> Any:
-    """The parts in tuples that are nested like the axes of an array of this shape."""
+    """Nest the parts in tuples, like the elements of an array of this shape."""
     if len(shape) == 1:
         return tuple_of(parts)
     size = len(parts) // shape[0]

@@ -2,9 +2,9 @@
 
 gymnasium 1.0 and later load no plugins. So `import sc2pool` registers the tasks. For an id with a
 prefix, `gymnasium.make("sc2pool:sc2pool/MoveToBeacon-v0")`, gymnasium itself imports sc2pool.
-Rules: `import sc2pool` does not import gymnasium, because gymnasium's slow import would delay the
-moment when a worker is tied to its trainer. If gymnasium is imported later, the tasks are
-registered then. Importing this module imports nothing else of sc2pool.
+Rules: `import sc2pool` does not import gymnasium, because that import is slow, and a worker must
+soon be set to end with its trainer. If gymnasium is imported later, the tasks are registered then.
+Importing this module imports nothing else of sc2pool.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Finder:
 
 
 class _Loader:
-    """Loads the registry with its own loader, then registers the tasks."""
+    """Loads gymnasium's registry with the registry's own loader, then registers the tasks."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader

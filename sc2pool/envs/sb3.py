@@ -1,7 +1,7 @@
 """`SubprocSC2VecEnv`: the pool as a Stable-Baselines3 `VecEnv`.
 
-Rules are SB3's (`stable_baselines3/common/vec_env/base_vec_env.py`): the step that ends an episode
-resets the env; an info has `terminal_observation` if and only if its env is done;
+The rules are SB3's (`stable_baselines3/common/vec_env/base_vec_env.py`). The step that ends an
+episode resets the env; an info has `terminal_observation` if and only if its env is done;
 `TimeLimit.truncated` is True only if the episode was cut short; a returned batch is never
 overwritten. Keys that the pool adds to an info begin with `sc2pool.`.
 """
@@ -52,8 +52,8 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
     """A `VecEnv` over a pool: the base class of `SubprocSC2VecEnv` and `RaySC2VecEnv`.
 
     Args:
-        pool: the pool; if the constructor fails, it closes the pool.
-        seed: the seed of the first reset, or None.
+        pool: The pool; if the constructor fails, it closes the pool.
+        seed: The seed of the first reset, or None.
         is_task: True if the pool plays a task; False if it has envs of the user.
 
     Attributes: SB3's own, and `pool`.
@@ -66,7 +66,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         self._seed_for_all = False
         try:
             super().__init__(pool.n_rows, pool.observation_space, pool.action_space)
-            self.metadata = {**pool.metadata, **self.metadata}  # render_fps, for recorders
+            self.metadata = {**pool.metadata, **self.metadata}  # recorders read render_fps
             if seed is not None:
                 self.seed(seed)
         except BaseException:
@@ -79,8 +79,8 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         If several envs share a game, the game gets the options of the first of them.
 
         Returns:
-            Observations in the space's structure and dtypes, with a first axis of length
-            `num_envs`.
+            The observations in the structure and the dtypes of the space, with a first axis of
+            length `num_envs`.
 
         Raises:
             CrashLoopError, UserCodeError, ObservationError: see their docstrings; every later call
@@ -103,7 +103,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         """Send one action per env.
 
         Args:
-            actions: an array or a list of length `num_envs`. If the action space is a Box, actions
+            actions: An array or a list of length `num_envs`. If the action space is a Box, actions
                 beyond its bounds are clipped.
 
         Raises:
@@ -145,10 +145,10 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
 
         The envs of `env_fns` get `seed`, `seed + 1`, …, as in SB3. For tasks, `seed` is the seed of
         the run: the game seed of the k-th episode that begins is derived from `seed` and k. All env
-        classes derive the same game seeds. Seeds such as 7 and 8 have no episode in common.
+        classes derive the same game seeds. Seeds such as 7 and 8 share no episode.
 
         Returns:
-            `seed + i` for each env i, as in SB3.
+            The seeds `seed + i` of each env i, as in SB3.
 
         Raises:
             ConfigError: the seed is not a whole number of at least 0.
@@ -199,11 +199,11 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         self.pool.close()
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """The attribute's value in each of these envs.
+        """Read the attribute's value in each of these envs.
 
         Args:
-            attr_name: the attribute's name.
-            indices: an env, several (negative ones count from the end), or None for all.
+            attr_name: The attribute's name.
+            indices: An index, several indices (negative ones count from the end), or None for all.
 
         Returns:
             A value per env, in the order of `indices`.
@@ -211,8 +211,8 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         Raises:
             AttributeError: an env has no such attribute.
             IndexError: an index is out of range.
-            multiprocessing.TimeoutError: an env did not answer within `Limits.call_s`; the env
-                continues with a new instance, and the fault is in its next info.
+            multiprocessing.TimeoutError: an env did not answer within `Limits.call_s`. This env
+                continues with a new instance, and its next info contains the fault.
         """
         return self.pool.call(self._envs(indices), "get_attr", attr_name)
 
@@ -224,9 +224,9 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         """Set the attribute in each of these envs; it survives resets and replaced instances.
 
         Args:
-            attr_name: the attribute's name.
-            value: one value for all of these envs.
-            indices: see `get_attr`.
+            attr_name: The attribute's name.
+            value: One value for all of these envs.
+            indices: See `get_attr`.
         """
         self.pool.set_attr(self._envs(indices), attr_name, value)
 
@@ -244,16 +244,16 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         whose task returned None.
 
         Args:
-            method_name: the method's name.
-            method_args: positional arguments of the method.
-            indices: see `get_attr`.
-            method_kwargs: keyword arguments of the method.
+            method_name: The method's name.
+            method_args: The positional arguments of the method.
+            indices: See `get_attr`.
+            method_kwargs: The keyword arguments of the method.
 
         Returns:
             The result of each env, in the order of `indices`.
 
         Raises:
-            Exception: the method raised it; a `UserCodeError` if the exception could not be
+            Exception: the method raised this exception; a `UserCodeError` if it could not be
                 pickled. The envs continue.
             multiprocessing.TimeoutError: see `get_attr`.
         """
@@ -269,14 +269,14 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]],
         indices: VecEnvIndices = None,
     ) -> list[bool]:
-        """For each of these envs: True if it is wrapped in this class or in a subclass of it."""
+        """True for each of these envs that is wrapped in this class or in a subclass."""
         return self.pool.call(self._envs(indices), "is_wrapped", qualified(wrapper_class))
 
     def render(self, mode: str | None = None) -> Array | None:
         """The frames of all envs as one picture.
 
         Args:
-            mode: the render mode; None for the env's own mode.
+            mode: The render mode; None for the env's own mode.
 
         Returns:
             uint8 (height, width, 3). None in the mode `"human"`, whose web page shows the games
@@ -287,7 +287,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         return super().render(mode)
 
     def get_images(self) -> Sequence[Array | None]:
-        """A frame of each env. Unless the mode is rgb_array, a None for each, with a warning.
+        """A frame of each env. If the mode is not rgb_array, None for each env, with a warning.
 
         Returns:
             uint8 (480, 640, 3) each, unless the task or the user's envs draw other frames.
@@ -315,7 +315,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
                 _say_once(advice)
 
     def _envs(self, indices: VecEnvIndices) -> list[int]:
-        """SB3's indices (None for all, one or many, negative ones from the end) as 0 … n-1."""
+        """Convert SB3's indices (None for all, one or many, negative ones too) to 0 … n-1."""
         every = range(self.num_envs)
         if indices is None:
             return list(every)
@@ -329,7 +329,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         raise wrong(f"indices must be numbers of the {self.num_envs} envs, got {indices!r:.80}")
 
     def _games(self, indices: VecEnvIndices) -> list[int]:
-        """The games that these envs play in, each once."""
+        """The games in which these envs play, without duplicates."""
         return list(dict.fromkeys(env // self.pool.rows for env in self._envs(indices)))
 
 
@@ -337,7 +337,7 @@ _say_once = cache(log.warning)
 
 
 def threads_advice(threads: int, games: int, cores: int) -> str | None:
-    """Advice on torch's threads; None if there is nothing to improve.
+    """Advice on the number of torch's threads; None if the number is good.
 
     With PPO's small network, eight games and two cores, two torch threads cost a quarter of the
     speed.
@@ -353,41 +353,42 @@ def threads_advice(threads: int, games: int, cores: int) -> str | None:
 class SubprocSC2VecEnv(PoolVecEnv[Pool]):
     """n StarCraft II games, or n environments of the user, stepped as one batch.
 
-    An env is a row of the batch. If a task has several learning players in one game, each player
-    is an env. For example, "MarineDuel" has two: `num_envs` is twice n, and envs 2i and 2i + 1 are
-    the two players of game i. Their episodes end together, and a fault of the game ends both.
+    An env is a row of the batch. If a task has several learning players in one game, each player is
+    an env. For example, "MarineDuel" has two players: `num_envs` is twice n, and envs 2i and 2i + 1
+    are the two players of game i. Their episodes end together, and a fault of the game ends both.
 
         SubprocSC2VecEnv("MoveToBeacon", n=8)
         SubprocSC2VecEnv([make_env, make_env])
 
     Args:
-        env_fns: functions that make one gymnasium env each. A task or n may be given in their
-            place.
-        start_method: checked as in SB3's `SubprocVecEnv`, but without effect, because every worker
-            is a new interpreter.
-        n: number of games; 8 by default.
-        num_envs: number of envs of all games together; may be given in place of n.
-        task: a built-in task's name, or a subclass of `Task` or `RLBotAI`; "MoveToBeacon" if
+        env_fns: Functions that make one gymnasium env each. A task or n may be given in place of
+            the functions.
+        start_method: A name that is checked as in SB3's `SubprocVecEnv`, but has no effect, because
+            every worker is a new interpreter.
+        n: The number of games; 8 by default.
+        num_envs: The number of envs of all games together; may be given in place of n.
+        task: A built-in task's name, or a subclass of `Task` or `RLBotAI`; "MoveToBeacon" if
             neither a task nor `env_fns` is given.
         game: `"auto"` (SC2PATH, the platform's default place, else the bundled stand-in),
             `"real"` (never the stand-in), or the path of an installation.
-        seed: makes the run repeatable; the same as `seed(seed)` before the first reset.
-        spares: how many additional games to keep ready, each at the beginning of an episode. An env
+        seed: A seed that makes the run repeatable, as if `seed(seed)` were called before the first
+            reset.
+        spares: How many additional games to keep ready, each at the beginning of an episode. An env
             then waits neither for a reset nor for the replacement of a failed game.
         render_mode: `"rgb_array"` for frames from `render()` and `get_images()`. `"human"` serves
             a web page that shows the games, and opens it in a browser if there is a display. None
             for the render mode that the task sets.
-        config: limits and policies.
-        realtime: the games run by themselves, 22.4 loops a second, and do not wait for actions.
-            `step` waits until the game has run `step_mul` more loops.
-        step_mul: game loops per env step; None for the task's own number.
-        max_loops: an episode is truncated after this many game loops; None for the task's own
+        config: The limits and policies of the pool.
+        realtime: If True, the games run by themselves, 22.4 loops a second, and do not wait for
+            actions. `step` waits until the game has run `step_mul` more loops.
+        step_mul: The number of game loops per env step; None for the task's own number.
+        max_loops: An episode is truncated after this many game loops; None for the task's own
             number.
-        opponent: the player of the other side in a task of two players. It plays inside the
-            worker, so each game has one row. It is a function of the observation, an object with
-            SB3's `predict`, the path of a model that SB3 has saved, a `SnapshotStore`, a
-            `Computer`, or a bot of python-sc2 (its class, an object of it, or a `Bot`). None if
-            both sides learn.
+        opponent: The player of the other side in a task of two players. The opponent plays inside
+            the worker, so each game has one row. The opponent is a function of the observation, an
+            object with SB3's `predict`, the path of a model that SB3 has saved, a `SnapshotStore`,
+            a `Computer`, or a bot of python-sc2 (its class, an object of it, or a `Bot`). The
+            opponent is None if both sides learn.
         serial: True runs the tasks or envs in this process, for debugging; see `DummySC2VecEnv`.
 
     `game`, `spares`, `render_mode`, `realtime`, `step_mul`, `max_loops` and `opponent` are for
@@ -423,13 +424,14 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
     def send(self, actions: Any, games: Iterable[int] | None = None) -> None:
         """Send actions to some games, or to all; `recv` returns their transitions.
 
-        `step` is a `send` to all games, then a `recv` from all. If the learner can take the
-        transitions of any games, call `send` and `recv` to get those that are ready first.
+        `step` is a `send` to all games, then a `recv` from all. If the learner can use the
+        transitions of any games, call `send` and `recv` to get the transitions that are ready
+        first.
 
         Args:
-            actions: one for each env of these games, in the order of the games.
-            games: indices, 0 to n - 1; None for all. A game is one env, unless several learners
-                share it.
+            actions: One action for each env of these games, in the order of the games.
+            games: The indices of the games, 0 to n - 1; None for all. A game is one env, unless
+                several learners share the game.
 
         Raises:
             ActionError: an action is outside its space, or there are too many or too few.
@@ -445,7 +447,7 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
         A game whose episode is over is ready with the first observation of its next episode.
 
         Args:
-            min_ready: number of games to wait for; None for all that are pending.
+            min_ready: The number of games to wait for; None for all games that are pending.
             timeout_s: None for no limit. After a timeout the batch has fewer games, perhaps none.
 
         Returns:
@@ -460,11 +462,11 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
 class DummySC2VecEnv(SubprocSC2VecEnv):
     """`SubprocSC2VecEnv` without workers, for debugging, like SB3's `DummyVecEnv`.
 
-    The games still are processes. But tasks, bots and envs of `env_fns` run in this process, inside
-    `step` and `reset`, one at a time, so `breakpoint()`, `print` and a profiler work in them. Their
-    exceptions are raised unchanged, with a traceback from the script's line to the line that
-    failed; the next `reset` begins a new episode. Episodes, seeds and observations are those of
-    `SubprocSC2VecEnv`. The trainer's deadlines are off, and so are memory limits.
+    The games are processes of their own. But tasks, bots and envs of `env_fns` run in this process,
+    inside `step` and `reset`, one at a time, so `breakpoint()`, `print` and a profiler work in
+    them. Their exceptions are raised unchanged, with a traceback from the script's line to the line
+    that failed; the next `reset` begins a new episode. Episodes, seeds and observations are those
+    of `SubprocSC2VecEnv`. The trainer's deadlines and the memory limits are off.
 
     The arguments are those of `SubprocSC2VecEnv`; `render_mode="human"` needs workers.
     """

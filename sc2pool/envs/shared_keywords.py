@@ -43,7 +43,7 @@ GameChoice = str | os.PathLike[str]
 TaskChoice = str | type[TaskDefinition]
 """The keyword `task`: a built-in task's name, `module:Class`, or a class."""
 EnvFns = Sequence[EnvFn] | TaskChoice | int | None
-"""An env class's first argument: functions that make envs, a task, or a number of games."""
+"""The first argument of an env class: functions that make envs, a task, or a number of games."""
 
 
 class GameKeywords(TypedDict, total=False):
@@ -60,7 +60,7 @@ class GameKeywords(TypedDict, total=False):
 
 
 class PoolKeywords(GameKeywords, total=False):
-    """The keywords of classes with several envs."""
+    """The keywords of the env classes that have several envs."""
 
     n: int | None
     num_envs: int | None
@@ -71,7 +71,7 @@ class PoolKeywords(GameKeywords, total=False):
 
 DEFAULT_N = 8
 MOST_ENVS_PER_WORKER = 8
-"""The most envs per worker by default, because a worker that dies takes all its envs with it."""
+"""The default limit of envs per worker: if a worker dies, all its envs end."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,11 @@ class Players:
     """The checked keywords of an env class; `make_pool` makes its pool from them.
 
     Attributes:
-        specs: a player for each env.
-        config: limits and policies.
-        seed: the seed of the first reset, or None.
-        spares: how many spares the pool keeps.
-        serial: whether the players run in this process.
+        specs: A player for each env.
+        config: The limits and policies of the pool.
+        seed: The seed of the first reset, or None.
+        spares: How many additional games the pool keeps ready.
+        serial: True if the players run in this process.
     """
 
     specs: Sequence[PlayerSpec]
@@ -122,7 +122,7 @@ class Players:
         """Check that each game has one learner, and so one row.
 
         Args:
-            adapter: the name of the env class, for the message.
+            adapter: The name of the env class, for the message.
 
         Raises:
             ConfigError: the task has several learning players or agents.
@@ -191,7 +191,7 @@ def make_players(
     serial: bool = False,
     max_episode_steps: int | None = None,
 ) -> Players:
-    """A player for each env, made from the functions or from the task.
+    """Make a player for each env, from the functions or from the task.
 
     Args: see `SubprocSC2VecEnv`, and `SC2VectorEnv` for `max_episode_steps`.
 
@@ -258,8 +258,8 @@ def good_envs_per_worker(spec: TaskSpec, n: int, n_cores: int) -> int:
     kinds of envs do not share a worker:
     * Envs on the Python step path: a step keeps the worker busy, so envs would wait for each other.
     * Games in real time, because the worker keeps their clock.
-    * Games against a python-sc2 bot: it may keep state in its class or module, which is safe with
-      python-sc2's `run_game`, but not beside other bots.
+    * Games against a python-sc2 bot: the bot may keep state in its class or module, which other
+      bots in the same process would share.
     """
     plays_alone = isinstance(spec.opponent, BotOpponent)
     shares = not plays_alone and not spec.realtime and STEP_PATH == "compiled"
@@ -278,7 +278,7 @@ def check_keywords(adapter: str, keywords: Mapping[str, Any], allowed: type[Game
 
 
 def number_of_games(n: int | None, num_envs: int | None, rows: int) -> int | None:
-    """The number of games, from `n` or from `num_envs`; None if neither is given.
+    """The number of games, from `n` or from `num_envs`; None without a number.
 
     Each game has `rows` rows, and all games together have `num_envs`. `ConfigError` if `n` or
     `num_envs` is wrong, or if the two contradict each other.
@@ -298,7 +298,7 @@ def number_of_games(n: int | None, num_envs: int | None, rows: int) -> int | Non
 def sort_first_argument(
     first: EnvFns, n: int | None, task: TaskChoice | None
 ) -> tuple[Sequence[EnvFn] | None, int | None, TaskChoice | None]:
-    """The functions, the number of envs, the task; the first argument may be any of the three."""
+    """Return the functions, the number of envs and the task; `first` may be any of the three."""
     if first is None:
         return None, n, task
     if isinstance(first, int) and not isinstance(first, bool):
@@ -322,13 +322,13 @@ def sort_first_argument(
 def games_of_one_row(
     first: EnvFns, n: int | None, num_envs: int | None, task: TaskChoice | None
 ) -> tuple[Sequence[EnvFn] | None, int, TaskChoice | None]:
-    """The functions, the number of games and the task, for an env class with a row for each game.
+    """Return the functions, the number of games and the task, for a class with a row for each game.
 
     Args:
-        first: the class's first argument.
-        n: the number of games.
-        num_envs: the same number, under gymnasium's name.
-        task: the task's name or class.
+        first: The first argument of the class.
+        n: The number of games.
+        num_envs: The same number, under gymnasium's name.
+        task: The task's name or class.
 
     Raises:
         ConfigError: an argument is wrong, or two arguments contradict each other.
@@ -382,7 +382,7 @@ def task_spec(
 
 
 def gym_specs(env_fns: Sequence[EnvFn], n: int | None = None) -> list[GymSpec]:
-    """A gym player for each function. If `n` is None, there may be any number of functions.
+    """A gym player for each function. If `n` is None, any number of functions is allowed.
 
     `ConfigError` if the list is empty, its length is not `n`, or an element is not callable.
     """
@@ -421,7 +421,7 @@ def whole_number(name: str, value: object, least: int) -> int:
     """
     number: int | None = None
     if isinstance(value, SupportsIndex) and not isinstance(value, bool):
-        with suppress(TypeError):  # an array of several numbers has an `__index__` that raises
+        with suppress(TypeError):  # the `__index__` of an array of several numbers raises
             number = index(value)
     if number is None or number < least:
         raise ConfigError(f"{name} must be a whole number of at least {least}, got {value!r}")

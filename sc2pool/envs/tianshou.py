@@ -37,7 +37,7 @@ EnvIds = int | Iterable[int] | None
 Seeds = int | Sequence[int | None] | None
 
 _ARRAY_SPACES = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box)
-"""The spaces whose observations form one array."""
+"""The kinds of spaces whose observations form one array."""
 
 
 class SC2TianshouVectorEnv(BaseVectorEnv):
@@ -47,17 +47,17 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         SC2TianshouVectorEnv([make_env, make_env], wait_num=1)
 
     Args:
-        env_fns: functions that make one gymnasium env each. A task or n may be given in their
-            place.
-        wait_num: a step returns when this many envs are ready; None for all (synchronous).
-        timeout: after this many seconds a step waits no longer for `wait_num` envs, but for one;
+        env_fns: Functions that make one gymnasium env each. A task or n may be given in place of
+            the functions.
+        wait_num: How many envs must be ready before a step returns; None for all (synchronous).
+        timeout: After this many seconds a step waits for one ready env only, not for `wait_num`;
             None for no limit.
 
     The other keywords are those of `SubprocSC2VecEnv`.
 
     Attributes: tianshou's (`env_num`, `wait_num`, `timeout`, `is_async`, `waiting_id`, `ready_id`,
-    `is_closed`; `action_space`, `observation_space` and `metadata` are lists of one for each env),
-    `render_mode`, and `pool`, the pool itself.
+    `is_closed`; `action_space`, `observation_space` and `metadata` are lists with an element for
+    each env), `render_mode`, and `pool`, the pool itself.
 
     Raises:
         ConfigError: a wrong keyword or one without effect, an unknown task, no installation, a
@@ -87,7 +87,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         self.waiting_id: list[int] = []
         self._seed: Seeds = players.seed
         self._begun: dict[int, tuple[Any, dict[str, Any]]] = {}
-        """By env: the next episode's first observation and info, until `reset` returns them."""
+        """The next episode's first observation and info of each env, until `reset` returns them."""
         self.pool = players.make_pool()
         self.render_mode = self.pool.render_mode
         if isinstance(self.pool.observation_space, spaces.Tuple):
@@ -118,14 +118,14 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         """Begin an episode in each of these envs.
 
         Args:
-            env_id: an env, or several. None for all, which also drops the pending steps.
-            seed: see `seed`.
-            options: passed to each env's own `reset`.
+            env_id: An index, or several. None for all envs, which also drops the pending steps.
+            seed: See `seed`.
+            options: Passed to each env's own `reset`.
 
         Returns:
             Observations and infos of k envs, in the order of `env_id`. Observations are an array
-            with a first axis of length k; an array of objects if the space has more than one array.
-            Infos are an array of k dicts.
+            with a first axis of length k. If the space has more than one array, they are an array
+            of objects. Infos are an array of k dicts.
 
         Raises:
             ResetNeeded: the first reset does not reset all envs.
@@ -162,16 +162,16 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         """Send actions, and wait for all envs, or for the first `wait_num` pending envs.
 
         Args:
-            action: an action for each env of `id`. In an asynchronous env None sends no action.
-            id: an env, or several. None for all.
+            action: An action for each env of `id`. In an asynchronous env None sends no action.
+            id: The index of an env, or several indices; None for all envs.
 
         Returns:
             A tuple for k envs: observations, as from `reset`, rewards, float64 (k,), terminations
-            and truncations, bool (k,), and infos, an array of k dicts. If an episode is over, the
-            observation is its last one. The rows have the order of `id`, except in an asynchronous
-            env, where each info names its env as `env_id`. After a game's fault its env is
-            truncated, with `sc2pool.synthetic` and `sc2pool.fault` (instance, recovery_s) in the
-            info; `stats().events` has the details.
+                and truncations, bool (k,), and infos, an array of k dicts. If an episode is over,
+                the observation is the last one of this episode. The rows have the order of `id`,
+                except in an asynchronous env, where each info names its env as `env_id`. After a
+                game's fault its env is truncated, with `sc2pool.synthetic` and `sc2pool.fault`
+                (instance, recovery_s) in the info; `stats().events` has the details.
 
         Raises:
             ActionError: an action is outside the space; nothing has been sent to any game.
@@ -179,7 +179,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
             AlreadyPendingCallError: a step of an env is pending.
             NoAsyncCallError: `action` is None, and no step is pending.
             ValueError: `action` is None, and the env is synchronous.
-            Otherwise: see `reset`.
+            All other errors: see `reset`.
         """
         envs = self._envs(id)
         if action is not None:
@@ -235,7 +235,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         """Seed the next reset of all envs.
 
         Args:
-            seed: as in `SC2VectorEnv.reset`. For tasks, one seed is the seed of the run; env i of
+            seed: As in `SC2VectorEnv.reset`. For tasks, one seed is the seed of the run; env i of
                 `env_fns` gets `seed + i`. With a list, env i gets the i-th element.
 
         Returns:
@@ -250,7 +250,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         return [None if one is None else [one] for one in seeds]
 
     def get_env_attr(self, key: str, id: EnvIds = None) -> list[Any]:
-        """The attribute of each of these envs; waits for their pending steps first.
+        """Read the attribute of each of these envs, after waiting for their pending steps.
 
         Raises:
             AttributeError: an env has no such attribute.
@@ -262,7 +262,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         self.pool.set_attr(self._envs(id), key, value)
 
     def render(self) -> list[Any]:
-        """A frame of each env; a None for each if a task's render mode is None or "human".
+        """A frame of each env; None for each env if a task's render mode is None or "human".
 
         Raises:
             ResetNeeded: no episode of a task has begun.
@@ -280,7 +280,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         self.pool.close()
 
     def _envs(self, env_ids: EnvIds) -> list[int]:
-        """tianshou's indices (None for all, one, or many) as 0 … n-1."""
+        """Convert tianshou's indices (None for all, one, or many) to 0 … n-1."""
         if env_ids is None:
             return list(range(self.env_num))
         many = env_ids if isinstance(env_ids, Iterable) else [env_ids]
@@ -293,5 +293,5 @@ def _numbers(fault: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _objects(values: Sequence[Any]) -> Array:
-    """These values as a one-dimensional array of objects, even if the values are sequences."""
+    """Put the values into a one-dimensional array of objects, even if they are sequences."""
     return np.fromiter(values, object, len(values))

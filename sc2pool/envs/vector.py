@@ -1,9 +1,9 @@
 """`SC2VectorEnv`: the pool as a gymnasium `VectorEnv`.
 
-Rules are those of gymnasium's `AsyncVectorEnv`: an env whose episode is over is reset by the next
-step (NEXT_STEP), by the step that ends it (SAME_STEP), or by the trainer (DISABLED). Infos are a
-dict of arrays with `_key` masks. Misuse raises an error of `gymnasium.error`. Three rules are
-stricter:
+The rules are those of gymnasium's `AsyncVectorEnv`: an env whose episode is over is reset by the
+next step (NEXT_STEP), by the step that ends it (SAME_STEP), or by the trainer (DISABLED). Infos are
+a dict of arrays with `_key` masks. A wrong call raises an error of `gymnasium.error`. Three rules
+are stricter:
 * A returned batch is never overwritten.
 * A reply that arrives after a timeout is never taken for the reply to a later step.
 * If one action is wrong, no action is sent.
@@ -11,12 +11,12 @@ One rule is milder: an env whose method raises in `call` continues.
 
 `Pending` keeps the state of the pending call, in gymnasium's terms:
 
-    check_idle ─► state = WAITING_… ─► receive(state, timeout) ─► DEFAULT
-                                       └─ timed out, interrupted: received later, or dropped by
-                                          the next call
+    Calls: check_idle ─► state = WAITING_… ─► receive(state, timeout) ─► DEFAULT
+                                              └─ timed out, interrupted: received later, or
+                                                 dropped by the next call.
 
-This is gymnasium's state of the whole vector env; the pool knows the state of each env's step. One
-call is pending at a time. Exceptions of the user's envs are raised unchanged.
+This state is gymnasium's, for the whole vector env; the pool knows the state of each env's step.
+Only one call is pending at a time. Exceptions of the user's envs are raised unchanged.
 """
 
 from __future__ import annotations
@@ -78,28 +78,28 @@ _NOT_BY_CALL = ("reset", "step", "close", "_setattr", "_check_spaces")
 class SC2VectorEnv(VectorEnv[Any, Any, Array]):
     """n StarCraft II games, or n environments of the user, stepped as one batch.
 
-    If a task has several learning players in one game, each of them is an env, as in
+    If a task has several learning players in one game, each player is an env, as in
     `SubprocSC2VecEnv`.
 
         SC2VectorEnv("MoveToBeacon", n=8)
         SC2VectorEnv([make_env, make_env])
 
     Args:
-        env_fns: functions that make one gymnasium env each. A task or n may be given in their
-            place.
+        env_fns: Functions that make one gymnasium env each. A task or n may be given in place of
+            the functions.
         shared_memory: False allows spaces that are not gymnasium's own, as in `AsyncVectorEnv`.
-        copy: no effect, because a returned batch is never overwritten.
-        context: a start method. The name is checked but has no effect, because every worker is a
+        copy: Has no effect, because a returned batch is never overwritten.
+        context: A start method. The name is checked but has no effect, because every worker is a
             new interpreter.
-        daemon: no effect, because workers end with the trainer anyway, and may have children.
-        worker: must be None, because the pool has workers of its own.
+        daemon: Has no effect, because workers end with the trainer anyway, and may have children.
+        worker: Must be None, because the pool has workers of its own.
         observation_mode: "same", "different", or (batched space, single space).
-        autoreset_mode: an `AutoresetMode`, or its value.
-        max_concurrency: how many envs of `env_fns` may step or reset at one time; None for all.
-        max_episode_steps: for tasks: an episode is truncated after this number of steps; None or -1
+        autoreset_mode: An `AutoresetMode`, or its value.
+        max_concurrency: How many envs of `env_fns` may step or reset at one time; None for all.
+        max_episode_steps: For tasks: an episode is truncated after this number of steps; None or -1
             for no limit. `gymnasium.make_vec` passes its keyword of this name, or its registry's
             value.
-        seed: the seed of the first reset, if that reset is given none.
+        seed: The seed of the first reset, unless the caller gives that reset a seed.
 
     The other keywords are those of `SubprocSC2VecEnv`.
 
@@ -182,15 +182,15 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """Begin an episode in every env, or in those of `options["reset_mask"]`.
 
         Args:
-            seed: one seed for all envs, or a list with a seed or None for each env. If several
-                envs share a game, the seed of its first env counts. Equal seeds repeat this and
-                all later episodes exactly. A single seed gives env i of `env_fns` `seed + i`, as in
-                gymnasium. For tasks, a single seed is the seed of the run: the game seed of the
+            seed: One seed for all envs, or a list with a seed or None for each env. If several envs
+                share a game, the seed of its first env counts. Equal seeds repeat this and all
+                later episodes exactly. With a single seed, env i of `env_fns` gets `seed + i`, as
+                in gymnasium. For tasks, a single seed is the seed of the run: the game seed of the
                 k-th episode that begins is derived from `seed` and k, as in `SubprocSC2VecEnv`.
-                Seeds such as 7 and 8 have no episode in common. The first episode of env i is the
-                i-th episode after `SC2GymEnv.reset(seed=seed)`. With a list, it is the first
-                episode after `SC2GymEnv.reset(seed=seeds[i])`.
-            options: passed to each env's own `reset`, except `reset_mask`, bool (num_envs,). The
+                Different seeds, such as 7 and 8, have no episode in common. The first episode of
+                env i is the i-th episode after `SC2GymEnv.reset(seed=seed)`. With a list, env i
+                begins with the first episode after `SC2GymEnv.reset(seed=seeds[i])`.
+            options: Passed to each env's own `reset`, except `reset_mask`, bool (num_envs,). The
                 mask must be equal for all envs of a game.
 
         Returns:
@@ -198,7 +198,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
             the mask leaves out keeps its observation.
 
         Raises:
-            AlreadyPendingCallError, ClosedEnvironmentError: misuse.
+            AlreadyPendingCallError, ClosedEnvironmentError: a pending call, or a closed env.
             ResetNeeded: the mask of the first reset leaves envs out.
             TypeError, ValueError: a wrong mask or seed, a list of the wrong length, or a mask that
                 selects only some envs of a game.
@@ -242,7 +242,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """Play one step in every env.
 
         Args:
-            actions: an element of `action_space`, or a list with an element of
+            actions: An element of `action_space`, or a list with an element of
                 `single_action_space` for each env.
 
         Returns:
@@ -321,7 +321,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         return concatenate(self.single_observation_space, observations, empty)
 
     def _infos_of(self, batch: Batch) -> dict[str, Any]:
-        """The batch's infos, a dict per env, as one dict of arrays."""
+        """Convert the batch's infos (a dict per env) to one dict of arrays."""
         infos: dict[str, Any] = {}
         rows = self.pool.rows
         for row, (info, reset_info) in enumerate(zip(batch.infos, batch.reset_infos, strict=True)):
@@ -357,7 +357,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         return self.call_wait()
 
     def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
-        """Store a call; `call_wait` makes it."""
+        """Store a call; `call_wait` carries it out."""
         self._pending.check_idle("call_async")
         if name in _NOT_BY_CALL:
             raise ValueError(
@@ -387,7 +387,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         return tuple(masks_of(self.pool, everyone, call) if is_masks else call())
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """The attribute of each env; if it is a method, its result, as in `AsyncVectorEnv`.
+        """The attribute of each env. A method is called, as in `AsyncVectorEnv`.
 
         Raises:
             AttributeError: an env has no such attribute.
@@ -398,8 +398,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """Set an attribute of each env; it survives resets and replaced instances.
 
         Args:
-            name: the attribute's name.
-            values: a list or tuple with a value for each env, or one value for all.
+            name: The attribute's name.
+            values: A list or tuple with a value for each env, or one value for all.
 
         Raises:
             ValueError: a list of another length.
@@ -421,12 +421,12 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
 
     @property  # type: ignore[misc]  # no setter, because n envs have n generators
     def np_random(self) -> Any:
-        """The random generators of the user's envs; for tasks, a generator that no game uses."""
+        """The random generators of the user's envs; for tasks, generators that no game uses."""
         return super().np_random if self._is_task else self.get_attr("np_random")
 
     @property
     def np_random_seed(self) -> Any:
-        """The seeds of `np_random`."""
+        """The seeds of the generators in `np_random`."""
         return super().np_random_seed if self._is_task else self.get_attr("np_random_seed")
 
     def render(self) -> tuple[Any, ...] | None:
@@ -458,7 +458,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         See `SubprocSC2VecEnv.pause`. An env whose episode is over has no running game to stop.
 
         Raises:
-            AlreadyPendingCallError, ClosedEnvironmentError: misuse.
+            AlreadyPendingCallError, ClosedEnvironmentError: a pending call, or a closed env.
             PauseError: a game could not be stopped; all games continue.
         """
         self._pending.check_idle("pause")
@@ -479,8 +479,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """End every worker and game within a time limit.
 
         Args:
-            timeout: how many seconds envs of the user may take to close; None for 2 s.
-            terminate: kill these envs at once.
+            timeout: How many seconds envs of the user may take to close; None for 2 s.
+            terminate: If True, the envs of the user are killed immediately.
         """
         if self.pool.closed:
             return
@@ -493,7 +493,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
 
 
 class Pending:
-    """The pending call of a vector env; exceptions of the user's envs are raised unchanged.
+    """The pending call of a vector env. Exceptions of the user's envs are raised unchanged.
 
     `state` is the kind of the call, or DEFAULT if no call is pending. `late` is True if a wait for
     the reply has timed out or was interrupted.
@@ -505,7 +505,7 @@ class Pending:
         self.state = AsyncState.DEFAULT
         self.late = False
         self._thread = threading.RLock()
-        """Held by the thread that is in a call."""
+        """A lock that is held by the thread that is in a call."""
 
     def check_open(self) -> None:
         """Raise `ClosedEnvironmentError` if the env is closed."""
@@ -515,7 +515,7 @@ class Pending:
             )
 
     def check_idle(self, name: str) -> None:
-        """Drop a late reply, then raise unless the call `name` may begin now.
+        """Drop a late reply, then raise an error if the call `name` may not begin now.
 
         `InterruptedCallError` if another thread waits for the reply, `ClosedEnvironmentError` if
         the env is closed, `AlreadyPendingCallError` if another call is pending.
@@ -536,7 +536,7 @@ class Pending:
             )
 
     def check_waiting(self, state: AsyncState) -> None:
-        """Raise `ClosedEnvironmentError`, or `NoAsyncCallError` if no such call was begun."""
+        """Raise `ClosedEnvironmentError`, or `NoAsyncCallError` if no call of this kind was begun."""
         self.check_open()
         if self.state is not state:
             raise NoAsyncCallError(
@@ -563,7 +563,7 @@ class Pending:
 
     @contextmanager
     def both_parts(self) -> Iterator[None]:
-        """A block that begins a call and waits for its result; an interrupt makes the call late."""
+        """A block that begins and awaits a call. After an interrupt, the call counts as late."""
         with self._one_thread():
             try:
                 yield
@@ -590,7 +590,7 @@ class Pending:
 
     @contextmanager
     def gymnasiums_errors(self) -> Iterator[None]:
-        """Convert the pool's errors to those of gymnasium and of the user's envs."""
+        """Convert the pool's errors to errors of gymnasium and of the user's envs."""
         try:
             yield
         except ClosedError as error:
