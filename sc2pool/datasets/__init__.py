@@ -1,22 +1,22 @@
 """Episodes of a pool as a dataset in Minari's format, for learning without a game.
 
-    writer = MinariWriter("sc2pool/MoveToBeacon/mine-v0", env.observation_space, env.action_space)
-    collector = EpisodeCollector(writer.add)   # gets every step, calls `add` for whole episodes
+    `writer = MinariWriter("sc2pool/MoveToBeacon/mine-v0", env.observation_space, env.action_space)`
+    `collector = EpisodeCollector(writer.add)`: Gets every step, calls `add` for whole episodes.
 
 `EpisodeCollector` joins the steps of a VecEnv into complete episodes. Rule: each step copies the
-batch once. A row's part of these copies is only extracted when the row's episode is over.
+batch once. A row's part is extracted from these copies only when the row's episode is over.
 
 `MinariWriter` writes episodes in shards:
 
-    data/metadata.json      Minari's metadata
-    data/main_data.hdf5     Minari's data: `episode_0`, `episode_1`, … as links into the shards
-    data/shard-00000.hdf5   some tens of thousands of steps, which Minari's own code writes
+    `data/metadata.json`: Minari's metadata.
+    `data/main_data.hdf5`: Minari's data, with `episode_0`, `episode_1`, … as links to the shards.
+    `data/shard-00000.hdf5`: Some tens of thousands of steps, which Minari's own code writes.
 
 Rules: the folder is created atomically. Then shards, links and metadata are written in this order,
 each of them atomically. So if the program ends at any time, at most the episodes since the last
 shard are lost. A dataset is resumed from its shards, even if its other files are damaged. Only one
-recorder at a time writes into a dataset; it holds a lock next to the folder. Memory holds the
-episodes of one shard, and two copies of them while the shard is written. Images are stored without
+recorder at a time writes into a dataset; it holds a lock next to the folder. The memory holds the
+episodes of one shard, and two more copies while the shard is written. Images are stored without
 loss. HDF5 writes to memory, and Python writes the file, because HDF5 crashes with a segmentation
 fault if the disk refuses a write while HDF5 closes a file.
 
@@ -65,7 +65,7 @@ class RecordedEpisode:
     """Arrays with a first axis of length T, in the structure of the space."""
     rewards: np.ndarray[Any, np.dtype[np.float64]]
     terminated: bool
-    """Whether the last step terminated the episode; if not, the step truncated it."""
+    """True if the last step terminated the episode; False if it truncated the episode."""
     fault: str | None
     """The kind of the fault that ended the episode; None without a fault."""
 
@@ -86,8 +86,8 @@ class EpisodeCollector:
     """Calls `take` with each complete episode of every row, and drops unfinished episodes.
 
     Args:
-        take: called with each episode.
-        keeps_faulty: whether `take` also gets episodes that a fault ended.
+        take: Called with each episode.
+        keeps_faulty: True if `take` also gets episodes that a fault ended.
     """
 
     def __init__(
@@ -105,8 +105,8 @@ class EpisodeCollector:
         """Record the first observations of all rows.
 
         Args:
-            observations: the observations of all rows.
-            midway: whether the rows' episodes may have begun earlier. Such episodes are dropped.
+            observations: The observations of all rows.
+            midway: True if the rows' episodes may have begun earlier. Such episodes are dropped.
         """
         self._steps.clear()
         self._now = over_leaves(np.array, observations)
@@ -166,7 +166,7 @@ class EpisodeCollector:
 
 
 def _in_structure(actions: Any) -> Any:
-    """The actions of all rows as arrays whose first axis is the row."""
+    """Return the actions of all rows as arrays whose first axis is the row."""
     if isinstance(actions, list) and isinstance(actions[0], dict | tuple):
         return over_leaves(lambda *parts: np.stack(parts), *actions)
     return actions
@@ -183,7 +183,7 @@ def over_leaves(function: Callable[..., Any], *structures: Any) -> Any:
 
 
 def leaves_of(structure: Any) -> Iterator[Any]:
-    """All arrays of a structure."""
+    """Yield all arrays in a structure."""
     if isinstance(structure, dict | tuple):
         for part in structure.values() if isinstance(structure, dict) else structure:
             yield from leaves_of(part)
@@ -193,11 +193,11 @@ def leaves_of(structure: Any) -> Iterator[Any]:
 
 SHARD_STEPS = 50_000
 SHARD_BYTES = 128_000_000
-"""A shard is written when the waiting observations and actions have this size."""
+"""A shard is written when the waiting observations and actions have this many bytes."""
 _MAIN = "main_data.hdf5"
 _METADATA = "metadata.json"
 _METADATA_BYTES = 256_000_000
-"""The most bytes of the metadata file, which lists both bounds of each number of an observation."""
+"""Size limit of the metadata file, in bytes; it lists both bounds of each observed number."""
 _EMPTY_BYTES = 10_000
 """A `main_data.hdf5` with links is larger than this."""
 _SHARD = "shard-"
@@ -211,20 +211,20 @@ class MinariWriter:
 
     Args:
         dataset_id: Minari's name of the dataset, such as `sc2pool/MoveToBeacon/random-v0`.
-        observation_space: the space of one row's observations.
-        action_space: the space of one row's actions.
+        observation_space: The space of one row's observations.
+        action_space: The space of one row's actions.
         env_spec: gymnasium's spec, from which Minari can make the env. None for no spec.
-        about: further metadata of Minari: algorithm_name, description, ….
-        resume: whether to continue an existing dataset.
+        about: Further metadata of Minari: algorithm_name, description, ….
+        resume: True to continue an existing dataset.
 
     Attributes:
-        episodes: the number of episodes, including those that wait for their shard.
-        steps: the number of steps of these episodes.
-        folder: the folder of the dataset's data.
+        episodes: The number of episodes, including the ones that wait for their shard.
+        steps: The number of steps of all these episodes.
+        folder: The folder of the dataset's data.
 
     Raises:
-        ConfigError: the id is wrong, the dataset exists and `resume` is False, the dataset has
-            other spaces or episodes outside shards, or another recorder writes into it.
+        ConfigError: the id is wrong, the dataset exists and `resume` is False, it has other spaces
+            or has episodes outside shards, or another recorder writes into it.
         MissingPackageError: Minari or h5py is not installed.
     """
 
@@ -310,7 +310,7 @@ class MinariWriter:
         try:
             data = made / self.folder.name
             self._make(data)
-            with _changing(data / _MAIN, copies=False):  # what Minari wrote is not an HDF5 file
+            with _changing(data / _MAIN, copies=False):  # Minari wrote a file that is not HDF5
                 pass
             self._describe({**self._about, "dataset_size": 0.0}, data)
             if self.folder.exists():
@@ -323,7 +323,8 @@ class MinariWriter:
         """The metadata; None if they are missing or damaged, or lack the spaces."""
         from minari.serialization import deserialize_space  # noqa: PLC0415
 
-        # Without the spaces, Minari would make the env that the file names, and run the env's code.
+        # Without spaces in it, Minari would make the env that the file names, and run the env's
+        # code.
         with suppress(Exception):  # a space's text may be damaged
             found: dict[str, Any] = read_json(self.folder / _METADATA, most=_METADATA_BYTES)
             for name in ("observation_space", "action_space"):
@@ -363,7 +364,7 @@ class MinariWriter:
             raise ConfigError(f"dataset {self._id}: it was not recorded by sc2pool")
 
     def _readable_shards(self) -> list[Path]:
-        """The readable shards in their order. Damaged shards are renamed."""
+        """Return the readable shards in their order, and rename damaged shards."""
         import h5py  # noqa: PLC0415
 
         found = []
@@ -441,7 +442,7 @@ class MinariWriter:
         folder = new_folder(self.folder)
         try:
             storage = self._make(folder)
-            storage._file_path = content = BytesIO()  # h5py accepts a file object, too
+            storage._file_path = content = BytesIO()  # h5py accepts a file object as well
             storage.update_episodes(buffers)
             with h5py.File(content, "r+") as file:
                 for place, episode in enumerate(self._waiting):
@@ -511,7 +512,7 @@ def _number(shard: Path, first: int) -> None:
 
 
 def check_dataset(dataset_id: str, *, resume: bool) -> None:
-    """Check that a dataset can be begun or resumed; looks only at names of files.
+    """Check that a dataset can be begun or resumed. The check looks only at names of files.
 
     Raises:
         ConfigError: the id is wrong, or the dataset has episodes and `resume` is False.
@@ -526,7 +527,7 @@ def check_dataset(dataset_id: str, *, resume: bool) -> None:
 
 
 def folder_of(dataset_id: str) -> Path:
-    """The folder of a dataset's data, within Minari's folder of all datasets.
+    """The folder of a dataset's data, inside the folder where Minari keeps all datasets.
 
     Raises:
         ConfigError: the id is wrong.
@@ -541,7 +542,7 @@ def folder_of(dataset_id: str) -> Path:
 
 
 def _make_namespace(dataset_id: str) -> None:
-    """Make the namespaces of a dataset as Minari does, but write each file atomically."""
+    """Make the namespaces of a dataset like Minari, but write each file atomically."""
     from minari.namespace import NAMESPACE_METADATA_FILENAME  # noqa: PLC0415
     from minari.storage import get_dataset_path  # noqa: PLC0415
 

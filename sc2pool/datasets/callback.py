@@ -16,9 +16,9 @@ class MinariCallback(BaseCallback):
     """Records the complete episodes of all envs, as the policy sees them, during a training.
 
     `VecNormalize`, if used, must be the outermost wrapper. The callback then records observations
-    and rewards before their normalization; an episode's last observation is computed back from the
+    and rewards before their normalization. An episode's last observation is computed from the
     normalized one, as in SB3's replay buffers. Episodes that are unfinished at the training's end
-    are left out, and so are episodes that are running when a training continues with
+    are left out. So are episodes that are running when a training continues with
     `reset_num_timesteps=False`.
 
         PPO("MlpPolicy", env).learn(10_000, callback=MinariCallback("sc2pool/MoveToBeacon/ppo-v0"))
@@ -26,15 +26,15 @@ class MinariCallback(BaseCallback):
 
     Args:
         dataset_id: Minari's name of the dataset.
-        keeps_faulty: whether to record also episodes that a fault ended. The metadata of such an
+        keeps_faulty: True to record also episodes that a fault ended. The metadata of such an
             episode have the fault's kind, as `fault`.
-        resume: whether to continue an existing dataset.
+        resume: True to continue an existing dataset.
 
     Raises:
         ConfigError: the dataset exists already or has other spaces, the algorithm (such as
             `AsyncPPO`) does not show its steps to callbacks, or a wrapper is around `VecNormalize`.
             The error is raised during the training, not by the constructor.
-        MissingPackageError: Minari is not installed; raised when the training begins.
+        MissingPackageError: Minari is not installed. The error is raised when the training begins.
     """
 
     def __init__(

@@ -62,7 +62,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
     the task has a state, which `state()` returns.
 
     Raises:
-        ConfigError: a wrong keyword, an unknown task or render mode, no installation, or a missing
+        ConfigError: a wrong keyword, unknown task or render mode, no installation, or a missing
             map.
     """
 

@@ -339,8 +339,7 @@ _say_once = cache(log.warning)
 def threads_advice(threads: int, games: int, cores: int) -> str | None:
     """Advice on the number of torch's threads; None if the number is good.
 
-    With PPO's small network, eight games and two cores, two torch threads cost a quarter of the
-    speed.
+    With PPO's small network, eight games and two cores, two torch threads cost 25 % of the speed.
     """
     if threads == 1 or games < cores:
         return None
@@ -361,8 +360,7 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
         SubprocSC2VecEnv([make_env, make_env])
 
     Args:
-        env_fns: Functions that make one gymnasium env each. A task or n may be given in place of
-            the functions.
+        env_fns: Functions that make one gymnasium env each. A task or n may replace the functions.
         start_method: A name that is checked as in SB3's `SubprocVecEnv`, but has no effect, because
             every worker is a new interpreter.
         n: The number of games; 8 by default.
@@ -371,8 +369,8 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
             neither a task nor `env_fns` is given.
         game: `"auto"` (SC2PATH, the platform's default place, else the bundled stand-in),
             `"real"` (never the stand-in), or the path of an installation.
-        seed: A seed that makes the run repeatable, as if `seed(seed)` were called before the first
-            reset.
+        seed: A seed that makes the run repeatable, as a call `seed(seed)` before the first reset
+            does.
         spares: How many additional games to keep ready, each at the beginning of an episode. An env
             then waits neither for a reset nor for the replacement of a failed game.
         render_mode: `"rgb_array"` for frames from `render()` and `get_images()`. `"human"` serves
@@ -382,8 +380,7 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
         realtime: If True, the games run by themselves, 22.4 loops a second, and do not wait for
             actions. `step` waits until the game has run `step_mul` more loops.
         step_mul: The number of game loops per env step; None for the task's own number.
-        max_loops: An episode is truncated after this many game loops; None for the task's own
-            number.
+        max_loops: An episode is truncated after this many game loops; None for the task's number.
         opponent: The player of the other side in a task of two players. The opponent plays inside
             the worker, so each game has one row. The opponent is a function of the observation, an
             object with SB3's `predict`, the path of a model that SB3 has saved, a `SnapshotStore`,
@@ -425,8 +422,7 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
         """Send actions to some games, or to all; `recv` returns their transitions.
 
         `step` is a `send` to all games, then a `recv` from all. If the learner can use the
-        transitions of any games, call `send` and `recv` to get the transitions that are ready
-        first.
+        transitions of any games, call `send` and `recv` to get the first ones that are ready.
 
         Args:
             actions: One action for each env of these games, in the order of the games.

@@ -47,8 +47,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         SC2TianshouVectorEnv([make_env, make_env], wait_num=1)
 
     Args:
-        env_fns: Functions that make one gymnasium env each. A task or n may be given in place of
-            the functions.
+        env_fns: Functions that make one gymnasium env each. A task or n may replace the functions.
         wait_num: How many envs must be ready before a step returns; None for all (synchronous).
         timeout: After this many seconds a step waits for one ready env only, not for `wait_num`;
             None for no limit.

@@ -85,8 +85,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         SC2VectorEnv([make_env, make_env])
 
     Args:
-        env_fns: Functions that make one gymnasium env each. A task or n may be given in place of
-            the functions.
+        env_fns: Functions that make one gymnasium env each. A task or n may replace the functions.
         shared_memory: False allows spaces that are not gymnasium's own, as in `AsyncVectorEnv`.
         copy: Has no effect, because a returned batch is never overwritten.
         context: A start method. The name is checked but has no effect, because every worker is a
@@ -536,7 +535,7 @@ class Pending:
             )
 
     def check_waiting(self, state: AsyncState) -> None:
-        """Raise `ClosedEnvironmentError`, or `NoAsyncCallError` if no call of this kind was begun."""
+        """Raise `ClosedEnvironmentError`, or `NoAsyncCallError` if no call `state` was begun."""
         self.check_open()
         if self.state is not state:
             raise NoAsyncCallError(

@@ -171,8 +171,7 @@ class LoopTimer:
 _EXACT_S: Final = 0.003
 """If the bounds of a prediction are this close, in seconds, their midpoint is not tried."""
 _LEAST_S: Final = 0.0001
-"""The least distance of the bounds, in seconds. If it is less, the game is behind its
-prediction."""
+"""The least distance of the bounds, in seconds. Below it, the game is behind its prediction."""
 _DRIFT: Final = 0.0005
 """How far our clock and the game's may drift apart, in seconds per second; a generous bound."""
 

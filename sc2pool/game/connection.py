@@ -7,13 +7,10 @@ Rules:
 * Replies come in the order of the requests; each reply is checked as it arrives.
 * Anything except an expected reply breaks the connection for good: a text frame, a reply that
   cannot be decoded, a reply too many, or the end of the connection. Every use of a broken
-  connection raises the first fault. So a late reply is never taken for the answer to a later
-  request.
+  connection raises the first fault. So a late reply never counts as the answer to a later request.
 * A burst (several requests in one write) that is answered in time costs one task switch and no
-  timer of its own. If the event loop may be blocked (`DirectReader`), even the task switch is
-  saved.
-* Compiled code (`_fast`) sends a step and reads its usual replies. All other replies take the path
-  drawn above.
+  timer of its own. If the event loop may be blocked (`DirectReader`), no task switch is needed.
+* Compiled code (`_fast`) sends a step and reads its usual replies; others take the path above.
 
 `GameAPI` joins the connection with the game's process and port.
 """
@@ -95,7 +92,7 @@ class Connection(picows.WSListener):
     async def open(cls, port: int, deadline: Deadline, sock: socket.socket) -> Connection:
         """Opens the websocket of the game on `port`, over `sock`; the connection then owns `sock`.
 
-        Raises NotReadyError if no websocket answers yet, and GameFault DEADLINE if none answers in
+        Raises NotReadyError if no websocket answers yet, GameFault DEADLINE if none answers in
         time.
         """
         connection = cls(sock)
@@ -145,8 +142,7 @@ class Connection(picows.WSListener):
 
         Each reply is a `sc2api_pb2.Response`, a `SparseReply` or a `_fast.Plain`, and has passed
         `replies.check`. The caller checks for refusals. The deadline is for the last reply. If
-        `sparse`, only the `Head` of an observation is decoded, or compiled code reads the
-        observation.
+        `sparse`, only an observation's `Head` is decoded, or compiled code reads the observation.
         """
         reader = self._reader
         direct = reader is not None and reader.take_over()
@@ -426,7 +422,7 @@ class GameAPI:
     ) -> None:
         self.process = process
         self.pid = process.pid if listener_pid is None else listener_pid
-        """The pid of the process that listens on the port; if unknown, the pid of the started
+        """The pid of the process that listens on the port, or (if unknown) of the started
         process."""
         self.port = lease.port
         self.listener_proven = listener_pid is not None

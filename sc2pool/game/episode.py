@@ -19,8 +19,8 @@ observation. The result is undecided, and `Game.untold_end` names the sign of th
 Rules: all functions are pure, all times are arguments, and no requests are sent here. After a
 request that moves the game to another loop (quick_load) the loop is unknown until an observation
 shows it. In real time an observation may show any later loop. A sign of the end counts only if it
-lasts for about a second. In a running game, too, units are replaced, orders fail and processes stop
-briefly.
+lasts for about a second. In a running game, too, units are replaced, orders fail and processes may
+stop.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Beginning:
     units: Counter[tuple[int, int]]
     """The number of units by owner and type, without the enemy's units."""
     enemies: Counter[tuple[int, int]]
-    """The number of the enemy's units by owner and type. Under fog, chance decides how many enemies
-    are visible."""
+    """The number of the enemy's units by owner and type. Under fog, chance decides how many are
+    visible."""
     visibility: common_pb2.ImageData
     resources: Counter[str]
     """The total contents of visible mineral fields, the same of geysers, and the score."""

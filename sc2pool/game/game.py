@@ -11,8 +11,7 @@ Rules:
   loop, and each request is answered before the step is over.
 * The game reports an event once. The event is kept until the task gets an observation, and is
   delivered once, with that observation (see `PendingEvents`).
-* Any `GameFault` is final: the game is not repaired; the caller closes the game and starts a new
-  one.
+* Any `GameFault` is final: the game is not repaired; the caller closes it and starts another game.
 * However a game ends, its end is data and not an error (see `episode`).
 """
 
@@ -116,8 +115,7 @@ class Game:
         pid, listener_proven: See `GameAPI`.
         player_id: The own player's id in the running episode.
         result: The own player's `Result`; None until the game has ended with a result.
-        untold_end: The sign that the game has ended, if the game did not report its end; else
-            empty.
+        untold_end: The sign that the game has ended, if it did not report its end; else empty.
         tick: How late the newest step was; None in lock-step, and before the first step.
         realtime: True if the running episode's game steps by itself.
         events: The events of observations that the task did not get.
@@ -536,8 +534,7 @@ class Game:
 
         A refusal raises no error: `reply.error` contains its texts, and is empty after success. If
         the reply is an observation, its events are delivered again with the next step. Raises
-        UserCodeError if a task sends a request that would end its game, or that the game never
-        answers.
+        UserCodeError if a task's request would end its game, or is one that the game never answers.
         """
         if self.serves_a_task:
             self._check_of_task(request)

@@ -36,8 +36,7 @@ class NotReadyError(Exception):
 
     Attributes:
         answer: The reply of a program other than the game to the handshake; empty without a reply.
-        final: True if the answer is not HTTP, so that the program will not speak the API later
-            either.
+        final: True if the answer is not HTTP, so that the program will never speak the API.
     """
 
     def __init__(self, why: str = "", answer: str = "", *, final: bool = False) -> None:

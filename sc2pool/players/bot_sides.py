@@ -1,11 +1,11 @@
 """The sides of a game that python-sc2's bots play: an `RLBotAI` with a learner, or any other bot.
 
-Bots are called as in python-sc2's `run_game`. A lone `RLBotAI` uses the learner's queue pair
-directly. In a match the bot requests its action in the middle of its turn, when the other side's
-transition may not be known yet. So the turn is an asyncio task that waits for the action:
+Bots are called as in python-sc2's `run_game`. An `RLBotAI` without a second player uses the
+learner's queue pair directly. In a match the bot requests its action in the middle of its turn,
+when the other side's transition may not be known yet. So the turn is an asyncio task, which waits:
 
-    on_step ─ put ─ get_action ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄ act ─► orders
-                      └► transition ─► both rows ─► action ┘
+    Turn: on_step ─ put ─ get_action ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄ act ─► orders
+                            └► transition ─► both rows ─► action ┘.
 
 Rule: at most one turn runs at a time; the other turns wait for an action.
 """
@@ -32,7 +32,7 @@ from sc2pool.tasks.task import TaskDefinition
 
 
 class TurnPair(QueuePair):
-    """The pair of an `RLBotAI` in a match: `get_action` waits until `decide` is called."""
+    """The queue pair of an `RLBotAI` in a match; `get_action` waits until `decide` is called."""
 
     def __init__(self) -> None:
         self.asked = _future()
@@ -49,7 +49,7 @@ class TurnPair(QueuePair):
         return await self._action
 
     def take(self) -> Transition | None:
-        """Return the transition that was put since the last call; None without one."""
+        """Return the transition that was put since the last call, or None."""
         transition, self._transition = self._transition, None
         return transition
 
@@ -159,7 +159,7 @@ class RLBotSide(TaskSide):
         self.newest = self._put_by("on_end")
 
     async def end(self, last: Transition | None) -> None:  # noqa: ARG002
-        await self.stop()  # the turn still waits if the other side has ended the episode
+        await self.stop()  # if the other side has ended the episode, this turn still waits
         self.task._end_episode()
         await self._driven.cut()
 
@@ -194,7 +194,7 @@ class RLBotSide(TaskSide):
 
 
 class PlainBotSide(PlayedSide):
-    """A side that an ordinary bot plays by itself, at its own pace: `client.game_step` loops."""
+    """A side that an ordinary bot plays by itself, with a turn every `client.game_step` loops."""
 
     def __init__(self, plain: PlainBot, name: str, game: Game, shared: SharedData) -> None:
         self.game = game

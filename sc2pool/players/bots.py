@@ -2,35 +2,33 @@
 
 `DrivenBot` drives any bot on a game of the pool, from its first observation to its last:
 
-    start ─► turn ─► see ─► turn ─► see … ─► end, or cut
-             orders  the observation after the step
+    Calls: start ─► turn ─► see ─► turn ─► see … ─► end, or cut.
+                    orders  the observation after the step
 
-It does what `sc2.main._play_game_ai` does, in the same order; but the player steps the game. It
-differs from python-sc2's own loop in four ways:
-- Actions, step and observation are sent as one burst, in place of four round trips.
-- For an `RLBotAI` the map's description, whose pathing grid shows the places of structures, is
-  fetched again only if the bot sees other structures than before: each fetch takes a round trip.
-- `UnitSorter` sorts the units of an observation into the bot's groups, faster than python-sc2.
-- The bot sees the episode's final state.
+`DrivenBot` does the same as `sc2.main._play_game_ai`, in the same order, but the player steps the
+game. It differs from python-sc2's own loop in four ways:
+* Actions, step and observation are sent as one burst, in place of four round trips.
+* For an `RLBotAI` the map's description, whose pathing grid shows the places of structures, is
+  fetched again only if the bot sees other structures than before. A fetch takes a round trip.
+* `UnitSorter` sorts the units of an observation into the bot's groups, faster than python-sc2.
+* The bot sees the episode's final state.
 
 Rules: `sc2.main` and `SC2Process` are never imported, because they change the process's signals and
-logging. A message that python-sc2 cannot read is a fault of the game. But if python-sc2 can read it
-for a bot that does nothing, the error belongs to the user's bot.
+logging. A message that python-sc2 cannot read is a fault of the game. But if python-sc2 can read
+this message for a bot that does nothing, the user's bot is to blame.
 
 `GameClient` is python-sc2's client on a game of the pool; `docs/python-sc2.md` describes each
 method. Rules: the orders of a bot's turn are sent with the step, all other requests immediately.
-The pool begins and ends games, so `leave` surrenders, and joining, restarting or quitting is an
-error.
+The pool begins and ends games, so `leave` surrenders; to join, restart or quit is an error.
 
-    kind of a unit ─► python-sc2 sorts one such unit ─► its groups     once
-    each unit ─► its kind ─► the groups                                every step
+    Once: kind of a unit ─► python-sc2 sorts one such unit ─► its groups.
+    Every step: each unit ─► its kind ─► the groups.
 
 `BotAI._prepare_units` chooses each unit's groups in each step, although all units of a kind belong
 to the same groups. In a `UnitSorter`, python-sc2 chooses once for each kind: it sorts a single unit
 for a bot that does nothing. Rules: the groups are python-sc2's own, and its rules are not repeated
 here. If the groups may depend on more than the kind, python-sc2 sorts by itself. Such cases are
-blips, effects, distances, a bot that overrides the sorting, and a release that reads further fields
-of a unit.
+blips, effects, distances, a bot that overrides the sorting, and a release that reads other fields.
 """
 
 from __future__ import annotations
@@ -70,7 +68,7 @@ from sc2pool.tasks.task import TaskDefinition
 
 
 def new_bot(definition: type[TaskDefinition], pair: QueuePair) -> RLBotAI:
-    """The bot of an episode; UserCodeError if the bot's `__init__` does not pass the pair on."""
+    """Makes an episode's bot; UserCodeError if its `__init__` does not pass the pair on."""
     assert issubclass(definition, RLBotAI), "every other task is a `Task`"
     bot = definition(pair)
     if getattr(bot, "queue_pair", None) is not pair:
@@ -107,10 +105,10 @@ def prepare_step(
     """
     method, grid = bot.distance_calculation_method, bot.game_info.pathing_grid
     if method in _LAZY_METHODS:
-        bot.distance_calculation_method = 0  # restored after the units are prepared
+        bot.distance_calculation_method = 0  # set back after the units are prepared
     sorts = sorter.can_sort_for(bot)
     if sorts:
-        vars(bot)["_prepare_units"] = partial(sorter.sort, bot, state)  # python-sc2 calls it
+        vars(bot)["_prepare_units"] = partial(sorter.sort, bot, state)  # called by python-sc2
     try:
         bot._prepare_step(state, sc_pb.Response(game_info=game_info or _NO_MAP))
     finally:
@@ -128,12 +126,12 @@ def obstacles_of(bot: BotAI) -> frozenset[tuple[int, int]]:
 
 
 _LAZY_METHODS = frozenset({2, 3})
-"""python-sc2's two distance methods that compute a full matrix."""
+"""The numbers of python-sc2's two distance methods that compute a full matrix."""
 _NO_MAP = sc_pb.ResponseGameInfo()
 
 
 class SharedData:
-    """Data that python-sc2 reads or derives slowly, kept for all episodes; `of` sets `sorter`."""
+    """Data that python-sc2 is slow to read, kept for all episodes; `of` also sets `sorter`."""
 
     sorter: UnitSorter
 
@@ -141,7 +139,7 @@ class SharedData:
         self._data: GameData | None = None
 
     async def of(self, game: Game) -> GameData:
-        """Names, costs and attributes of units, requested once; GameFault if that fails."""
+        """Names, costs and attributes of units, requested once; GameFault if the request fails."""
         if self._data is None:
             data = await game.data()
             try:
@@ -212,8 +210,8 @@ class DrivenBot:
     ) -> Iterator[None]:
         """Decide who is to blame if python-sc2 fails to read the message `what` in this block.
 
-        GameFault if python-sc2 cannot read the message even for a bot that does nothing. Otherwise
-        the user's bot is to blame, and a note in the exception says so. `observed` is the message
+        GameFault if python-sc2 cannot read the message even for a bot that does nothing. If it can,
+        the user's bot is to blame, and a note in the exception says this. `observed` is the message
         if it is an observation, `game_info` the map's description if it is not the first one.
         """
         try:
@@ -245,7 +243,7 @@ class DrivenBot:
         return self._client.take_orders()
 
     async def see(self, step: Step) -> None:
-        """Show the bot the observation after a step; its events come with the next turn, if any."""
+        """Show the bot the observation after a step; the next turn brings the events in it."""
         game_info = await self._game.game_info() if self._fresh_map and not step.ended else None
         seen = step.observed.response
         with self._showing("the observation", step.observed, game_info):
@@ -266,7 +264,7 @@ class DrivenBot:
         await self._bot.on_end(Result(result or Result.Undecided.value))
 
     async def cut(self) -> None:
-        """Tell the bot that the task ended the episode: a tie, as at python-sc2's time limit."""
+        """Tell the bot that the task ended the episode with a tie, like python-sc2's time limit."""
         if not self._has_ended:
             await self.end(self._game.result or sc_pb.Tie)
 
@@ -308,7 +306,7 @@ class GameClient(Client):
     async def actions(
         self, actions: list[UnitCommand], return_successes: bool = False
     ) -> list[ActionResult]:
-        """Like python-sc2's method, but orders that are kept for the step have no results yet."""
+        """Like python-sc2's method, but orders that wait for the next step have no results yet."""
         if not self._collects:
             return await super().actions(actions, return_successes)
         commands = actions if isinstance(actions, list) else [actions]
@@ -339,8 +337,8 @@ _NAMES: Final = frozenset(
     "distance_calculation_method _pdist _cdist "
     "append add set".split()
 )
-"""The lower-case names in python-sc2's sorting code, except those of a bot's groups. If a release
-of python-sc2 uses another name, it may read a further field."""
+"""The lower-case names in python-sc2's sorting code, except those of a bot's groups. A release of
+python-sc2 that uses other names may read further fields of a unit."""
 _KIND: Final = ("unit_type", "alliance", "display_type", "is_blip")
 """The fields that define the kind of a unit."""
 _kind_of: Final = attrgetter(*_KIND)
@@ -353,10 +351,10 @@ class Place:
     """The groups to which the units of a kind belong.
 
     Attributes:
-        groups: the names of the bot's `Units` that contain such units.
-        tags: the names of the bot's sets that contain the tags of such units.
-        type_data: the data of the unit's type, if python-sc2 looks them up.
-        with_gas: the place of those units of this kind that hold gas, if that place differs.
+        groups: The names of the bot's `Units` that contain such units.
+        tags: The names of the bot's sets that contain the tags of such units.
+        type_data: The data of the unit's type, if python-sc2 reads such data; else None.
+        with_gas: The `Place` of units of this kind that hold gas, if it is another one.
     """
 
     groups: tuple[str, ...] = ()
@@ -366,13 +364,13 @@ class Place:
 
 
 class UnitSorter:
-    """Sorts the units of one game's bots."""
+    """Sorts the units of an observation into groups, for the bots of one game."""
 
     def __init__(self, data: GameData) -> None:
         self._data = data
         self._places: dict[Race, dict[Kind, Place]] = defaultdict(dict)
-        """For each race of a bot, the place of each kind. A kind without groups must be sorted by
-        python-sc2."""
+        """For each race of a bot, the `Place` of each kind of unit. If a kind has no groups,
+        python-sc2 must sort its units."""
         empty = self._sorted(Race.Terran)
         self._groups = tuple(name for name, value in empty.items() if type(value) is Units)
         self._sets = tuple(name for name, value in empty.items() if type(value) is set)
@@ -428,7 +426,7 @@ class UnitSorter:
         return places
 
     def _place_of(self, race: Race, kind: Kind) -> Place:
-        """The place of units of this kind."""
+        """The groups (`Place`) of units of this kind."""
         fields = dict(zip(_KIND, kind, strict=True))
         place = self._shown(race, raw_pb2.Unit(**fields, tag=1))
         with_gas = self._shown(race, raw_pb2.Unit(**fields, tag=1, vespene_contents=1))
@@ -437,7 +435,7 @@ class UnitSorter:
         return place
 
     def _shown(self, race: Race, shown: raw_pb2.Unit) -> Place:
-        """The place into which python-sc2 sorts this unit."""
+        """The groups (`Place`) into which python-sc2 sorts this unit."""
         found = self._sorted(race, shown)
         groups = tuple(name for name in self._groups if found[name])
         if not groups:
@@ -462,7 +460,7 @@ class UnitSorter:
 
 
 def _of(wanted: set[Place], places: list[Place], units: list[Unit]) -> Iterable[Unit]:
-    """The units whose place is wanted."""
+    """The units whose `Place` is among the wanted ones."""
     return compress(units, map(wanted.__contains__, places)) if wanted else ()
 
 

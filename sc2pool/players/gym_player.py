@@ -22,7 +22,7 @@ from sc2pool.tasks.queue_pair import QueuePair, Transition, check_info
 
 EnvFn = Callable[[], "gymnasium.Env[Any, Any]"]
 _NEW: Final = tuple.__new__
-"""Makes a named tuple in half the time of its own constructor, which is written in Python."""
+"""Makes a named tuple in half the time that the tuple's own (Python) constructor takes."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class GymSpec:
     def player(self) -> Player:
         """The env's player; ConfigError if `env_fn` returns no env, or one that lacks a space."""
         env = self.env_fn()
-        # Refuse a class, too, although it has these attributes if its body defines the spaces.
+        # Refuse a class, too: a class whose body defines the spaces has these attributes.
         if isinstance(env, type) or not hasattr(env, "observation_space"):
             raise ConfigError(
                 f"env_fns[{self.index}] returned {env!r:.80}, expected a gymnasium.Env"
@@ -72,7 +72,7 @@ class GymPlayer(Player):
 
     async def play(self, episode: Episode, pair: QueuePair) -> None:
         env = self._env
-        if self._is_new:  # in a new worker, after a fault or at the start
+        if self._is_new:  # the worker is new: after a fault, or at the start
             self._is_new = False
             for name, value in self.attributes[0].items():
                 set_attr(env, name, value)
@@ -107,7 +107,7 @@ class GymPlayer(Player):
         game_pid = None if self._live is None else self._live.game_pid
         if game_pid is None:
             return
-        # Only a worker that is paused needs psutil.
+        # Only a worker that is paused imports psutil.
         from sc2pool.processes.tree import is_at_rest  # noqa: PLC0415
 
         if not is_at_rest(game_pid):
@@ -136,7 +136,7 @@ def _wrong(method: str, returned: Any, expected: str) -> ObservationError:
 
 
 def as_number(reward: Any) -> float:
-    """A reward as a float; it may be an array or list of one element, as in AsyncVectorEnv."""
+    """Convert a reward to a float; AsyncVectorEnv, too, takes an array or list of one element."""
     try:
         return float(reward if isinstance(reward, float) else np.asarray(reward).item())
     except (TypeError, ValueError) as error:

@@ -1,18 +1,17 @@
 """One episode of a game: its sides, the loop over them, and the results in its last infos.
 
-    learner ─ action ─► side ─ orders ─► game
+    One game: learner ─ action ─► side ─ orders ─► game.
 
-    learner 0 ─ action ─► side 0 ─ orders ─► host  ┐
-                                                   ├ one step of both ─► a transition for each
-    learner 1 ─ action ─► side 1 ─ orders ─► guest ┘
-    or opponent
+    A match:
+    learner 0             ─ action ─► side 0 ─ orders ─► host  ┐
+    learner 1 or opponent ─ action ─► side 1 ─ orders ─► guest ┴ one step of both ─► transitions.
 
-    begin all ─► put_rows ─► get_actions ─► turns ─► one step of all ─► see ─► put_rows …
+    Loop: begin all ─► put_rows ─► get_actions ─► turns ─► one step of all ─► see ─► put_rows ….
 
 Rules of the episode:
-- Both sides of a match share the episode: if the game, a task or the time limit ends it for one
-  side, it ends for both, and their results are opposite.
-- An env step has `step_mul` game loops, a number that must be the same for both rows. A bot that
+* Both sides of a match share the episode: if the game, a task or the time limit ends the episode
+  for one side, it ends for both sides, and their results are opposite.
+* An env step has `step_mul` game loops, a number that must be the same for both rows. A bot that
   plays by itself may have turns in between. Then both games are stepped to the bot's turn. So no
   request waits for the other side while code of the user runs.
 
@@ -22,8 +21,8 @@ the learner, an opponent's policy, or a bot. Only the side itself sets its `newe
 
 In real time a side that decides by itself follows its game, not the learner (`RunningSide`):
 
-    learner   ── action ─ period ─► ┄┄┄ computes ┄┄┄ ── action ─ period ─►
-    the side  ── turn ─ period ─ turn ─ period ─ turn ─ period ─ turn ─►
+    Learner   ── action ─ period ─► ┄┄┄ computes ┄┄┄ ── action ─ period ─►.
+    The side  ── turn ─ period ─ turn ─ period ─ turn ─ period ─ turn ─►.
 
 Rules: such a side's turns continue while the learner computes, until the learner's episode is over.
 The side's exceptions are raised in the learner's next step. When the side rests, for a pause or at
@@ -58,7 +57,8 @@ class PlayedSide(ABC):
 
     game: Game
     newest: Transition | None = None
-    """None if no task plays the side, or if the side's bot puts all transitions but the last."""
+    """The newest transition; None if no task plays the side, or if its bot puts all but the
+    last."""
 
     @property
     def result(self) -> int | None:
@@ -67,7 +67,7 @@ class PlayedSide(ABC):
 
     @property
     def loops(self) -> int | None:
-        """Game loops from one turn to the next; None if its turns are the learner's steps."""
+        """Game loops from turn to turn; None if the side's turns are the learner's steps."""
         return None
 
     @abstractmethod
@@ -76,14 +76,14 @@ class PlayedSide(ABC):
 
     @abstractmethod
     async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:
-        """This turn's orders; `actions`, one per row, is empty if no learner plays this side."""
+        """Return the turn's orders; `actions` (one per row) is empty if no learner plays it."""
 
     @abstractmethod
     async def see(self, step: Step) -> None:
         """Show the side the result of a step."""
 
     async def end(self, last: Transition | None) -> None:  # noqa: B027 - few sides need it
-        """End the episode, with this last transition."""
+        """End the side's episode with this last transition."""
 
     async def stop(self) -> None:  # noqa: B027 - only a bot has something to stop
         """Stop a turn that is still running."""
@@ -120,7 +120,7 @@ class ProtoSide(TaskSide):
         self.newest = await self._driven.see(step, self.game.tick)
 
     async def play_alone(self, pair: QueuePair) -> None:
-        """Play the only side (the usual case) up to its last transition, which the caller puts."""
+        """Play the only side up to its last transition, which the caller puts."""
         task, driven, game = self.task, self._driven, self.game
         is_team = isinstance(task, TeamTask)
         take = pair.get_actions if is_team else pair.get_action
@@ -176,7 +176,7 @@ class OpponentSide(PlayedSide):
         await self._side.stop()
 
     async def _show(self, transition: Transition) -> None:
-        """Split a transition into the agents' rows; show the opponent these, without the state."""
+        """Split a transition into the agents' rows, which the opponent gets without the state."""
         rows = await rows_of(self._side.task, transition, with_state=False)
         with blamed_on_opponent(self._name):
             self._pair.put_rows(rows)
@@ -184,10 +184,10 @@ class OpponentSide(PlayedSide):
 
 @contextmanager
 def blamed_on_opponent(name: str | None = None, *, has_game: bool = False) -> Iterator[None]:
-    """If the block raises an exception, note in it that the opponent raised it.
+    """If the block raises an exception, add a note that the opponent raised it.
 
-    Without `has_game` the opponent uses no game of the match, so its `GameFault` is an error of the
-    user's code.
+    Without `has_game` the opponent uses no game of the match, so its `GameFault` is an error of
+    user code.
     """
     who = "the opponent" if name is None else f"the opponent {name!r}"
     try:
@@ -202,7 +202,7 @@ def blamed_on_opponent(name: str | None = None, *, has_game: bool = False) -> It
 
 
 class RunningSide:
-    """Runs side `index` (0: host) in real time, with `loops` per turn unless the side sets them."""
+    """Runs a side (0: host) in real time; a turn has `loops` loops, or the side's own number."""
 
     def __init__(
         self,
@@ -216,7 +216,7 @@ class RunningSide:
         self._side = side
         self._loops = loops
         self._turn = asyncio.Lock()
-        """Held during a turn and the period after it, and while the side rests."""
+        """A lock that is held during a turn and its period, and while the side rests."""
         self._rests = False
         self._running: asyncio.Task[None] | None = None
 
@@ -285,7 +285,7 @@ async def rows_of(
 
 
 def as_taken(task: TaskDefinition, actions: Sequence[Any]) -> Any:
-    """The argument of the task's `act`: all actions for a team task, else the single one."""
+    """The argument for the task's `act`: all actions for a team task, else the single action."""
     if isinstance(task, TeamTask):
         return actions
     (action,) = actions
@@ -306,10 +306,10 @@ class MatchEpisode:
     """Plays one episode of a match, which has begun in the games.
 
     Args:
-        sides: the host's and, in a match, the guest's.
-        tasks: the task objects whose rows this loop serves, by the side's index, in the order of
-            the rows. Empty if the only side is a bot that asks the learner itself.
-        opponent: the name of the computer, policy or bot that plays against the learner, or None.
+        sides: The host's side and, in a match, the guest's side.
+        tasks: The task objects whose rows this loop serves, by the side's index, in the order of
+            the rows. It is empty if the only side is a bot that asks the learner itself.
+        opponent: The name of the computer, policy or bot that plays against the learner, or None.
     """
 
     def __init__(
@@ -323,10 +323,10 @@ class MatchEpisode:
         self._sides = sides
         self._tasks = tasks
         self._learner = next(iter(tasks), 0)
-        """The side whose turns are the env steps."""
+        """The index of the side whose turns are the env steps."""
         self._opponent = opponent
         self._waits = [0] * len(sides)
-        """Game loops until each side's next turn."""
+        """The number of game loops until each side's next turn."""
         self._running: RunningSide | None = None
 
     async def play(
@@ -335,7 +335,7 @@ class MatchEpisode:
         game_infos: Sequence[sc_pb.ResponseGameInfo],
         pair: QueuePair,
     ) -> None:
-        """Play the episode, from each side's first observation and map, with the learner's pair."""
+        """Play the episode. It begins with each side's first observation and map."""
         try:
             for i, side in enumerate(self._sides):
                 with self._match.naming(i):
@@ -417,7 +417,7 @@ class MatchEpisode:
         return rows
 
     async def _actions(self, pair: QueuePair) -> dict[int, Sequence[Any]]:
-        """The learner's next actions: for each of its sides, the actions of the side's rows."""
+        """The learner's next actions: for each side of the learner, the actions of its rows."""
         actions = iter(await pair.get_actions())
         return {i: list(islice(actions, agents_of(type(one)))) for i, one in self._tasks.items()}
 
@@ -482,7 +482,7 @@ _NAMES: Mapping[int | None, str] = {
     sc_pb.Defeat: "loss",
     sc_pb.Tie: "tie",
 }
-"""Names of a game's results in an info. Every other result is "undecided"."""
+"""The names that a game's results have in an info. Every other result is "undecided"."""
 
 
 def is_last(transition: Transition | None) -> bool:
@@ -498,14 +498,14 @@ def as_one_episode(
     untold_end: str,
     contradiction: str,
 ) -> list[Transition | None]:
-    """Both sides' last transitions, with the same end flags, and with the results in infos.
+    """The last transitions of both sides, with equal end flags and with the results in the infos.
 
     Args:
-        transitions: each side's newest, None for a side without any. At least one ends the episode.
-        results: each side's result; None if the game continued, or did not report one.
-        opponent: the opponent's name. None against a learner, or without an opponent.
-        untold_end: see `Game`.
-        contradiction: see `Match`.
+        transitions: Each side's newest transition, or None. At least one ends the episode.
+        results: Each side's result; None if the game continued, or did not report one.
+        opponent: The opponent's name; None without an opponent, or against a learner.
+        untold_end: See `Game`.
+        contradiction: See `Match`.
     """
     present = [one for one in transitions if one is not None]
     terminated = any(one.terminated for one in present)

@@ -28,7 +28,7 @@ def has_attr(target: Any, name: str) -> bool:
 
 
 def set_attr(target: Any, name: str, value: Any) -> None:
-    """Set the attribute on the object that has it, or, if none has it, on the outermost object."""
+    """Set the attribute on the object that has it; if no object has it, on the outermost object."""
     if hasattr(target, "set_wrapper_attr"):
         target.set_wrapper_attr(name, value)
     else:
@@ -64,7 +64,7 @@ def qualified(cls: type) -> str:
 
 
 def render(target: Any) -> Any:
-    """Return the env's rendering, such as a frame."""
+    """Return the result of the env's `render`, such as a frame."""
     return target.render()
 
 

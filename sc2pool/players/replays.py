@@ -1,11 +1,11 @@
 """Chooses the episodes whose replay is kept, and puts the replay into the episode's last info.
 
-    play ─ put ─► LastHeld ─► queue pair          all but the last transition pass through
-                     └ last ─► replay of the game, if chosen ──► last transition + replay
+    Play ─ put ─► LastHeld ─► queue pair          all but the last transition pass through.
+                     └ last ─► replay of the game, if chosen ──► last transition + replay.
 
 The game saves the replay before the last transition is put. So the file that the info names exists
-even if the trainer's next call closes the pool. Rules: an episode that is not chosen costs one
-addition per step. If the game does not send its replay in time, only the replay is lost. In an env
+even if the trainer's next call closes the pool. Rules: a step of an episode that is not chosen
+costs one addition. If the game does not send its replay in time, only the replay is lost. In an env
 of several rows, the first row's return decides, and the first row's info has the replay.
 """
 
@@ -32,9 +32,9 @@ class PlayedReplay:
     by_number: bool
     """True if the episode's number was chosen."""
     by_return: bool
-    """True if the return is this player's best. The trainer compares it with other players'."""
+    """True if the return is this player's best. (The trainer compares the players' returns.)"""
     data: bytes
-    """Empty if the game did not send the replay."""
+    """The replay file's content; empty if the game did not send it."""
 
 
 class LastHeld(QueuePair):
@@ -75,7 +75,7 @@ class Chooser:
         self._best_return = -float("inf")
 
     def choose(self, episode: Episode, episode_return: float) -> tuple[bool, bool]:
-        """Two flags: whether the episode is chosen by its number, and whether by its return."""
+        """Return two flags: the episode's number is chosen, and the episode's return is chosen."""
         every = self._policy.every
         by_number = every is not None and episode.number % every == 0
         by_return = self._policy.best and episode_return > self._best_return

@@ -1,15 +1,15 @@
 """The player of tasks and bots: it owns the games, and plays whole episodes on them.
 
 Rules:
-- A task of two players has two games that play each other, unless the game's own computer plays the
+* A task of two players has two games that play each other, unless the game's own computer plays the
   other side. Every other task has one game.
-- Without an opponent the rows are player 1's, then player 2's: one row each, or one row for each
+* Without an opponent the rows are player 1's, then player 2's: one row each, or one row for each
   agent of a team. A team's rows share the game, the task object, the reward, the info and the
   episode's end.
-- With an opponent the rows are the learner's. The learner is player 1 in episodes with an even
-  number and player 2 in the others, so it learns both sides.
-- The games are paused together, when none has a request in flight.
-- An opponent's exception is an error of user code, never a fault of the game.
+* With an opponent the rows are the learner's. The learner is player 1 in episodes with an even
+  number and player 2 in all others, so the learner learns both sides.
+* The games are paused together, when none has a request in flight.
+* An opponent's exception is an error of user code, never a fault of the game.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from sc2pool.players.bots import SharedData
 
 _MOST_READS: Final = 20
-"""The most readings of the loop of a game that is behind the other game of its match. Each reading
-takes less than a millisecond."""
+"""How often at most the loop of a game is read if it is behind the other game of its match. Each
+reading takes less than a millisecond."""
 
 
 class SC2Player(Player):
@@ -76,7 +76,7 @@ class SC2Player(Player):
         self._learners: Sequence[int] = (0,)
         """The learner's sides in the newest episode, in the order of their rows; 0 is the host."""
         self._tasks: Sequence[TaskDefinition] = ()
-        """The objects of the learner's sides in the newest episode."""
+        """The task objects of the learner's sides in the newest episode."""
         self._playing: MatchEpisode | None = None
         self._reset_kind = ""
         self._replays = None if spec.replays is None else Chooser(spec.replays)
@@ -90,7 +90,7 @@ class SC2Player(Player):
 
     @property
     def game(self) -> Game:
-        """The game of the learner's first side: for its results, replays and delays."""
+        """The game of the learner's first side; its results, replays and delays are used."""
         return self.match.games[self._learners[0]]
 
     async def launch(self, deadline: Deadline) -> Sequence[GameFacts]:
@@ -167,7 +167,7 @@ class SC2Player(Player):
     async def _with_replay(
         self, last: Transition, episode: Episode, episode_return: float, chooser: Chooser
     ) -> Transition:
-        """The last transition, with the replay in its info if the episode is chosen."""
+        """The last transition; if the episode's replay is kept, the replay is in its info."""
         by_number, by_return = chooser.choose(episode, episode_return)
         if not (by_number or by_return):
             return last
@@ -178,7 +178,7 @@ class SC2Player(Player):
     def _new_sides(
         self, episode: Episode, who: QueuePair | PlainBot | None, name: str, pair: QueuePair
     ) -> tuple[list[PlayedSide], dict[int, TaskDefinition]]:
-        """An episode's new objects: each game's side, and the task of each learner's side."""
+        """Make an episode's objects: each game's side, and a task for each side of the learner."""
         sides: list[PlayedSide] = []
         tasks = {}
         for i, game in enumerate(self.match.games):
@@ -259,7 +259,7 @@ class SC2Player(Player):
         return max(game.cost.growth or 0.0 for game in self.match.games)
 
     async def replay(self) -> bytes:
-        # Half of a step's limit, because the replay is requested within a step.
+        # Use half of a step's limit, because the replay is requested within a step.
         deadline = Deadline.after(self.spec.limits.step_s / 2)
         with suppress(GameFault):
             return await self.game.replay(deadline)
@@ -315,8 +315,8 @@ class SC2Player(Player):
     async def _newest_loop(self) -> int:
         """The newest game loop that one of the games has reached, for games in real time.
 
-        In a match one game may wait for the other, mainly after a pause, so a game that is behind
-        is read again.
+        In a match one game may wait for the other, mainly after a pause, so the later game is read
+        again.
         """
         loops = [await game.current_loop() for game in self.match.games]
         for _ in range(_MOST_READS):
@@ -340,7 +340,7 @@ class SC2Player(Player):
 
 
 class Unstarted:
-    """Stands for the task before its first episode; its methods raise `ResetNeeded`.
+    """Takes the task's place before its first episode; the methods raise `ResetNeeded`.
 
     Setting an attribute has no effect, because the trainer keeps the value and sets it on every
     task object.
@@ -348,7 +348,7 @@ class Unstarted:
 
     def __init__(self, player: SC2Player) -> None:
         vars(self)["_definition"] = player.spec.task
-        # These attributes have the pool's values, not the class's.
+        # These attributes have the values of the pool, not of the class.
         own = {"metadata": player.metadata, "render_mode": player.render_mode}
         vars(self).update(player.spec.overrides | own)
 

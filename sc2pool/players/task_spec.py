@@ -22,8 +22,8 @@ from sc2pool.tasks.task import TaskDefinition, agents_of, check_loops
 class TaskSpec:
     """A task, its installation and map, and the pool's options for it.
 
-    Raises ConfigError for a number of loops or steps that is not a whole number of at least 1, and
-    MissingPackageError if frames need Pillow, which is not installed.
+    Raises ConfigError if a number of loops or steps is not a whole number of at least 1. Raises
+    MissingPackageError if frames need Pillow and Pillow is not installed.
     """
 
     task: type[TaskDefinition]
@@ -33,7 +33,7 @@ class TaskSpec:
     render_mode: str | None = None
     replays: ReplayPolicy | None = None
     realtime: bool = False
-    """Whether the game runs by itself, without waiting for actions."""
+    """True if the game runs by itself and does not wait for actions."""
     step_mul: int | None = None
     """Game loops per env step; None for the task's own number."""
     max_loops: int | None = None
@@ -41,7 +41,7 @@ class TaskSpec:
     max_episode_steps: int | None = None
     """The limit of an episode in env steps; None for no limit."""
     opponent: Opponent | Computer | None = None
-    """Who plays the other side of a task of two players; None if a learner does."""
+    """Who plays the other side of a task of two players; None if a learner plays it."""
     settled: Settled = NOTHING_SETTLED
     """The findings of `sc2pool doctor` about the installation."""
 

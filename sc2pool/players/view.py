@@ -1,7 +1,7 @@
 """The newest state of a game as compact plain data, for `sc2pool watch`.
 
-    view_of(observation)  ─► the units: kind, place, health, target
-    map_of(game_info)     ─► the map: size, playable area, pathing grid
+    `view_of(observation)`  ─► the units: kind, place, health, target.
+    `map_of(game_info)`     ─► the map: size, playable area, pathing grid.
 
 Rules: views are made from messages that the player already has, without a request to the game.
 Views have at most `UNITS_SHOWN` units, and only JSON's types, so NaN and infinity become 0.
@@ -23,7 +23,7 @@ BEACON = unit_id("Beacon_Terran")
 MINERAL_SHARD = unit_id("NaturalMinerals")
 
 UNITS_SHOWN = 1000
-"""The most units in a view."""
+"""The largest number of units in a view."""
 
 KINDS = ("own", "ally", "enemy", "neutral", "minerals", "gas", "beacon")
 """The kinds of units to draw; for each unit a view holds the kind's index in this tuple."""
@@ -105,7 +105,7 @@ def map_of(game_info: sc_pb.ResponseGameInfo) -> dict[str, Any]:
 
 
 def _grid(image: common_pb2.ImageData) -> dict[str, Any]:
-    """A grid as in the API: rows from the bottom (y = 0) up, the first pixel in the highest bit."""
+    """A grid as in the API: rows from the bottom (y = 0) up; a byte begins with its highest bit."""
     return {
         "bits": image.bits_per_pixel,
         "width": image.size.x,

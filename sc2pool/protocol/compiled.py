@@ -28,7 +28,7 @@ else:
 log = logging.getLogger("sc2pool")
 
 STEP_PATH: Final = "pure Python" if fast is None else "compiled"
-"""The step path in use, in words."""
+"""Say in words which step path is in use."""
 
 
 @cache

@@ -1,38 +1,38 @@
 """One observation, decoded only as far as a step needs it.
 
-    payload ─► Head: id, status, errors, game loop, score, results; the raw data stays bytes
+    Payload ─► Head: id, status, errors, game loop, score, results; the raw data stays bytes
                  ├─► RawColumns: a column per field instead of an object per unit
-                 └─► RawUnits: each unit's bytes, so that only the selected units are decoded
+                 └─► RawUnits: each unit's bytes, so that only the selected units are decoded.
 
-An observation mostly consists of grids and units that a task does not read, and most of a client's
-work would be to build objects for them. The types here are made from the API's own descriptors,
-with the same field names and numbers, so `replies` can check a `Head` as if it were a `Response`.
+Most of an observation is grids and units that a task does not read. To build objects for all of
+them would be most of a client's work. The types here are made from the API's own descriptors, with
+the same field names and numbers, so `replies` can check a `Head` as if it were a `Response`.
 
 The columns use a rule of the wire format: if a message field that is not repeated occurs several
-times, its values are *merged*: their repeated fields are concatenated. So units that are sent one
-after another can be read as one unit whose fields are lists. See "Last One Wins" in
+times, its values are *merged*, and their repeated fields are concatenated. So units that are sent
+one after another can be read as one unit whose fields are lists. See "Last One Wins" in
 https://protobuf.dev/programming-guides/encoding/.
 
 A task gets an observation as an `Observed`, which decodes each of its parts on first use:
 
-    Observed ── game_loop, score       decoded on arrival
-             ── plain                  the reply as read by the compiled path, if that has read it
-             ── columns                a column per field that every unit has
-             ── messages(rows)         the complete messages of a few units
-             ── response               the whole `sc2api_pb2.ResponseObservation`
+    `game_loop` and `score`: They are decoded on arrival.
+    `plain`: The reply as the compiled path has read it, or None.
+    `columns`: A column for each field that every unit has.
+    `messages(rows)`: The complete messages of a few units.
+    `response`: The whole `sc2api_pb2.ResponseObservation`.
 
 Rules:
-- A part is decoded once. Undecodable bytes raise `GameFault` then, as they would if everything were
-  decoded on arrival.
-- NaN and infinite numbers, which the protocol's types allow, raise `GameFault` as well. Otherwise a
+* A part is decoded only once. If its bytes cannot be decoded, this first use raises `GameFault`.
+* NaN and infinite numbers, which the protocol's types allow, raise `GameFault` as well. Otherwise a
   NaN would reach the task's hooks, and its effects would count as the user's errors.
-- One sum checks many numbers, because a sum is finite only if all its terms are. (The terms have 32
+* One sum checks many numbers, because a sum is finite only if all its terms are. (The terms have 32
   bits, so the sum cannot overflow.) If a sum is not finite, the numbers are checked one by one.
 
 `PendingEvents` keeps the events that a game reports only once. Deaths, alerts, errors of actions,
 chat and results are only in the first observation after they happened. Some observations are not
 used: those around a pause, and the one before the result is known. Rule: the events of unused
-observations are delivered in order with the next used one. Without them it stays undecoded.
+observations are delivered in order with the next used observation. If there are no such events, the
+used observation stays undecoded.
 """
 
 from __future__ import annotations
@@ -94,9 +94,9 @@ _TYPES: Final[dict[str, tuple[Any, dict[str, str]]]] = {
     "Point": (common_pb2.Point, {"x": _COLUMN, "y": _COLUMN, "z": _COLUMN}),
     "RawUnits": (raw_pb2.ObservationRaw, {"units": _BYTES}),
 }
-"""The types of this module. Each has the API's type that it reads, and the fields that it reads in
-another way: as a type of this module, as undecoded bytes, or as a column. Of the fields that are
-not listed, plain values are read unchanged, and messages as bytes."""
+"""The types of this module, each with the API's type that it reads. The listed fields are read in
+another way: as a type of this module, as undecoded bytes, or as a column. If a field is not listed,
+a plain value is read unchanged, and a message as bytes."""
 
 _ONCE: Final = frozenset({"ObservationRaw"})
 """Types whose listed fields are read as one merged message instead of repeated ones."""
@@ -115,7 +115,7 @@ def _descriptor(name: str) -> Any:
         elif name in _ONCE and fate is not None:
             field.label = _Field.LABEL_OPTIONAL
         if field.type == _Field.TYPE_ENUM:
-            field.type = _Field.TYPE_INT32  # on the wire, an enum is a number of this type
+            field.type = _Field.TYPE_INT32  # an enum is sent as a number of this type
             field.ClearField("type_name")
             field.ClearField("default_value")
         elif field.type == _Field.TYPE_MESSAGE and fate in _TYPES:
@@ -142,7 +142,7 @@ _POOL.Add(
 )
 
 Head: Final = _make("Response")
-"""A reply. An observation in it is decoded without its raw data."""
+"""A reply. The observation in a `Head` is decoded without its raw data."""
 
 
 class SparseReply(NamedTuple):
@@ -169,7 +169,7 @@ RawUnits: Final = _make("RawUnits")
 
 
 class UnitColumns(NamedTuple):
-    """The fields of every visible unit, each in the order of the units."""
+    """The fields of all visible units: a column for each field, in the order of the units."""
 
     tag: Sequence[int]
     unit_type: Sequence[int]
@@ -182,13 +182,13 @@ class Observed:
     """One observation.
 
     Args:
-        payload: a serialized `Response` with an observation.
-        read: the payload read by the compiled path, or decoded as a `Head`.
+        payload: A serialized `Response` with an observation.
+        read: The payload read by the compiled path, or decoded as a `Head`.
 
     Attributes:
-        game_loop: the observation's game loop.
-        score: the game's own score so far.
-        plain: the payload as read by the compiled path; None if it has not read the payload.
+        game_loop: The observation's game loop.
+        score: The game's own score so far.
+        plain: The payload as read by the compiled path; None if it has not read the payload.
     """
 
     def __init__(self, payload: bytes, read: Any) -> None:
@@ -238,7 +238,7 @@ class Observed:
 
     @cached_property
     def columns(self) -> UnitColumns:
-        """The visible units, as columns.
+        """The visible units as columns.
 
         Raises:
             GameFault: BAD_REPLY; the units cannot be decoded, or a coordinate is not finite.
@@ -308,8 +308,8 @@ def _undecodable(error: Exception) -> GameFault:
 _NAMES: Final = ("pos.x", "pos.y", "pos.z", "health", "shield", "energy", "weapon_cooldown")
 _numbers_of_unit: Final = attrgetter(*_NAMES)
 _ENDS_LIKE_NAN: Final = re.compile(rb"[\x80-\xff][\x7f\xff]")
-"""The last two bytes of a little-endian 32-bit number that is NaN or infinite. The last byte of one
-number with the first byte of the next may match, too, so a match must be checked."""
+"""The last two bytes of a little-endian 32-bit number that is NaN or infinite. The bytes of two
+neighbouring numbers may match, too, so a match must be checked."""
 
 
 def _complain_of_columns(columns: Any) -> None:
@@ -325,7 +325,7 @@ def _complain(whose: str, names: Iterable[str], numbers: Iterable[float]) -> Non
 
 
 def _names_in(message_type: Any, before: str = "") -> Iterator[str]:
-    """The names of all number fields of a message type and of its nested messages."""
+    """The names of all fields with numbers, in a message type and in its nested messages."""
     for field in message_type.fields:
         if field.message_type is None:
             yield before + field.name
@@ -343,7 +343,7 @@ class PendingEvents:
         self._events: sc_pb.ResponseObservation | None = None
 
     def clear(self) -> None:
-        """Forget the events: another episode begins."""
+        """Forget the kept events, because another episode begins."""
         self._events = None
 
     def keep(self, observed: Observed) -> None:
@@ -361,7 +361,7 @@ class PendingEvents:
 
 
 def events_of(response: sc_pb.ResponseObservation) -> sc_pb.ResponseObservation | None:
-    """The events in a response, of the kinds that are reported only once; None without events."""
+    """The events in a response that are reported only once; None if it has no such events."""
     events = sc_pb.ResponseObservation(
         actions=response.actions,
         action_errors=response.action_errors,
@@ -379,10 +379,10 @@ def events_of(response: sc_pb.ResponseObservation) -> sc_pb.ResponseObservation 
 def merged(
     earlier: sc_pb.ResponseObservation, newest: sc_pb.ResponseObservation
 ) -> sc_pb.ResponseObservation:
-    """The newest response, with the earlier response's events before its own."""
+    """The newer response, with the earlier response's events before its own events."""
     whole = sc_pb.ResponseObservation()
     whole.CopyFrom(earlier)
     if newest.player_result:
-        whole.ClearField("player_result")  # else the merge would list the same result twice
+        whole.ClearField("player_result")  # otherwise the merge would list the same result twice
     whole.MergeFrom(newest)
     return whole

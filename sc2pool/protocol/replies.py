@@ -1,16 +1,17 @@
 """Checks of a reply: does it answer the request, and did the request succeed?
 
-That a reply can be parsed proves nothing, because an empty frame and most frames with a flipped bit
-can be parsed as well. So a reply is checked in three steps, each a pure function:
+A reply that can be parsed may still be wrong: an empty frame and most frames with a flipped bit can
+be parsed as well. So a reply is checked in three steps, each a pure function:
 
-    check    it answers the request: id, kind and status fit            else GameFault BAD_REPLY
-    require  the request succeeded: it was not refused and did not fail else GameFault, ConfigError
-    check_observation  its state is complete and of the expected loop   else GameFault BAD_REPLY
+    `check`: Id, kind and status of the reply fit the request; else GameFault BAD_REPLY.
+    `require`: The request was not refused and did not fail; else GameFault or ConfigError.
+    `check_observation`: The state is complete and of the expected loop; else GameFault BAD_REPLY.
 
-Rules: a failure to create or join a game is a fault SETUP_FAILED, because a new process may cure
-it. An error in a replay's file or options is a `ConfigError`. All other errors are `GameFault`s,
-after which the game gets no more requests. A text in `error` beside the requested reply is only a
-warning. A refusal because the game has ended is no error: `is_game_over` recognises it.
+Rules: a failure to create or join a game is a fault SETUP_FAILED, because a new process may
+succeed. An error in a replay's file or options is a `ConfigError`. All other errors are
+`GameFault`s, after which the game gets no more requests. If the requested reply also has a text in
+`error`, the text is only a warning. A refusal because the game has ended is no error (see
+`is_game_over`).
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ LAST_LOOP: Final = 1 << 19
 HARD_RESET_LOOP: Final = 1 << 18
 """From this game loop on, the game cannot be restarted; a new game must be created."""
 FIRST_LOOP_MAX: Final = 16
-"""A first observation should have game loop 0; later ones up to this loop are accepted."""
+"""The first observation should be of game loop 0, but any loop up to this one is accepted."""
 _WORDS: Final = 500
 """At most this many characters of a game's own text are put into an error message."""
 _STUB_LOOP: Final = (1 << 32) - 1
-"""The game loop of an empty observation."""
+"""The game loop that an observation without a state shows."""
 
 _RUNNING = frozenset({Status.IN_GAME, Status.ENDED})
 _PLAYED = _RUNNING | {Status.IN_REPLAY}
@@ -75,13 +76,13 @@ _ReplayInfo = sc_pb.ResponseReplayInfo
 _Replay = sc_pb.ResponseStartReplay
 
 _SETUP: Final = frozenset({"create_game", "join_game", "save_map"})
-"""Requests whose errors concern the map, players, or leftovers of the process's earlier games."""
+"""Requests whose errors concern the map, the players, or effects of the process's earlier games."""
 _PERMANENT: dict[str, frozenset[int]] = {
-    # All errors except the subtracted one concern the replay's file or the options.
+    # All errors of the protocol except the subtracted one concern the replay's file or options.
     "replay_info": frozenset(_ReplayInfo.Error.values()) - {_ReplayInfo.DownloadError},
     "start_replay": frozenset(_Replay.Error.values()) - {_Replay.LaunchError},
 }
-"""By request: the errors that a new game would not cure."""
+"""For each request, the errors that a new game would give again."""
 _MAY_FAIL: Final = _SETUP | _PERMANENT.keys() | {"restart_game"}
 """Requests whose replies have an `error` field besides `Response.error`."""
 
@@ -110,7 +111,7 @@ def check(reply: sc_pb.Response, request_id: int, kind: str) -> None:
 
 
 def require(reply: sc_pb.Response, kind: str) -> None:
-    """Raises unless `reply`, which passed `check`, confirms that the request succeeded.
+    """Raises an error if `reply`, which passed `check`, reports that the request failed.
 
     ConfigError if the request can never succeed because a replay's file or options are wrong.
     GameFault SETUP_FAILED if the game cannot be created or joined, otherwise BAD_REPLY.
@@ -152,7 +153,7 @@ def is_stub(answer: sc_pb.ResponseObservation) -> bool:
 def check_observation(
     answer: sc_pb.ResponseObservation, *, first_loop: int, last_loop: int
 ) -> None:
-    """Raises BAD_REPLY unless the state is complete and of a loop in `first_loop` … `last_loop`."""
+    """Raises BAD_REPLY if the state is incomplete, or not of `first_loop` … `last_loop`."""
     if not answer.HasField("observation"):
         raise _bad("the observation reply holds no observation")
     observation = answer.observation
@@ -177,7 +178,7 @@ def result_of(answer: sc_pb.ResponseObservation, player_id: int) -> int | None:
 
 
 def expected_kind(request: sc_pb.Request) -> str:
-    """The field set in `request`, and in its reply; ValueError if no field or no reply is known."""
+    """The field that is set in `request` and in its reply; ValueError if the kind is unknown."""
     kind = request.WhichOneof("request")
     if kind is None:
         raise ValueError("cannot send a request without content")

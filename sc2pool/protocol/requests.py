@@ -16,7 +16,7 @@ from sc2pool.config import GameSetup
 
 
 class MatchPorts(NamedTuple):
-    """The ports by which two games of a match find each other; both join with the same ports."""
+    """The ports by which two games of a match find each other; both games join with equal ports."""
 
     server_game: int
     server_base: int
@@ -25,7 +25,7 @@ class MatchPorts(NamedTuple):
 
 
 def ping() -> sc_pb.Request:
-    """Asks for the game's version; legal in every status."""
+    """Asks for the game's version; allowed in every status of the game."""
     return sc_pb.Request(ping=sc_pb.RequestPing())
 
 
@@ -35,9 +35,9 @@ def create_game(
     """Creates a game for the setup's API players and computers.
 
     Args:
-        map_path: sent unchanged; a game looks up a relative path in its own map folder.
-        seed: the game's seed; None lets the game choose one.
-        map_data: the map file's content; with it the game does not open the file.
+        map_path: Sent unchanged; a game looks up a relative path in its own map folder.
+        seed: The game's seed; None lets the game choose a seed.
+        map_data: The map file's content; if given, the game does not open the file.
     """
     request = sc_pb.RequestCreateGame(
         local_map=sc_pb.LocalMap(map_path=str(map_path), map_data=map_data or None),
@@ -102,7 +102,7 @@ def leave_game() -> sc_pb.Request:
 
 
 def observation(game_loop: int | None = None, disable_fog: bool = False) -> sc_pb.Request:
-    """Asks for the state that the player sees, or with `disable_fog` for that of the whole map.
+    """Asks for the state that the player sees; with `disable_fog` for that of the whole map.
 
     In real time, `game_loop` is the loop to wait for; otherwise the game ignores it.
     """
@@ -134,7 +134,7 @@ def step_burst(actions: Sequence[sc_pb.Action], loops: int) -> list[sc_pb.Reques
 
 
 def game_info() -> sc_pb.Request:
-    """Asks for map, players and terrain, of which only the pathing grid changes during a game."""
+    """Asks for map, players and terrain; only the pathing grid changes during a game."""
     return sc_pb.Request(game_info=sc_pb.RequestGameInfo())
 
 

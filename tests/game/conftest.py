@@ -1,4 +1,4 @@
-"""Installations of the fake game, and the check that a game leaves nothing behind."""
+"""Fixtures: installations of the fake game, and a check that a game leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAKE_GAME = Path(__file__).with_name("fake_game.py")
 
 @pytest.fixture
 def fake(tmp_path: Path) -> Callable[..., Installation]:
-    """Makes an installation of the fake game, which behaves as asked."""
+    """Makes an installation of the fake game, which misbehaves as its arguments say."""
 
     def make(**behaviour: object) -> Installation:
         root = tmp_path / "fake installation"
@@ -49,7 +49,7 @@ in_each_loop = pytest.mark.parametrize(
     "event_loop_kind", ["any loop", "a worker's loop", "pure Python"], indirect=True
 )
 """For tests that use a connection in special ways: runs them in a loop that watches the socket, in
-a loop that blocks in a read, and in pure Python. A game must behave the same in all three."""
+a loop that blocks in a read, and in pure Python. A game must behave the same in all three cases."""
 
 
 @pytest.fixture(autouse=True)

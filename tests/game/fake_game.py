@@ -1,27 +1,26 @@
-"""A game that misbehaves on demand: a small websocket server speaking just enough of the API.
+"""A game that misbehaves on demand: a small websocket server that speaks a part of the API.
 
-It is started like the game. `behaviour.json` in its data directory says what goes wrong:
+The fake game is started like the real game. Its data directory has a file `behaviour.json`, a dict
+with these keys:
 
-    at_start   "exit" | "silent" | "port-refused" | "not-found-first" | "not-found" | "speaks-SSH"
-               | "stopped" | "stopped-in-handshake"
-    on_step    {"3": FRAMES}   what to answer to the third step in place of the right reply
-    no_result  N               the first N observations after the end have no player_result
-    stub       true            observations are stubs
-    stub_at_end true           only observations after the end are stubs; they have the result
-    not_in_game true           after the end, all but create_game is refused: "Not in a game"
-    warns      true            each reply has a text in `error`
-    player_id  N               the id in join_game's reply; with 0 the status stays launched
-    units_fade true            each restart has one unit less than before
-    ends_at    LOOP            the game ends at this loop
-    hard_reset true            restarts ask for a hard reset
-    same_again true            all episodes are the same; else minerals tell an episode's number
-    repeats_seed true          a restart plays the same episode again
-    without_ids true           no reply has an id
-    drifts     true            no two observations are the same
-    bursts_differ true         requests in a burst get other minerals than single requests
-    no_exit    true            a request to exit is refused
-
-FRAMES is a name of wrong frames, see `send_wrong`.
+    `at_start`: "exit", "silent", "port-refused", "not-found-first", "not-found", "speaks-SSH",
+        "stopped" or "stopped-in-handshake".
+    `on_step`: A dict such as {"3": FRAMES}; FRAMES (see `send_wrong`) answer the third step.
+    `no_result`: N: the first N observations after the end have no player_result.
+    `stub`: All observations are stubs.
+    `stub_at_end`: Only observations after the end are stubs; they have the result.
+    `not_in_game`: After the end, all requests except create_game are refused: "Not in a game".
+    `warns`: Each reply has a text in `error`.
+    `player_id`: The id in join_game's reply; with 0 the status stays launched.
+    `units_fade`: Each restart has one unit less than before.
+    `ends_at`: The game ends at this loop.
+    `hard_reset`: Restarts ask for a hard reset.
+    `same_again`: All episodes are the same; else an episode's minerals show its number.
+    `repeats_seed`: A restart plays the same episode again.
+    `without_ids`: No reply has an id.
+    `drifts`: No two observations are the same.
+    `bursts_differ`: Requests in a burst get other minerals than single requests.
+    `no_exit`: A request to exit is refused.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ BINARY = picows.WSMsgType.BINARY
 
 
 class FakeGame(picows.WSListener):
-    """A game without rules, which only counts loops."""
+    """A game without rules: it only counts its loops."""
 
     def __init__(self, behaviour: dict) -> None:
         self.behaviour = behaviour
@@ -61,7 +60,7 @@ class FakeGame(picows.WSListener):
             return
         request = sc_pb.Request.FromString(frame.get_payload_as_bytes())
         kind = request.WhichOneof("request")
-        # In a burst, every message except the last is followed by another.
+        # In a burst, another message follows every message except the last.
         self.in_burst |= not frame.last_in_buffer
         if self.behaviour.get("not_in_game") and self.status == sc_pb.ended and kind != "step":
             self.status = sc_pb.launched

@@ -68,7 +68,7 @@ class TestEpisodes:
         async with playing(fake()) as game:
             assert game.version == "fake"
             assert game.base_build == 99999
-            assert game.listener_proven != WINE  # Wine does not report the listener
+            assert game.listener_proven != WINE  # Wine does not report which process listens
             assert game.player_id == 1
             assert psutil.pid_exists(game.pid)
             assert "at your service" in game.process.log_tail()
@@ -233,7 +233,7 @@ class TestFaults:
                 fault = await step_fault(game)
                 assert fault.kind is kind
                 assert said in fault.detail
-                # A broken game stays broken: the next use raises at once, and sends nothing.
+                # A broken game stays broken: the next use must raise at once and send nothing.
                 assert (await step_fault(game)).kind in (kind, FaultKind.CONNECTION_LOST)
 
         asyncio.run(play())
@@ -257,7 +257,7 @@ class TestFaults:
             fault = await asyncio.wait_for(step, 30)
             assert fault.kind is FaultKind.GAME_EXITED
             assert ("exit code" if WINDOWS else "SIGKILL") in fault.detail
-            assert "at your service" in fault.detail  # the log's tail
+            assert "at your service" in fault.detail  # the end of the log
 
     async def test_game_killed_between_steps(self, fake):
         async with playing(fake()) as game:
@@ -269,7 +269,7 @@ class TestFaults:
             loop.remove_reader(game.process.exited_fd)
             assert (await step_fault(game)).kind is FaultKind.GAME_EXITED
 
-    @not_told_by_wine  # only its CPU time shows that a game is stopped, not slow
+    @not_told_by_wine  # only CPU time shows whether a game is stopped or slow
     @pytest.mark.timing
     async def test_stopped_game_is_hung(self, fake):
         async with playing(fake(on_step={"1": "stop"}), Limits(step_s=0.4)) as game:
@@ -332,7 +332,7 @@ class TestLaunch:
     @not_told_by_wine
     @pytest.mark.parametrize("at_start", ["stopped", "stopped-in-handshake"])
     def test_stopped_by_a_signal(self, fake, at_start):
-        """The launch fails without waiting for its limit."""
+        """The launch must fail without waiting for its time limit."""
         fault = asyncio.run(failed_launch(fake(at_start=at_start), timeout_s=60.0))
         assert fault.kind is FaultKind.STOPPED
         assert fault.detail == "the game was stopped by a signal and not continued"
@@ -366,12 +366,12 @@ class TestLaunch:
         assert fault.kind is FaultKind.PORT_TAKEN
         assert "SSH-2.0-OpenSSH" in fault.detail
 
-    @not_told_by_wine  # where the listener cannot be proven, one try is lost
+    @not_told_by_wine  # if the listener cannot be proven, one try is lost
     @pytest.mark.parametrize(
         ("at_start", "answer"), [("speaks-SSH", "SSH-2.0-OpenSSH"), ("not-found", "404 Not Found")]
     )
     def test_a_program_of_another_protocol(self, fake, monkeypatch, at_start, answer):
-        """The launch fails before its limit, because such a program never becomes the game."""
+        """The launch must fail before its limit, because such a program never becomes the game."""
         monkeypatch.setattr("sc2pool.game.program.launch._REFUSES_FOR_S", 0.1)
         fault = asyncio.run(failed_launch(fake(at_start=at_start), timeout_s=60.0))
         assert fault.kind is FaultKind.LAUNCH_FAILED
@@ -398,7 +398,7 @@ class TestLaunch:
 
     def test_executable_gone_or_forbidden(self, fake):
         installation = fake()
-        if not WINDOWS:  # Windows' files have no modes
+        if not WINDOWS:  # files on Windows have no modes
             installation.executable.chmod(0o644)
             with pytest.raises(ConfigError, match="Permission denied"):
                 asyncio.run(failed_launch(installation, 0.1))
@@ -408,7 +408,7 @@ class TestLaunch:
 
     @pytest.mark.parametrize("moment", ["missing", "forbidden", "being written"])
     def test_executable_that_is_being_replaced(self, fake, moment):
-        """As during an update of the game: the first try fails, and then the executable is back."""
+        """If an update hides the executable at the first try only, a later try must succeed."""
         installation = fake()
         executable = installation.executable
         aside = executable.with_name("aside")
@@ -439,7 +439,7 @@ class TestLaunch:
 
     @not_told_by_wine
     def test_impostor_gets_no_byte(self, fake):
-        """If another process takes the port that was checked, the launch takes another one."""
+        """If another process takes the port after the check, the launch must take another port."""
         received: list[bytes] = []
         impostors: list[socket.socket] = []
 
@@ -469,7 +469,7 @@ class TestLaunch:
     @not_told_by_wine
     @pytest.mark.parametrize("refuses", [True, False])
     def test_another_program_takes_the_seat(self, standin_dir, tmp_path, monkeypatch, refuses):
-        """The launch replaces a game that refuses a second client, and one that never answers."""
+        """The launch must replace a game that never answers, or that refuses a second client."""
         installation = find_installation(standin_dir)
         if not refuses:
             silent = write_program(tmp_path / "SC2_x64", NEVER_ANSWERS)

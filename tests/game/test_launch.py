@@ -36,7 +36,7 @@ sys.stdin.read()
 
 
 class Family:
-    """Some processes, which stand for a game when its listener is checked."""
+    """Starts processes that take the place of a game when its listener is checked."""
 
     def __init__(self, *processes: psutil.Process) -> None:
         self._processes = list(processes)
@@ -116,7 +116,7 @@ async def test_games_of_all_programs_start_apart(game_installation, monkeypatch)
 
 
 def take_turn() -> Callable[[], None]:
-    """Take the turn, once no other launch has it; returns the function that gives it back."""
+    """Take the turn when no other launch has it; returns the function that gives the turn back."""
     turn = lease_directory() / "launch-turn"
     deadline = Deadline.after(30)
     while (held := try_lock(turn)) is None:
@@ -127,7 +127,7 @@ def take_turn() -> Callable[[], None]:
 async def test_a_turn_that_another_program_keeps_is_not_waited_for_forever(
     game_installation, monkeypatch
 ):
-    """A worker that is stopped while it starts a game must not keep others from starting games."""
+    """If a worker is stopped while it starts a game, other workers must still start games."""
     monkeypatch.setattr(module, "_TURN_WAIT_S", 0.1)
     give_up = take_turn()
     try:
@@ -140,7 +140,7 @@ async def test_a_turn_that_another_program_keeps_is_not_waited_for_forever(
 async def test_a_game_with_a_pending_reply_is_killed_before_its_socket_closes(
     tempered, monkeypatch
 ):
-    """A live game would take the end of its socket for a fatal error."""
+    """If the game were still alive, the end of its socket would be a fatal error to it."""
     api = await launch(find_installation(tempered("fatal-close")), Deadline.after(60))
     asked = asyncio.ensure_future(api.burst([requests.ping()] * 200, Deadline.after(30)))
     await asyncio.sleep(0)  # the requests are sent

@@ -38,7 +38,7 @@ SHORT = Limits(launch_s=30, create_join_s=2.0, reset_s=2.0, step_s=1.0)
 async def matching(
     where: Path, limits: Limits = LIMITS, *, setup: GameSetup = SETUP, seed: int | None = None
 ) -> AsyncIterator[Match]:
-    """Launches a match, begins an episode if a seed is given, and closes the match."""
+    """Launches a match, begins an episode if a seed is given, and closes the match afterwards."""
     installation = find_installation(where)
     launching = Match.launch(
         installation, limits, players=2, deadline=Deadline.after(limits.launch_s)
@@ -85,7 +85,7 @@ def seen_by(observed: Observed, owner: int) -> dict[int, tuple[float, float, flo
 
 
 async def test_four_hundred_steps(standin_dir, played):
-    """Both sides are at equal loops, and each side's own units are the other side's enemies."""
+    """Both sides must be at equal loops, and the own units of one side be the other's enemies."""
     async with matching(standin_dir) as match:
         assert match.host.version == match.guest.version != ""
         assert match.host.port != match.guest.port
@@ -249,7 +249,7 @@ async def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side, played)
 
 @pytest.mark.parametrize("side", list(MatchSide))
 async def test_a_side_that_hangs_is_named(standin_dir, side):
-    """The other game is silent as well, because it waits for the stopped one."""
+    """The game of the other side is silent as well, because it waits for the stopped game."""
     async with matching(standin_dir, SHORT, seed=1) as match:
         hang = debug_pb2.DebugTestProcess(test=debug_pb2.DebugTestProcess.hang, delay_ms=20)
         order = debug_pb2.DebugCommand(test_process=hang)
@@ -264,7 +264,7 @@ async def test_a_side_that_hangs_is_named(standin_dir, side):
 
 
 async def test_the_cpu_time_of_both_counts(standin_dir):
-    """A side that waits while the other side plays loops is not taken for hung."""
+    """A side that waits while the other side plays loops must not count as hung."""
     async with matching(standin_dir, seed=1) as match:
         for waiting, working in (match.games, match.games[::-1]):
             before_s = sum(one.cpu_s for one in waiting._activity_of_all())
@@ -276,7 +276,7 @@ async def test_the_cpu_time_of_both_counts(standin_dir):
 
 @pytest.mark.timing
 async def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
-    """They begin together even if one side is at a later loop, because it overran a period."""
+    """Both sides' next periods must begin together, even if one side is at a later loop."""
     setup, loops = replace(SETUP, realtime=True), 8
     async with matching(standin_dir, setup=setup, seed=1) as match:
         for late in (match.host, match.guest):
@@ -292,7 +292,7 @@ async def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
 
 @pytest.mark.parametrize("index", [0, 1])
 async def test_in_real_time_each_side_has_its_own_steps(standin_dir, index):
-    """If one side asks for no step, the other continues; a fault names a side that is stopped."""
+    """One side can step although the other does not; a fault names the side that is stopped."""
     setup = replace(SETUP, realtime=True)
     async with matching(standin_dir, SHORT, setup=setup, seed=1) as match:
         loops = [(await match.step_one(index, [], 4)).observed.game_loop for _ in range(3)]

@@ -1,6 +1,6 @@
 """A game with rules, stepped and in real time: the stand-in, or `--game`'s installation.
 
-Each test must pass on both. Faults are requested through the API.
+Each test must pass on the stand-in and on the real game. Faults are requested through the API.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ REALTIME_LIMITS = Limits(step_s=1.0)
 NOOP = sc_pb.Action()
 PERIOD_LOOPS = 4
 LATE_LOOPS = 2
-"""Allowed delay of an answer on a busy machine, in loops."""
+"""The allowed delay of an answer on a busy machine, in loops."""
 
 
 @pytest.fixture

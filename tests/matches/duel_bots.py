@@ -84,12 +84,12 @@ def order_all(own: Units, enemies: Units) -> None:
 
 
 class PlainDuelBot(BotAI):
-    """A bot without a learner; it keeps the events that it gets.
+    """A bot without a learner, which keeps the events that it gets.
 
     Args:
-        attacks: whether the bot attacks instead of waiting.
-        game_step: its pace, in loops per step.
-        gives_up_at: the iteration at which it leaves the game; -1 for never.
+        attacks: True if the bot attacks; False if it waits.
+        game_step: The bot's pace, in loops per step.
+        gives_up_at: The iteration at which the bot leaves the game; -1 for never.
     """
 
     met: ClassVar[list[PlainDuelBot]] = []

@@ -26,7 +26,7 @@ class RecordedRows(QueuePair):
     """A queue pair that plays a policy in each row, and keeps all transitions.
 
     Attributes:
-        rows: the transitions of each row.
+        rows: The transitions of each row.
     """
 
     def __init__(self, policies: Sequence[Policy]) -> None:
@@ -53,7 +53,7 @@ class Against:
     """An opponent that plays a policy for each agent of its side, and keeps the transitions.
 
     Attributes:
-        pairs: a queue pair for each episode.
+        pairs: A queue pair for each episode.
     """
 
     def __init__(self, *policies: Policy) -> None:
@@ -89,7 +89,7 @@ def play(player: Any, policies: Sequence[Policy], seeds: Sequence[int]) -> list[
 
 
 def play_through(player: Any, pairs: Sequence[QueuePair], seeds: Sequence[int]) -> None:
-    """Plays an episode for each seed, through these pairs."""
+    """Plays an episode for each seed, through these queue pairs."""
 
     async def run() -> None:
         await player.launch(Deadline.after(90))

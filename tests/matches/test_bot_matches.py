@@ -34,7 +34,7 @@ PACES = (1, 3, 8, np.int64(12), 40)
 
 @pytest.fixture(autouse=True)
 def met() -> Iterator[list[PlainDuelBot]]:
-    """The plain bots that a test has played."""
+    """The bots without a learner that have played in a test."""
     PlainDuelBot.met.clear()
     yield PlainDuelBot.met
     PlainDuelBot.met.clear()
@@ -125,7 +125,7 @@ def test_an_ordinary_bot_is_the_opponent(standin_dir, met):
 
 
 class InEachPace:
-    """An opponent whose bot has a different pace in each episode."""
+    """An opponent whose bot takes its turns at a different pace in each episode."""
 
     def begin(self, episode: Episode) -> tuple[str, PlainBot]:
         return "paced", PlainBot(PlainDuelBot(True, PACES[episode.number]))
@@ -133,7 +133,7 @@ class InEachPace:
 
 @pytest.mark.parametrize("task", [DuelTask, DuelBot], ids=["Task", "RLBotAI"])
 def test_a_bot_has_a_pace_of_its_own(standin_dir, task, met):
-    """The learner's steps stay as long as the task says, and each death is reported once."""
+    """The learner's steps must stay as long as the task says; each death must be reported once."""
     with player_of(standin_dir, task, opponent=InEachPace()) as player:
         episodes = play(player, [always(ATTACK)], seeds=[2] * len(PACES))
     for (learner,), bot, pace in zip(episodes, met, PACES, strict=True):
@@ -181,7 +181,7 @@ def test_the_tasks_time_limit_is_a_tie_for_the_bot(standin_dir, met):
 
 
 class NotesItsEnd(DuelBot):
-    """Player 1 ends episode 0 at its fourth observation; the time limit ends all other episodes."""
+    """Player 1 ends episode 0 at the fourth observation; the time limit ends all other episodes."""
 
     max_loops: ClassVar[int | None] = 4 * STEP_MUL
     met: ClassVar[list[NotesItsEnd]] = []
@@ -336,7 +336,7 @@ def test_what_a_bot_may_not_do_is_user_code_error(standin_dir, task, opponent, t
 
 
 class Thoughtful(DuelBot):
-    """Has an extended `on_step`, which does something before and after the transition."""
+    """A bot whose `on_step` does something before and after it calls the base class."""
 
     async def on_step(self, iteration: int) -> None:
         self.order = ["before"]

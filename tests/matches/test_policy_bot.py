@@ -20,7 +20,7 @@ SEED = 5
 
 
 class MaskedBeacon(resolve_task("MoveToBeacon")):
-    """MoveToBeacon of 30 steps, with masks that change, and a request to the game in each step."""
+    """MoveToBeacon with 30 steps, changing masks, and a request to the game in each step."""
 
     max_loops = 240
 
@@ -52,7 +52,7 @@ class MaskedBeaconBot(resolve_task("MoveToBeaconBot"), WithoutBotAI):
 
 
 class Walker:
-    """Walks to the beacon, or a little to the left where the mask forbids that."""
+    """Walks to the beacon, or a little to the left if the mask forbids the beacon's direction."""
 
     def __init__(self) -> None:
         self.taken: list[int] = []

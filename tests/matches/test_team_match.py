@@ -83,7 +83,7 @@ def test_a_state_is_of_each_side(standin_dir):
 
 
 def test_an_opponent_plays_all_agents_of_the_other_side(standin_dir):
-    """The opponent's agents do not get the state that the learner's rows share."""
+    """The opponent's agents must not get the state that the learner's rows share."""
     opponent = Against(*[always(STOP)] * N)
     learner = [lambda seen: MARINES.scripted(seen["observation"])] * N
     with player_of(standin_dir, Shared, opponent=opponent) as player:

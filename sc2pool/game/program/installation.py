@@ -112,8 +112,7 @@ def find_installation(game: str | os.PathLike[str] = "auto", *, says: bool = Tru
         says: True to log a warning, once, if "auto" plays the stand-in.
 
     Raises:
-        ConfigError: no installation was found, or it cannot be read. The message lists the searched
-            places.
+        ConfigError: no readable installation was found. The message lists the searched places.
     """
     if not isinstance(game, str | os.PathLike):
         raise ConfigError(
@@ -316,7 +315,7 @@ def write_stand_in() -> Path:
     Raises:
         ConfigError: the installation cannot be written.
     """
-    # The launcher has the paths of this interpreter and package, so each pair has its own folder.
+    # The launcher has the paths of this interpreter and package, so each pair of them has a folder.
     origin = hashlib.sha256(f"{sys.prefix}\n{__file__}".encode()).hexdigest()[:8]
     root = cache_folder() / f"standin-{metadata.version('sc2pool')}-{origin}"
     failure = f"cannot write the stand-in game to {root}"

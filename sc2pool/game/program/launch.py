@@ -10,8 +10,7 @@ Rules:
   given up immediately; else after a time, because a game may refuse while it starts.
 * A game that a signal has stopped is given up here, because the watchdog does not watch it yet.
 * A taken port uses up one try. An executable that is missing, not executable or being written may
-  be in the middle of an update, and is tried again until the deadline. All other failures are
-  final.
+  be in the middle of an update, and is tried again until the deadline. Other failures are final.
 * After any failure, process, port, descriptors and files are released.
 """
 

@@ -6,8 +6,8 @@ Rules:
 * The game dies with the program that started it (`die_with_parent`, or `end_with_this_process`). A
   worker starts the game in the worker's process group. Any other program starts it in a new group,
   from a thread that keeps running.
-* `kill` does not need the game's cooperation: SIGKILL ends even a stopped process. The process is
-  then reaped.
+* `kill` does not need the game's cooperation: SIGKILL ends even a stopped process, which is then
+  reaped.
 
 Only the end of the game's output is kept, in a ring buffer and in a file:
 
@@ -68,8 +68,8 @@ if not WINDOWS:
 KILLED: Final = -9
 """The exit code that `subprocess` gives for SIGKILL."""
 _REAP_S: Final = 5.0
-"""Time limit, in seconds, for the end of a killed process. Only a process stuck in the kernel
-reaches it."""
+"""Seconds until a killed process must have ended. Only a process stuck in the kernel takes
+longer."""
 _FOLDER_PREFIX: Final = "sc2pool-game-"
 _LOG: Final = "game.log"
 _LINES: Final = 20
