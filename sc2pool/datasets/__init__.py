@@ -1,7 +1,7 @@
 """Episodes of a pool as a dataset in Minari's format, for learning without a game.
 
     `writer = MinariWriter("sc2pool/MoveToBeacon/mine-v0", env.observation_space, env.action_space)`
-    `collector = EpisodeCollector(writer.add)`: Gets every step, calls `add` for whole episodes.
+    `collector = EpisodeCollector(writer.add)`: It gets every step, and calls `add` per episode.
 
 `EpisodeCollector` joins the steps of a VecEnv into complete episodes. Rule: each step copies the
 batch once. A row's part is extracted from these copies only when the row's episode is over.
@@ -86,7 +86,7 @@ class EpisodeCollector:
     """Calls `take` with each complete episode of every row, and drops unfinished episodes.
 
     Args:
-        take: Called with each episode.
+        take: A function that is called with each episode.
         keeps_faulty: True if `take` also gets episodes that a fault ended.
     """
 
@@ -323,8 +323,7 @@ class MinariWriter:
         """The metadata; None if they are missing or damaged, or lack the spaces."""
         from minari.serialization import deserialize_space  # noqa: PLC0415
 
-        # Without spaces in it, Minari would make the env that the file names, and run the env's
-        # code.
+        # Without spaces, Minari would make the env that the file names, and run the env's code.
         with suppress(Exception):  # a space's text may be damaged
             found: dict[str, Any] = read_json(self.folder / _METADATA, most=_METADATA_BYTES)
             for name in ("observation_space", "action_space"):

@@ -111,7 +111,7 @@ def whole_envs(rows: Sequence[int], rows_of_one: int) -> list[int]:
 def split_mask(
     options: Mapping[str, Any] | None, num_envs: int
 ) -> tuple[list[int], dict[str, Any]]:
-    """The envs that `options["reset_mask"]` selects (all without one), and the other options.
+    """The envs that `options["reset_mask"]` selects (all without it), and the other options.
 
     `ConfigError` if the options are not a mapping, `TypeError` if the mask is not a numpy array of
     bool, `ValueError` if the mask's shape is not (num_envs,) or no element is True.
@@ -145,8 +145,8 @@ def begin_episodes(
 
     Args:
         envs: The indices of the envs to reset, ascending.
-        seed: As in `SC2VectorEnv.reset`. A list has a seed for each row; each env uses the seed of
-            its first row.
+        seed: The seeds, as in `SC2VectorEnv.reset`. A list has a seed for each row; each env uses
+            the seed of its first row.
 
     Raises:
         ValueError: the numbers of seeds and rows differ.

@@ -84,7 +84,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         Args:
             seed: Equal seeds repeat this and all later episodes of the env exactly. The game seeds
                 are those that `SubprocSC2VecEnv` gives its first, second, … episode.
-            options: The task reads them as `self.options`.
+            options: The options, which the task reads as `self.options`.
 
         Returns:
             The observation, an element of `observation_space`, and an info.

@@ -136,7 +136,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         Args:
             seed: Equal seeds repeat this and all later episodes of the env exactly, as in
                 `SC2GymEnv`.
-            options: The task reads them as `self.options`.
+            options: The options, which the task reads as `self.options`.
 
         Returns:
             The observation and the info of each agent.

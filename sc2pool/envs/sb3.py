@@ -422,7 +422,7 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
         """Send actions to some games, or to all; `recv` returns their transitions.
 
         `step` is a `send` to all games, then a `recv` from all. If the learner can use the
-        transitions of any games, call `send` and `recv` to get the first ones that are ready.
+        transitions of any games, call `send` and `recv` to get the first transitions.
 
         Args:
             actions: One action for each env of these games, in the order of the games.

@@ -49,8 +49,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
     Args:
         env_fns: Functions that make one gymnasium env each. A task or n may replace the functions.
         wait_num: How many envs must be ready before a step returns; None for all (synchronous).
-        timeout: After this many seconds a step waits for one ready env only, not for `wait_num`;
-            None for no limit.
+        timeout: The number of seconds after which a step waits for only one env; None for no limit.
 
     The other keywords are those of `SubprocSC2VecEnv`.
 
@@ -118,8 +117,8 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
 
         Args:
             env_id: An index, or several. None for all envs, which also drops the pending steps.
-            seed: See `seed`.
-            options: Passed to each env's own `reset`.
+            seed: The seed, as in `seed`.
+            options: The options, passed to each env's own `reset`.
 
         Returns:
             Observations and infos of k envs, in the order of `env_id`. Observations are an array
@@ -234,8 +233,8 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         """Seed the next reset of all envs.
 
         Args:
-            seed: As in `SC2VectorEnv.reset`. For tasks, one seed is the seed of the run; env i of
-                `env_fns` gets `seed + i`. With a list, env i gets the i-th element.
+            seed: The seeds, as in `SC2VectorEnv.reset`. For tasks, one seed is the seed of the run;
+                env i of `env_fns` gets `seed + i`. With a list, env i gets the i-th element.
 
         Returns:
             For each env a list with its seed, or None, as in tianshou.

@@ -87,11 +87,12 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
     Args:
         env_fns: Functions that make one gymnasium env each. A task or n may replace the functions.
         shared_memory: False allows spaces that are not gymnasium's own, as in `AsyncVectorEnv`.
-        copy: Has no effect, because a returned batch is never overwritten.
+        copy: A keyword without effect, because a returned batch is never overwritten.
         context: A start method. The name is checked but has no effect, because every worker is a
             new interpreter.
-        daemon: Has no effect, because workers end with the trainer anyway, and may have children.
-        worker: Must be None, because the pool has workers of its own.
+        daemon: A keyword without effect, because workers end with the trainer anyway, and may have
+            children.
+        worker: A keyword that must be None, because the pool has workers of its own.
         observation_mode: "same", "different", or (batched space, single space).
         autoreset_mode: An `AutoresetMode`, or its value.
         max_concurrency: How many envs of `env_fns` may step or reset at one time; None for all.
@@ -189,8 +190,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
                 Different seeds, such as 7 and 8, have no episode in common. The first episode of
                 env i is the i-th episode after `SC2GymEnv.reset(seed=seed)`. With a list, env i
                 begins with the first episode after `SC2GymEnv.reset(seed=seeds[i])`.
-            options: Passed to each env's own `reset`, except `reset_mask`, bool (num_envs,). The
-                mask must be equal for all envs of a game.
+            options: The options, passed to each env's own `reset`, except `reset_mask`, bool
+                (num_envs,). The mask must be equal for all envs of a game.
 
         Returns:
             The newest observation of each env, batched, and the infos of the resets. An env that

@@ -10,7 +10,8 @@ Rules:
   connection raises the first fault. So a late reply never counts as the answer to a later request.
 * A burst (several requests in one write) that is answered in time costs one task switch and no
   timer of its own. If the event loop may be blocked (`DirectReader`), no task switch is needed.
-* Compiled code (`_fast`) sends a step and reads its usual replies; others take the path above.
+* Compiled code (`_fast`) sends a step and reads its usual replies. Other replies take the path
+  above.
 
 `GameAPI` joins the connection with the game's process and port.
 """
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 MAX_FRAME_BYTES: Final = 1 << 28
 """Size limit of a frame in bytes. A replay, or the data of a map, is one frame."""
 _READ_BUFFER_BYTES: Final = 1 << 17
-"""Size of the read buffer. A usual observation fits, so that one call reads all of it."""
+"""Size of the read buffer in bytes. A usual observation fits, so that one call reads all of it."""
 _GONE: Final = "the game closed the connection"
 _ID_MASK: Final = (1 << 31) - 1
 _STEP: Final = ("step", "observation")
@@ -274,7 +275,7 @@ class Connection(picows.WSListener):
     async def _answers(self, *, direct: bool) -> list[Any]:
         if not (direct and self._answered_directly()):
             await self._answered_in_loop()
-        if self._fault is not None and self._expected:  # if none is expected, all have come
+        if self._fault is not None and self._expected:  # without an expected reply, all have come
             raise self._fault
         answered, self._replies = self._replies, []
         return answered
@@ -436,7 +437,7 @@ class GameAPI:
     async def ask(
         self, request: sc_pb.Request, deadline: Deadline, extend: Extend | None = None
     ) -> sc_pb.Response:
-        """Sends one request that must succeed; raises as `burst` and `replies.require` do."""
+        """Sends a request that must succeed; raises the errors of `burst` and `replies.require`."""
         reply: sc_pb.Response
         (reply,) = await self.burst([request], deadline, extend)
         replies.require(reply, replies.expected_kind(request))
@@ -450,7 +451,7 @@ class GameAPI:
         *,
         sparse: bool = False,
     ) -> list[Any]:
-        """Like `Connection.burst`, but raises GAME_EXITED if the game's end broke it off."""
+        """Like `Connection.burst`; raises GAME_EXITED if the game's end broke the connection."""
         try:
             answered = await self.connection.burst(requests, deadline, extend, sparse)
         except GameFault as fault:
@@ -466,7 +467,7 @@ class GameAPI:
         deadline: Deadline,
         extend: Extend | None = None,
     ) -> Plain | list[Any]:
-        """Like `Connection.step`, but raises GAME_EXITED if the game's end broke it off."""
+        """Like `Connection.step`; raises GAME_EXITED if the game's end broke the connection."""
         try:
             answered = await self.connection.step(actions, loops, deadline, extend)
         except GameFault as fault:

@@ -13,7 +13,7 @@ observation after create_game.
 At the end of an episode, the status usually is `ended`, or an observation holds the player's
 result. Reports about the real game describe other ends: it refuses observations, sends observations
 without a state, or falls silent. In matches in real time, a game may also continue after its end,
-or stand still. An episode with such an end counts as terminated and returns the last real
+or stand still. An episode with an unreported end counts as terminated and returns the last real
 observation. The result is undecided, and `Game.untold_end` names the sign of the end.
 
 Rules: all functions are pure, all times are arguments, and no requests are sent here. After a
@@ -57,7 +57,7 @@ class Beginning:
     visible."""
     visibility: common_pb2.ImageData
     resources: Counter[str]
-    """The total contents of visible mineral fields, the same of geysers, and the score."""
+    """The minerals in all visible fields, the gas in all visible geysers, and the score."""
     upgrades: frozenset[int]
 
     @classmethod
@@ -133,7 +133,7 @@ class ResetLadder:
     def difference(
         self, beginning: Beginning, area: common_pb2.RectangleI | None, *, restarted: bool
     ) -> str:
-        """What a restart did not restore, or ''. After a difference no restart is tried again."""
+        """What a restart did not restore, or ''. After a difference, the world is not restarted."""
         if not restarted or self._created is None:
             self._created = beginning
             return ""
@@ -263,7 +263,8 @@ class LoopCost:
 
     def __init__(self) -> None:
         self.growth: float | None = None
-        """The smaller of the last two ratios to the first cost; None before two ratios exist."""
+        """The smaller of the two newest ratios (cost / first cost); None before two ratios
+        exist."""
         self._ratio: float | None = None
         self._first: _Use | None = None
         self._recent = _NOTHING
@@ -375,7 +376,7 @@ def _lasts(since: int | None, loop: int) -> bool:
 
 
 def shown_again(last: Observed, told: sc_pb.ResponseObservation | None = None) -> Observed:
-    """A copy of `last` with the events of the stub `told`; its own events were delivered before."""
+    """A copy of `last` with the events of `told`; the events of `last` were delivered before."""
     response = sc_pb.ResponseObservation()
     response.CopyFrom(last.response)
     for field in ("actions", "action_errors", "chat", "player_result"):

@@ -7,7 +7,7 @@
 Rules:
 * A step is one burst: action, step, observation. All replies are checked before any reply is used.
 * In real time the game steps by itself. Actions are sent immediately, and the state is requested
-  when the game has reached the due loop (see `clock`). No request waits in the game for a later
+  when the game has reached the due loop (see `clock`). No request asks the game to wait for a later
   loop, and each request is answered before the step is over.
 * The game reports an event once. The event is kept until the task gets an observation, and is
   delivered once, with that observation (see `PendingEvents`).
@@ -245,7 +245,7 @@ class Game:
     # ---- episodes ---------------------------------------------------------------------------
 
     async def start_episode(self, setup: GameSetup, map_path: Path, seed: int | None) -> ResetKind:
-        """Begins an episode in the cheapest way known to work; `observe` returns its state."""
+        """Begins an episode in the cheapest way that works; `observe` returns the first state."""
         world = (setup, map_path)
         if self._ladder.may_restart(world, seed) and await self._restart(setup):
             lacks = await self._lacks(restarted=True)
@@ -330,7 +330,7 @@ class Game:
         self.tick = None
 
     def begin_phase(self, map_path: Path) -> None:
-        """Begin the common time limit of an episode's first requests; a busy game gets more."""
+        """Begin the time limit of an episode's first requests; a busy game gets more time."""
         self._first_map = None if self._began else map_path
         self._detector.begin(self._limits.create_join_s)
 
@@ -458,7 +458,7 @@ class Game:
         return await self._stepped(newest, action_results, ended=ended)
 
     async def _see_at(self, due: int) -> tuple[Observed, bool]:
-        """Return the state at or after the due loop, or the last, and True if the game is over."""
+        """The state at or after the due loop, or the last state, and True if the game is over."""
         longest_wait_s = math.inf
         while True:
             wait_s = min(self._timer.due_s(due) - time.monotonic(), longest_wait_s)

@@ -6,7 +6,7 @@
                     orders  the observation after the step
 
 `DrivenBot` does the same as `sc2.main._play_game_ai`, in the same order, but the player steps the
-game. It differs from python-sc2's own loop in four ways:
+game. `DrivenBot` differs from python-sc2's own loop in four ways:
 * Actions, step and observation are sent as one burst, in place of four round trips.
 * For an `RLBotAI` the map's description, whose pathing grid shows the places of structures, is
   fetched again only if the bot sees other structures than before. A fetch takes a round trip.
@@ -210,9 +210,10 @@ class DrivenBot:
     ) -> Iterator[None]:
         """Decide who is to blame if python-sc2 fails to read the message `what` in this block.
 
-        GameFault if python-sc2 cannot read the message even for a bot that does nothing. If it can,
-        the user's bot is to blame, and a note in the exception says this. `observed` is the message
-        if it is an observation, `game_info` the map's description if it is not the first one.
+        GameFault if python-sc2 cannot read the message even for a bot that does nothing. If
+        python-sc2 can read it, the user's bot is to blame, as a note in the exception says.
+        `observed` is the message if it is an observation, `game_info` the map's description if it
+        is not the first one.
         """
         try:
             yield
@@ -243,7 +244,7 @@ class DrivenBot:
         return self._client.take_orders()
 
     async def see(self, step: Step) -> None:
-        """Show the bot the observation after a step; the next turn brings the events in it."""
+        """Show the bot the observation after a step; its events follow in the bot's next turn."""
         game_info = await self._game.game_info() if self._fresh_map and not step.ended else None
         seen = step.observed.response
         with self._showing("the observation", step.observed, game_info):
@@ -354,7 +355,7 @@ class Place:
         groups: The names of the bot's `Units` that contain such units.
         tags: The names of the bot's sets that contain the tags of such units.
         type_data: The data of the unit's type, if python-sc2 reads such data; else None.
-        with_gas: The `Place` of units of this kind that hold gas, if it is another one.
+        with_gas: The `Place` of units of this kind that hold gas, if that place differs.
     """
 
     groups: tuple[str, ...] = ()

@@ -76,7 +76,7 @@ class PlayedSide(ABC):
 
     @abstractmethod
     async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:
-        """Return the turn's orders; `actions` (one per row) is empty if no learner plays it."""
+        """The turn's orders; `actions` (one per row) is empty if no learner plays the side."""
 
     @abstractmethod
     async def see(self, step: Step) -> None:
@@ -308,7 +308,7 @@ class MatchEpisode:
     Args:
         sides: The host's side and, in a match, the guest's side.
         tasks: The task objects whose rows this loop serves, by the side's index, in the order of
-            the rows. It is empty if the only side is a bot that asks the learner itself.
+            the rows. `tasks` is empty if the only side is a bot that asks the learner itself.
         opponent: The name of the computer, policy or bot that plays against the learner, or None.
     """
 
@@ -335,7 +335,7 @@ class MatchEpisode:
         game_infos: Sequence[sc_pb.ResponseGameInfo],
         pair: QueuePair,
     ) -> None:
-        """Play the episode. It begins with each side's first observation and map."""
+        """Play the episode, which begins with each side's first observation and map."""
         try:
             for i, side in enumerate(self._sides):
                 with self._match.naming(i):
@@ -501,7 +501,7 @@ def as_one_episode(
     """The last transitions of both sides, with equal end flags and with the results in the infos.
 
     Args:
-        transitions: Each side's newest transition, or None. At least one ends the episode.
+        transitions: Each side's newest transition or None; at least one ends the episode.
         results: Each side's result; None if the game continued, or did not report one.
         opponent: The opponent's name; None without an opponent, or against a learner.
         untold_end: See `Game`.

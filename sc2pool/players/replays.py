@@ -75,7 +75,7 @@ class Chooser:
         self._best_return = -float("inf")
 
     def choose(self, episode: Episode, episode_return: float) -> tuple[bool, bool]:
-        """Return two flags: the episode's number is chosen, and the episode's return is chosen."""
+        """Return two flags: chosen by the episode's number, and chosen by the episode's return."""
         every = self._policy.every
         by_number = every is not None and episode.number % every == 0
         by_return = self._policy.best and episode_return > self._best_return

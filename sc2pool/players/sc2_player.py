@@ -340,7 +340,7 @@ class SC2Player(Player):
 
 
 class Unstarted:
-    """Takes the task's place before its first episode; the methods raise `ResetNeeded`.
+    """Replaces the task before its first episode; its methods raise `ResetNeeded`.
 
     Setting an attribute has no effect, because the trainer keeps the value and sets it on every
     task object.

@@ -1,4 +1,4 @@
-"""The SC2 API without I/O: builds requests and checks replies. Also defines the unit of time.
+"""The SC2 API without I/O: builds requests and checks replies. Also defines the game's time unit.
 
 Importing this package imports no protobuf messages, because workers without a game import it.
 """

@@ -35,7 +35,8 @@ def create_game(
     """Creates a game for the setup's API players and computers.
 
     Args:
-        map_path: Sent unchanged; a game looks up a relative path in its own map folder.
+        map_path: The map's path, sent unchanged; a game looks up a relative path in its own map
+            folder.
         seed: The game's seed; None lets the game choose a seed.
         map_data: The map file's content; if given, the game does not open the file.
     """
@@ -102,7 +103,7 @@ def leave_game() -> sc_pb.Request:
 
 
 def observation(game_loop: int | None = None, disable_fog: bool = False) -> sc_pb.Request:
-    """Asks for the state that the player sees; with `disable_fog` for that of the whole map.
+    """Asks for the state that the player sees, or (`disable_fog`) the state of the whole map.
 
     In real time, `game_loop` is the loop to wait for; otherwise the game ignores it.
     """

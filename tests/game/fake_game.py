@@ -5,8 +5,8 @@ with these keys:
 
     `at_start`: "exit", "silent", "port-refused", "not-found-first", "not-found", "speaks-SSH",
         "stopped" or "stopped-in-handshake".
-    `on_step`: A dict such as {"3": FRAMES}; FRAMES (see `send_wrong`) answer the third step.
-    `no_result`: N: the first N observations after the end have no player_result.
+    `on_step`: For a step's number, the name of the wrong frames that answer it (`send_wrong`).
+    `no_result`: A number N; the first N observations after the end have no player_result.
     `stub`: All observations are stubs.
     `stub_at_end`: Only observations after the end are stubs; they have the result.
     `not_in_game`: After the end, all requests except create_game are refused: "Not in a game".

@@ -235,7 +235,7 @@ class _Stops:
         self._found = 0
 
     def check(self) -> None:
-        """Check if it is time; GameFault STOPPED if the last checks found the game stopped."""
+        """Check at intervals; GameFault STOPPED if the last checks found the game stopped."""
         if not self._next_look.expired():
             return
         self._next_look = Deadline.after(_STOP_POLL_S)
@@ -256,7 +256,7 @@ def _speaks_otherwise(process: GameProcess, listener_pid: int | None, answer: st
 
 
 def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> int | None:
-    """The listener's pid or None; PORT_TAKEN if it is not our game, NotReadyError if none."""
+    """The listener's pid or None; PORT_TAKEN if not our game, NotReadyError if none listens."""
     try:
         pid = find_listener(process.family(), port)
     except (psutil.Error, OSError):

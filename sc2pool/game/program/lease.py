@@ -90,7 +90,7 @@ def _places(uid: int) -> list[Path]:
 
 
 def _why_not(directory: Path) -> str:
-    """Create the directory if missing. Return why it cannot be used, or ''."""
+    """Create the directory if missing. Return why the directory cannot be used, or ''."""
     if WINDOWS:
         return ""
     try:

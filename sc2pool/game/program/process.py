@@ -273,7 +273,7 @@ class GameProcess:
 
 
 def log_left_in(directory: Path) -> str:
-    """The last log lines of games that a killed worker left in this folder; empty without any."""
+    """The last log lines of games that a killed worker left in this folder, or ''."""
     tails = []
     with suppress(OSError):
         for path in sorted(directory.glob(f"{_FOLDER_PREFIX}*/{_LOG}")):
