@@ -1,1 +1,1 @@
-"""Tasks, bots, the mini-games, and the players that play them."""
+"""Tasks, bots and mini-games, and the players that play them in a worker."""

@@ -9,11 +9,11 @@
         def observe(self): ...
 
 The user of `RLBotAI` writes `act`, `observe` and `reward`, and can use all of BotAI. sc2pool
-defines `on_step`, which puts a transition on the queue pair and gets the next action. Python-sc2
-calls `on_step`; the learner, in another process or thread, calls `env.step()`. Neither blocks the
-other. Rules: each episode has a new object. Every hook may be `async`. No attribute shadows one of
-BotAI's. The same class plays in the pool and, with `QueuePair.local()` or a policy, under
-python-sc2's `run_game`.
+defines `on_step`, which puts a transition on the queue pair and gets the next action. For each
+step, python-sc2 calls `on_step`, and the learner, in another process or thread, calls `env.step()`.
+Neither call blocks the other's thread. Rules: each episode has a new bot object. Every hook may be
+`async`. No attribute of `RLBotAI` has the name of an attribute of BotAI. The same class plays in
+the pool and, with `QueuePair.local()` or a policy, under python-sc2's `run_game`.
 
     run_game(map, [Bot(Race.Terran, PolicyBot(MoveToBeacon, PPO.load("model.zip")))], …)
 
@@ -54,10 +54,9 @@ class RLBotAI(TaskDefinition, BotAI):
     """A bot whose actions a learner chooses through its queue pair.
 
     Args:
-        queue_pair: the source of actions and the destination of transitions. The pool passes its
-            own queue pair.
-        policy: a function from an observation to an action, in place of a queue pair. It may be
-            `async`. With a policy the bot plays without a learner.
+        queue_pair: the source of actions and the destination of transitions. A pool passes its own.
+        policy: a function from an observation to an action, in place of a queue pair. The function
+            may be `async`. With a policy, the bot needs no learner.
     """
 
     def __init__(
@@ -75,16 +74,17 @@ class RLBotAI(TaskDefinition, BotAI):
         self.options = {}
         self._rules = EpisodeRules(self)
         self._owns_game = True
-        """Whether the bot leaves the game at the episode's end, as under `run_game`. The pool sets
-        this to False, because it ends the game itself."""
+        """Whether the bot leaves the game at the episode's end, as it must under `run_game`. The
+        pool sets this to False, because it ends the game itself."""
 
     @property
     def episode_over(self) -> bool:
-        """True if the last transition of the episode has been made."""
+        """True if the episode's last transition has been made."""
         return self._rules.over
 
     def _end_episode(self) -> None:
-        """Make no further transition: the other player of the match has ended the episode."""
+        """Make no further transition, because the other player of the match has ended the
+        episode."""
         self._rules.over = True
 
     @abstractmethod
@@ -112,7 +112,7 @@ class RLBotAI(TaskDefinition, BotAI):
                 self.delay_s = time.monotonic() - observed_s
 
     async def on_end(self, game_result: Result) -> None:  # noqa: ARG002
-        """Put the last transition, from the game's final state.
+        """Put the episode's last transition, made from the game's final state.
 
         If the task has ended the episode, the last transition has already been put, and the result
         is a tie.
@@ -139,14 +139,14 @@ class RLBotAI(TaskDefinition, BotAI):
 
 
 class PolicyBot(BotAI):
-    """Plays a policy, under `run_game` or in a ladder's package.
+    """A bot that plays a policy, under `run_game` or in a package for a competition.
 
-    Wrappers around the env (VecNormalize, VecFrameStack) are not applied here: pass a policy whose
-    `predict` applies them.
+    Wrappers around the env (VecNormalize, VecFrameStack) are not applied here, so pass a policy
+    whose `predict` applies them.
 
     Args:
-        task: a built-in task's name, or a subclass of `Task` or `RLBotAI`. The task's map, race
-            and opponents are not used: `run_game` chooses them.
+        task: a built-in task's name, or a subclass of `Task` or `RLBotAI`. `run_game` chooses the
+            map, race and opponents.
         policy: a trained SB3 model, or another object with SB3's `predict`.
         deterministic: whether the policy takes its best action instead of drawing one.
 
@@ -177,7 +177,7 @@ class PolicyBot(BotAI):
 
     @property
     def steps(self) -> int:
-        """Actions taken in this game."""
+        """The number of actions that were taken in this game."""
         return self._pair.steps
 
     @property
@@ -275,7 +275,7 @@ class TaskEpisode:
         await self._driven.begin(game, observed, self._game_info)
 
     async def step(self, state: GameState) -> None:
-        """Put this state's transition; then act or, if the episode is over, leave the game."""
+        """Put the new state's transition; then act or, if the episode is over, leave the game."""
         self._client.game_step = self._task.step_mul  # for python-sc2's own loop
         observed_s = time.monotonic()
         await self._put(Observed.of(state.response_observation), game_ended=False)
@@ -296,7 +296,7 @@ class TaskEpisode:
                 self._task.action_results = tuple(reply.action.result)
 
     async def end(self) -> None:
-        """Put the last transition, from the game's final state."""
+        """Put the episode's last transition, made from the game's final state."""
         if self._driven.rules.over or not self._driven.rules.begun:
             return
         observed = self._task.lazy_observation
@@ -326,7 +326,7 @@ class ClientGame:
         return None if result is None else int(result.value)
 
     async def request(self, request: sc_pb.Request) -> sc_pb.Response:
-        """Send a request. A refusal is returned as a reply with `error`, as by `Game.request`."""
+        """Send a request. If the game refuses it, the reply has `error`, as by `Game.request`."""
         kind = str(request.WhichOneof("request"))
         try:
             return await self._client._execute(**{kind: getattr(request, kind)})

@@ -1,25 +1,22 @@
 """The rules of an episode: they turn an observation of the game into a transition.
 
-    `Task` in the pool, `Task` under python-sc2's loop, `RLBotAI` under both
-        └─ each observation ─► EpisodeRules ─► Transition
+The rules are the same for a `Task` and an `RLBotAI`, in the pool and under python-sc2's loop.
 
-`DrivenTask` drives a `Task` through one episode, while the pool, a match or python-sc2 steps the
-game:
+`DrivenTask` drives a `Task` through one episode; the pool, a match or python-sc2 steps the game.
+The calls are `begin`, `transition`, and then `turn` and `see` in each step. `turn` returns the
+commands, and `see` returns the transition of the step's observation.
 
-    begin ─► transition ─► turn ─► see ─► turn ─► see …
-                           commands  the transition of the step's observation
-
-Rules, the same for all tasks:
-- The hooks are called once for each observation, in this order: `observe`, `reward`, `terminated`,
-  `info`, `action_masks`. So the hooks after `observe` can use values that it has stored.
-- The first observation has reward 0; `reward` and `terminated` are not called, because no step led
-  to it.
-- An episode that reaches `max_loops` is truncated; an earlier end of the game terminates it.
-- An episode of `max_episode_steps` steps is also truncated.
-- `terminated` is called even for the last observation, so an episode can be both terminated and
-  truncated.
-- `score_change` is the change of the game's score since the previous observation.
-- The return values of the hooks are checked. An error names the hook, its class, file and line.
+The rules, which are the same for all tasks:
+* The hooks are called once for each observation, in the order `observe`, `reward`, `terminated`,
+  `info`, `action_masks`. So the hooks after `observe` can use values that `observe` has stored.
+* The first observation has reward 0. `reward` and `terminated` are not called for it, because no
+  step led to it.
+* An episode that reaches `max_loops` is truncated; if the game ends earlier, it is terminated.
+* An episode of `max_episode_steps` steps is also truncated.
+* `terminated` is called even for an episode's last observation, so an episode can be both
+  terminated and truncated.
+* `score_change` is the change of the game's score since the previous observation.
+* The return values of the hooks are checked. An error names the hook, its class, file and line.
 """
 
 from __future__ import annotations
@@ -54,7 +51,7 @@ class EpisodeRules:
 
     @property
     def begun(self) -> bool:
-        """True once the first transition has been made."""
+        """True if the first transition has been made."""
         return self._score is not None
 
     async def transition(
@@ -64,7 +61,7 @@ class EpisodeRules:
         task, before = self._task, self._score
         self._score = score
         task.score_change = 0.0 if before is None else float(score - before)
-        # This test is only for speed: a call of `awaited` costs as much as a usual hook.
+        # This test only saves time: a call of `awaited` costs as much as a usual hook.
         observation = task.observe()
         if type(observation) not in PLAIN:
             observation = await awaited(observation)
@@ -115,7 +112,7 @@ class DrivenTask:
     async def transition(
         self, observed: Observed | None = None, *, game_ended: bool = False
     ) -> Transition:
-        """The transition of an observation; by default that of the newest, after `on_start`."""
+        """The transition of an observation, by default of the newest one after `on_start`."""
         if observed is None:
             observed = self._task.lazy_observation
         self._task.lazy_observation = observed
@@ -138,14 +135,14 @@ class DrivenTask:
             task.delay_s = tick.gap_s
         task.action_results = tuple(step.action_results)
         task.lazy_observation = observed
-        # Return the awaitable, because awaiting it here would cost a coroutine in each step.
+        # The awaitable is returned, because awaiting it here would cost a coroutine in each step.
         return self.rules.transition(observed.game_loop, observed.score, game_ended=step.ended)
 
 
 def how_it_ends(
     game_loop: int, max_loops: int | None, *, game_ended: bool, task_ends: bool
 ) -> tuple[bool, bool]:
-    """Whether an observation terminates the episode, and whether it truncates the episode.
+    """Whether an observation terminates the episode, and whether the observation truncates it.
 
     Mini-games end by themselves at their time limit. If the task has the same limit, the episode is
     truncated, not terminated.
@@ -155,8 +152,8 @@ def how_it_ends(
 
 
 PLAIN = frozenset({np.ndarray, np.float64, float, int, bool, dict, list, tuple, type(None)})
-"""The types of nearly all values that hooks return. They need no call of `isawaitable`, which costs
-a microsecond."""
+"""The types of nearly all values that hooks return. A value of such a type needs no call of
+`isawaitable`, which costs a microsecond."""
 
 
 async def awaited(value: Any) -> Any:
@@ -209,7 +206,8 @@ def wrong(task: object, hook: str, value: object, expected: str) -> ObservationE
 
 
 def place_of(task: object, hook: str) -> str:
-    """The hook, as `Walk.reward() (my_tasks.py, line 12)`; only its name if not in Python."""
+    """The hook's place, as `Walk.reward() (my_tasks.py, line 12)`; only its name if the hook is not
+    written in Python."""
     function = getattr(type(task), hook, None)
     code = getattr(function, "__code__", None)
     place = f" ({code.co_filename}, line {code.co_firstlineno})" if code else ""

@@ -1,15 +1,15 @@
 """`ActionInFlight`: adds the last action and its delay to the observation.
 
 In real time an observation alone is not a Markov state. The last action may not have taken effect
-yet, and its delay predicts the delay of the next action. If the observation contains the action and
-its delay, the task is a Markov decision process again. (Ramstedt & Pal, "Real-Time Reinforcement
+yet, and its delay predicts the delay of the next action. With the action and its delay in the
+observation, the task is a Markov decision process again. (Ramstedt & Pal, "Real-Time Reinforcement
 Learning", 2019; Bouteiller et al., "Reinforcement Learning with Random Delays", 2021.)
 
     class InFlight(ActionInFlight, MoveToBeacon):
         ...
 
-Rule: when the class is defined, the observation space is computed from the task's own space, so it
-always fits the values of `observe`, and a wrong combination of classes raises an error.
+Rule: the definition of the class computes the observation space from the task's own space. So the
+space always fits the values of `observe`, and a wrong combination of classes raises an error.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class ActionInFlight(TaskDefinition):
 
     - `observation`: the task's own observation.
     - `last_action`: the action before this observation. For `Discrete(n)` its space is
-      `Discrete(n+1)`, whose last value means "none yet". For `MultiDiscrete` the same holds in each
-      component. Both spaces have the dtype int64, because the actions' own dtype may lack room for
-      one more value. For `Box` and `MultiBinary` the space is the action's own, and zeros (clipped
-      to the bounds) mean "none yet".
-    - `delay_periods`: float32, (1,): the delay of that action in decision periods. It is 0 if the
+      `Discrete(n+1)`, whose last value means "none yet". For `MultiDiscrete`, each component has
+      one more value in the same way. Both spaces have the dtype int64, because the actions' own
+      dtype may lack room for one more value. For `Box` and `MultiBinary` the space is the action's
+      own, and zeros (clipped to the bounds) mean "none yet".
+    - `delay_periods`: float32, (1,): the delay of the last action in decision periods; 0 if the
       game waits for actions.
 
     Raises:
@@ -50,7 +50,7 @@ class ActionInFlight(TaskDefinition):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         if ActionInFlight not in cls.__bases__:
-            return  # its base class has combined and checked the spaces
+            return  # a base class has combined and checked the spaces
         if getattr(cls, "observe", None) is not ActionInFlight.observe:
             raise ConfigError(f"{cls.__name__}: ActionInFlight must be the first of its bases")
         if issubclass(cls, TeamTask):
@@ -62,7 +62,7 @@ class ActionInFlight(TaskDefinition):
 
     async def observe(self) -> dict[str, Any]:
         """Return the dict of the three parts."""
-        task: Any = super()  # the task's class, the next one among the bases
+        task: Any = super()  # the class of the task, which is the next base
         last = self._nothing_done if self.last_action is None else self.last_action
         last = np.asarray(last, self._dtype)
         periods = self.delay_s * LOOPS_PER_S / self.step_mul
@@ -73,7 +73,7 @@ class ActionInFlight(TaskDefinition):
 def in_flight_space(
     observation_space: spaces.Space[Any], action_space: spaces.Space[Any], name: str
 ) -> tuple[spaces.Dict, Any]:
-    """The space of the three parts, and the action for "none yet"; ConfigError for another kind."""
+    """The space of the three parts, and the action for "none yet"; ConfigError for other spaces."""
     shown, nothing_done = _shown(action_space, name)
     delay = spaces.Box(0.0, np.inf, (1,), np.float32)
     parts = (observation_space, shown, delay)

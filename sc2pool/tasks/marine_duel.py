@@ -1,12 +1,12 @@
-"""MarineDuel: five marines against five, a learner on either side.
+"""MarineDuel: five marines fight five marines, and learners can lead both sides.
 
-A side that concentrates its fire and saves hurt marines wins. Each side sees the map from its own
-end (`facing`), so the same policy can play either side. The game is zero-sum, except that a tie is
-a defeat for both.
+Concentrated fire and the rescue of hurt marines decide the duel. Each side sees the map from its
+own end (`facing`), so the same policy can play either side. The duel is zero-sum, except that a tie
+counts as a defeat for both sides.
 
-StarCraft II has no such map; the stand-in has one: `sc2standin/maps/MarineDuel.SC2Map`. The
-marines begin in two columns at the two ends of an open field, and each side gets one end by chance.
-A side without marines has lost. After 1920 loops the duel is a tie.
+StarCraft II has no map for MarineDuel; the stand-in has one: `sc2standin/maps/MarineDuel.SC2Map`.
+The marines begin in two columns at the two ends of an open field, and each side gets one of the
+ends at random. A side loses when it has no marines left. After 1920 loops the duel is a tie.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ N_ACTIONS = FIRST_WALK + N_DIRECTIONS
 N_MARINES = 5
 MARINE_HEALTH = 45.0
 COOLDOWN_LOOPS = 15.0
-"""A little more than the time between two shots of a marine."""
+"""In game loops: a little more than the time between two shots of a marine."""
 HURT = 18.0
 """A marine with at most this many hit points dies after three more hits."""
 NEAR = 10.0
@@ -55,10 +55,10 @@ FIRST_OWN = 7
 FIRST_ENEMY = FIRST_OWN + N_MARINES * VALUES_PER_MARINE
 OBSERVATION_SIZE = FIRST_ENEMY + N_MARINES * VALUES_PER_MARINE
 _BONUS: Final[dict[int | None, float]] = {sc_pb.Victory: 1.0, sc_pb.Defeat: -1.0, sc_pb.Tie: -1.0}
-"""A tie costs both sides as much as a defeat. Otherwise two learners could flee from each other
-without a loss, and would never stop."""
+"""A tie costs both sides as much as a defeat. If a tie cost nothing, two learners could learn to
+flee from each other for the whole duel."""
 _TURNED = tuple((N_DIRECTIONS // 2 - k) % N_DIRECTIONS for k in range(N_DIRECTIONS))
-"""For each direction, the direction with left and right exchanged."""
+"""For each direction's index, the index of the direction with left and right exchanged."""
 
 
 class MarineDuel(Task):
@@ -66,24 +66,22 @@ class MarineDuel(Task):
 
     Action space: `Discrete(13)`:
 
-    - 0: All attack the enemy nearest to the group's centre.
-    - 1: All attack the enemy with the fewest hit points (of several, the nearest).
-    - 2: Each marine attacks the enemy nearest to it.
-    - 3: The marine nearest to the enemies walks away if three more hits would kill it, and the
-      others attack as in 0.
-    - 4: All stand still, and shoot at enemies in range.
-    - 5 to 12: All walk. 5 is ahead, towards the enemy's end, and each further number is 45° more
-      counter-clockwise as this side sees the map. For the side that began on the right, this is
-      clockwise on the map.
+    * Action 0: all attack the enemy nearest to the group's centre.
+    * Action 1: all attack the enemy with the fewest hit points (of several, the nearest).
+    * Action 2: each marine attacks the enemy nearest to it.
+    * Action 3: the marine nearest to the enemies walks away if three more hits would kill it; the
+      others attack as in action 0.
+    * Action 4: all stand still, and shoot at enemies in range.
+    * Actions 5 to 12: all walk. Action 5 is ahead, towards the enemy's end; the next ones follow in
+      steps of 45°, counter-clockwise in this side's view (see `facing`).
 
-    Actions 0 to 3 are masked, and do nothing, while one side has no marines. Action 3 is also
-    masked, and acts like 0, while the marine nearest to the enemies is not hurt or is the only one.
+    Actions 0 to 3 are masked, and do nothing, if one side has no marines. Action 3 is also masked,
+    and acts like action 0, if the marine nearest to the enemies is unhurt or is the only one.
 
-    Observation space: `Box(-1, 1, (57,), float32)`, see `observe`.
+    The observation space is `Box(-1, 1, (57,), float32)`, described at `observe`.
 
     Reward: the change of (own strength - the enemy's strength). A side's strength is half its share
-    of living marines plus half its share of hit points. A win adds 1, a defeat or a tie subtracts
-    1.
+    of living marines plus half its share of hit points. A win adds 1; a defeat or tie subtracts 1.
     """
 
     map_name: ClassVar[str] = "MarineDuel"
@@ -95,7 +93,7 @@ class MarineDuel(Task):
 
     area: PlayableArea
     facing: float = 1.0
-    """1 if the own marines began on the left; -1 if on the right, with a mirrored view."""
+    """1 if the own marines began on the left, -1 (a mirrored view) if they began on the right."""
     own: Units
     enemies: Units
     own_health: Floats
@@ -105,10 +103,10 @@ class MarineDuel(Task):
 
     @staticmethod
     def scripted(observation: NDArray[np.float32]) -> int:
-        """A scripted player: all marines shoot at the nearest enemy.
+        """The action of a scripted player: all marines shoot at the nearest enemy.
 
-        It won 100 of 100 games against random actions, and 34 of 100 against a player that always
-        shoots at the weakest enemy.
+        The player won 100 of 100 games against random actions, and 34 of 100 against a player that
+        always shoots at the weakest enemy.
         """
         return FOCUS_NEAREST if observation[1] > 0 else HOLD
 
@@ -123,17 +121,16 @@ class MarineDuel(Task):
 
         Returns:
             (57,) float32, each in [-1, 1]; zeros stand for missing marines. x grows towards the
-            enemy's end. A marine's place is relative to the centre of the own marines, in tens of
-            cells:
+            enemy's end. Places are relative to the centre of the own marines, in tens of cells.
 
-            0, 1: Number of own and of enemy marines / 5.
-            2: Game loop / 1920.
-            3, 4: Position (x, y) of the own centre relative to the area's centre, in halves of the
-            area's longer side. 5, 6: The enemy's centre (x, y).
-            7 to 31: Own marines, the nearest to the enemy's centre first, because enemies shoot at
-            that one first. For each: place (x, y), hit points / 45, loops until its weapon is ready
-            / 15, distance to the nearest enemy in tens of cells.
-            32 to 56: Enemy marines, the nearest to the own centre first; the same values for each.
+            Values 0 and 1: the number of own and of enemy marines / 5. Value 2: the loop / 1920.
+            Values 3 and 4: the position (x, y) of the own marines' centre relative to the area's
+            centre, in halves of the area's longer side.
+            Values 5 and 6: the place (x, y) of the enemy marines' centre.
+            Values 7 to 31: five values for each own marine: its place (x, y), its hit points / 45,
+            the loops until its weapon is ready / 15, and its distance to the nearest enemy in tens
+            of cells. The marine nearest to the enemy's centre is first: enemies shoot at it first.
+            Values 32 to 56: such values for each enemy marine, the nearest to the own centre first.
         """
         own, enemies = select(self.lazy_observation, OWN_MARINES, ENEMY_MARINES)
         self.own, self.enemies = own, enemies
@@ -169,7 +166,7 @@ class MarineDuel(Task):
         if action >= FIRST_WALK:
             direction = int(action) - FIRST_WALK
             on_map = direction if self.facing > 0 else _TURNED[direction]
-            # All walk in the same direction, so the group keeps its shape.
+            # All marines walk in the same direction, so the group keeps its shape.
             return walks(own, repeat(on_map), self.area)
         if action == HOLD:
             return [commands.hold_position(own.tags)]
@@ -198,19 +195,19 @@ class MarineDuel(Task):
         return masks
 
     def _foremost_is_hurt(self) -> bool:
-        """True if three hits would kill the foremost own marine, unless it is the only one."""
+        """True if three hits would kill the foremost own marine and this side has other marines."""
         if len(self.own) < 2 or not len(self.enemies):
             return False
         return bool(self.own_health[nearest_first(self.own, self.enemies)[0]] <= HURT)
 
     def _strengths(self) -> float:
-        """How much stronger this side is than the enemy's, from -1 to 1."""
+        """This side's strength minus the enemy's strength, from -1 to 1."""
         more = (len(self.own) - len(self.enemies)) / N_MARINES
         healthier = self.own_health.sum() - self.enemy_health.sum()
         return float(more + healthier / (N_MARINES * MARINE_HEALTH)) / 2
 
     def _relative(self, offsets: Floats) -> Floats:
-        """Convert offsets on the map, in cells, to what this side sees, in tens of cells."""
+        """Convert offsets on the map, in cells, to this side's view, in tens of cells."""
         return offsets * (self.facing / NEAR, 1 / NEAR)
 
     def _described(self, units: Units, centre: Floats, to_others: Floats) -> NDArray[np.float32]:
@@ -228,6 +225,6 @@ class MarineDuel(Task):
 
 
 def _put(rows: NDArray[np.float32], numbers: NDArray[np.float32]) -> None:
-    """Write one side's rows, at most `N_MARINES`, into that side's part of the observation."""
+    """Write up to `N_MARINES` rows of one side into that side's part of the observation."""
     shown = rows[:N_MARINES].ravel()
     numbers[: len(shown)] = shown

@@ -4,12 +4,12 @@ Rules:
 - Only mineral fields and geysers near the command centre belong to the town. Structures stand on
   cells of the placement grid, with a free cell between any two structures, so that units can pass.
 - Attacking marines go to the nearest known enemy structure, else to the nearest known enemy unit.
-  If none is known, they go to the opponent's start, then to the nearest ground never seen.
+  If no enemy is known, they go to the opponent's start, then to the nearest unseen ground.
 
 `MeleeImage` is for convolutional policies. The longer side of the playable area fills the image,
-and the area's centre is the image's centre. Row 0 is the farthest up, column 0 the farthest left.
-Units and structures are squares of their size; the more finished they are, the brighter. The last
-two planes have one value each: minerals and free supply, which have no place on the map.
+and the area's centre is the image's centre. Row 0 is at the image's top, column 0 at its left.
+Units and structures are squares of their size; an unfinished one is darker. Minerals and free
+supply have no place on the map, so each fills one of the last two planes with a single value.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_BARRACKS, TRAIN_MARINE = ra
 ATTACK, DEFEND = 6, 7
 N_ACTIONS = 8
 STEPS = (*towns.FIRST_STEPS, towns.BUILD_DEPOT, towns.BUILD_BARRACKS, towns.TRAIN_MARINE)
-"""The effect of each action before ATTACK."""
+"""The town's step for each action whose number is less than ATTACK."""
 OBSERVATION_SIZE = TOWN_SIZE + 9
 HOME_CELLS = 20.0
-"""Enemies nearer to the command centre than this threaten it."""
+"""Enemies within this distance of the command centre, in cells, threaten it."""
 VALUE_OF_A_WIN = 10_000.0
-"""The reward of a win equals the reward for destroying this much, in minerals and gas."""
+"""The cost, in minerals and gas, of destroyed units that gives the same reward as a win."""
 _BONUS: dict[int | None, float] = {sc_pb.Victory: 1.0, sc_pb.Defeat: -1.0}
 
 
@@ -65,23 +65,23 @@ class Melee(Task):
 
     Action space: `Discrete(8)`:
 
-    - 0: Do nothing.
-    - 1: Idle SCVs gather minerals, each at the nearest field with fewer than two SCVs.
-    - 2: Train an SCV.
-    - 3: Build a supply depot. 4: Build a barracks. Rules choose the place and the SCV.
-    - 5: Train a marine, in the barracks with the shortest queue.
-    - 6: Idle marines attack the nearest known enemy, else the opponent's start; see the file's
-      docstring.
-    - 7: All marines walk to the command centre.
+    * Action 0: do nothing.
+    * Action 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs.
+    * Action 2: train an SCV.
+    * Actions 3 and 4: build a supply depot (3) or a barracks (4). Rules choose place and SCV.
+    * Action 5: train a marine, in the barracks with the shortest queue.
+    * Action 6: idle marines attack the nearest known enemy. If no enemy is known, they attack the
+      opponent's start (see the file's docstring).
+    * Action 7: all marines walk to the command centre, and attack enemies on the way.
 
     An action is masked, and does nothing, if minerals, supply, a structure, a place or marines for
     it are missing.
 
-    Observation space: `Box(0, 1, (18,), float32)`, see `observe`.
+    The observation space is `Box(0, 1, (18,), float32)`, described at `observe`.
 
-    Reward: 1 for a win, −1 for a defeat, and the cost of destroyed units and structures / 10,000.
+    Reward: 1 for a win, −1 for a defeat, and the cost of destroyed enemies / 10,000.
 
-    The opponent is the easiest built-in one. For a stronger one, set `opponents` in a subclass.
+    The opponent is the game's easiest built-in one; a subclass can set other `opponents`.
     """
 
     map_name: ClassVar[str] = "Simple64"
@@ -100,16 +100,17 @@ class Melee(Task):
         self._destroyed = 0.0
 
     def observe(self) -> NDArray[np.generic]:
-        """Observe the town and the front.
+        """Observe the town, the marines and the known enemies.
 
         Returns:
             (18,) float32, each in [0, 1]:
 
-            0 to 8: See `Town.vector`.
-            9: Barracks / 10. 10: Barracks that are coming / 4. 11: Idle barracks / 10.
-            12: Marines / 100. 13: Idle marines / 100.
-            14: Known enemy units / 50. 15: Known enemy units near the command centre / 20.
-            16: Known enemy structures / 20. 17: Loops played / 20160.
+            Values 0 to 8: the values of `Town.vector`.
+            Values 9 to 11: the number of barracks / 10, of barracks that are ordered or being built
+            / 4, and of idle barracks / 10.
+            Values 12 and 13: the number of marines / 100, and of idle marines / 100.
+            Values 14 to 16: the number of known enemy units / 50, of those near the command centre
+            / 20, and of known enemy structures / 20. Value 17: the loops played / 20160.
         """
         self.read_observation()
         town, front = self.town, self.front
@@ -127,7 +128,7 @@ class Melee(Task):
         )
 
     def read_observation(self) -> None:
-        """Read the newest observation."""
+        """Update the town and the units at the front from the newest observation."""
         self.town.update(self.observation)
         self.front.update(self.observation)
 
@@ -152,19 +153,19 @@ class Melee(Task):
 
 
 MINERAL_FIELDS = frozenset({341, 483, 146, 147, 665, 666, 796, 797, 884, 885, 886, 887})
-"""The types of mineral fields on the maps of the real game."""
+"""The ids of the types of mineral fields on the maps of the real game."""
 GEYSERS = frozenset({342, 343, 344, 880, 881})
-"""The types of geysers."""
+"""The ids of the types of geysers on the maps of the real game."""
 NEAR_CELLS = 12.0
-"""The largest distance of the town's mineral fields and geysers from the command centre."""
+"""Mineral fields and geysers within this many cells of the command centre are the town's."""
 BUILD_CELLS = 15.0
-"""The largest distance of structures from the command centre, along each axis."""
+"""The largest distance of structures from the command centre, along each axis, in cells."""
 PASSAGE_CELLS = 1.0
-"""Free cells between two structures."""
+"""The number of free cells between two structures."""
 
 
 class Home(Town):
-    """The town around the first command centre of an observation, whose position is `centre`."""
+    """The town around the first command centre in an observation; `centre` is its position."""
 
     def __init__(self, game_info: sc_pb.ResponseGameInfo, observation: sc_pb.Observation) -> None:
         area = PlayableArea.of(game_info)
@@ -191,11 +192,11 @@ class Home(Town):
 
 
 STRUCTURE_RADIUS = 1.1
-"""Enemies with a radius above this count as structures; Terran units on foot are smaller."""
+"""Enemies with a radius above this count as structures; Terran foot units are smaller."""
 REACHED_CELLS = 6.0
-"""A start location nearer to the marines than this counts as searched."""
+"""A start location counts as searched if it is nearer to the marines than this, in cells."""
 LOST_GROUND, UNKNOWN = 1, 0
-"""Values of the visibility grid."""
+"""Values of the game's visibility grid: ground seen earlier, and ground never seen."""
 
 
 class Front:
@@ -222,11 +223,11 @@ class Front:
         self._visibility = bytes_of(observation.raw_data.map_state.visibility)
 
     def near(self, place: Point, cells: float) -> int:
-        """Number of enemy units near a place."""
+        """The number of enemy units within a distance of a place."""
         return sum(math.dist(at(unit), place) < cells for unit in self.enemies)
 
     def attack(self) -> Commands:
-        """Send the idle marines to the enemy."""
+        """Let the idle marines attack the enemy's units, structures or start."""
         idle = [unit for unit in self.marines if not unit.orders]
         if not idle:
             return []
@@ -252,7 +253,7 @@ class Front:
         return int(self._visibility[int(place[1]), int(place[0])]) if inside else UNKNOWN
 
     def _dark_ground(self, here: Point) -> Point:
-        """The nearest ground that was never seen, else the nearest ground that is not visible."""
+        """The nearest ground that was never seen, else the nearest that is not visible now."""
         if self._visibility.shape != self._walkable.shape:
             return here
         for value in (UNKNOWN, LOST_GROUND):
@@ -268,17 +269,16 @@ N_PLANES = 9
 
 
 class MeleeImage(Melee):
-    """Win a melee, seeing the map from above.
+    """A melee whose observations are images of the map from above.
 
-    Action space: `Discrete(8)`, as in `Melee`.
+    The action space is `Discrete(8)`, as in `Melee`.
 
-    Observation space: `Box(0, 255, (9, 64, 64), uint8)`, channel first; see the file's docstring.
-    The planes:
+    The observation space is `Box(0, 255, (9, 64, 64), uint8)`, with the planes as the first axis:
 
-    - 0: own SCVs, 1: command centres and supply depots, 2: barracks, 3: marines,
-    - 4: enemy units, 5: enemy structures,
-    - 6: terrain height, 0 where no unit can walk,
-    - 7: minerals (255 is 1000), 8: free supply (255 is 20).
+    * Planes 0 to 3 show the own SCVs, command centres and supply depots, barracks, and marines.
+    * Planes 4 and 5 show enemy units and enemy structures.
+    * Plane 6 is the height of the terrain; it is 0 at places where no unit can walk.
+    * Plane 7 is the amount of minerals (255 is 1000), and plane 8 the free supply (255 is 20).
     """
 
     observation_space = spaces.Box(0, 255, (N_PLANES, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
@@ -310,14 +310,14 @@ class MeleeImage(Melee):
 
 
 class _Canvas:
-    """Draws points of the map into the image."""
+    """Converts places on the map to pixels, and draws units and the terrain."""
 
     def __init__(self, area: PlayableArea) -> None:
         self._centre_x, self._centre_y = area.centre
         self._scale = IMAGE_SIZE / area.longer_side
 
     def draw(self, plane: NDArray[np.uint8], unit: Unit) -> None:
-        """Draw a unit as a square of its size; the more finished, the brighter."""
+        """Draw a unit as a square of its size, darker if the unit is unfinished."""
         half = max(unit.radius, 0.5) * self._scale
         column = IMAGE_SIZE / 2 + (unit.pos.x - self._centre_x) * self._scale
         row = IMAGE_SIZE / 2 - (unit.pos.y - self._centre_y) * self._scale

@@ -1,10 +1,8 @@
-"""The players that a worker runs behind its queue pair.
-
-A player plays whole episodes. `play(episode, pair)` puts the first observation, then one transition
-for each action that it gets, and returns when the episode is over. An episode is one coroutine,
-because python-sc2 plays a game as one coroutine. Rules: a player never touches shared memory or the
-trainer. Every failure of the game is raised as `GameFault`. Exceptions of the user's code are
-passed on unchanged.
+"""The players that a worker runs. A player plays whole episodes. `play(episode, pair)` puts the
+first observation, then one transition for each action that it gets, and returns when the episode is
+over. An episode is one coroutine, because python-sc2 plays a game as one coroutine. Rules: a player
+never touches shared memory or the trainer. Every failure of the game is raised as `GameFault`.
+Exceptions of the user's code are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -33,11 +31,11 @@ class Episode:
     """One episode to be played.
 
     Attributes:
-        number: the episode's index, from 0: in the run or, for an env of the user, in that env.
+        number: the episode's index in the run, from 0; for a user's env, its index in that env.
         seed: the game's random seed, or None for the game's own choice.
         options: the options given to `reset(options=…)`.
-        both_keywords: whether an env's `reset` gets seed and options even if they are empty.
-            Gymnasium's vector envs pass both when the user resets.
+        both_keywords: whether an env's `reset` gets seed and options even if they are empty, as
+            gymnasium's vector envs pass them when the user resets.
     """
 
     number: int
@@ -47,7 +45,7 @@ class Episode:
 
 
 RECYCLE_CAUSES = ("", "game-loops", "silence", "games-created")
-"""Why a player's game is replaced between two episodes."""
+"""The reasons to replace a player's game between two episodes; "" keeps the game."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +53,9 @@ class GameFacts:
     """The facts that the trainer records about a launched game."""
 
     pid: int
-    """The process that listens on the port."""
+    """The id of the process that listens on the port."""
     root_pid: int
-    """The process that was started, which may be a script that starts the game."""
+    """The id of the process that was started, which may be a script that starts the game."""
     port: int
     version: str
     base_build: int
@@ -66,17 +64,17 @@ class GameFacts:
 
 
 class Player(ABC):
-    """Plays episodes; lives as long as its worker.
+    """Plays the episodes of one env; lives as long as its worker.
 
     Attributes:
-        strict: True for tasks, whose observations must be finite and match the space in shape and
-            dtype. False for envs of the user, whose observations are cast to the space.
-        rows: how many rows of a batch the player's env has (one for each learning player or agent).
-            The spaces are those of one row.
-        attributes: for each row, a dict of the values that `set_attr` set earlier. They are set
-            again on each new object.
-        realtime: True if the game runs by itself.
-        is_a_pool: True if the user's env is one of sc2pool's, which has a pool of its own.
+        strict: whether observations must be finite and match the space in shape and dtype, as for
+            tasks. The observations of a user's env are cast to the space instead.
+        rows: the number of rows of a batch that the player's env has, one for each learning player
+            or agent. The spaces are those of one row.
+        attributes: for each row, a dict of the values that `set_attr` set earlier; the values are
+            set again on each new object.
+        realtime: whether the game runs by itself.
+        is_a_pool: whether the user's env is one of sc2pool's, which has a pool of its own.
         directory: for temporary files of the player's game; None for the system's directory.
         warn: called with a sentence about the game that the user should read once.
     """
@@ -109,7 +107,7 @@ class Player(ABC):
 
     @abstractmethod
     async def play(self, episode: Episode, pair: QueuePair) -> None:
-        """Play one episode; cancelled at `get_action` if the trainer resets before the end."""
+        """Play one episode. It is cancelled at `get_action` if the trainer resets early."""
 
     @abstractmethod
     def target(self, row: int = 0) -> Any:
@@ -121,11 +119,12 @@ class Player(ABC):
 
     @property
     def recycle_due(self) -> str:
-        """Why to replace the game after its episode (one of `RECYCLE_CAUSES`); empty to keep it."""
+        """The reason to replace the game after its episode (one of `RECYCLE_CAUSES`); empty to keep
+        it."""
         return ""
 
     def loop_cost_growth(self) -> float:
-        """After an episode, the CPU time per loop relative to the first episodes; 0 if unknown."""
+        """After an episode: its CPU time per loop, relative to the first episodes; 0 if unknown."""
         return 0.0
 
     def latest_view(self) -> tuple[Any, Any] | None:
@@ -144,11 +143,11 @@ class Player(ABC):
         """In real time, lengthen the next decision period by this many game loops."""
 
     async def pause(self) -> None:
-        """Stop the processes between two actions; if that fails, resume all, raise PauseError."""
+        """Stop the processes between two actions. On a failure, resume all and raise PauseError."""
         self.hold()
 
     def hold(self) -> None:
-        """Stop as `pause` does, but right after an observation, so that no other one is needed."""
+        """Stop as `pause` does, but right after an observation, so that no new one is needed."""
         # Only a worker that is paused needs psutil.
         from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree  # noqa: PLC0415
 
@@ -159,7 +158,7 @@ class Player(ABC):
 
     @property
     def processes(self) -> tuple[Sequence[int], bool]:
-        """The root pids of the player's process trees, and whether `pause` also stops the roots."""
+        """The root pids of the player's process trees, and whether `pause` stops the roots too."""
         # Here the root is the worker, which keeps running to receive the message to resume.
         return (os.getpid(),), False
 

@@ -1,13 +1,12 @@
 """The bot's end of the queue pair, where the bot puts transitions and gets actions.
 
-    learner                         bot
-    send(action)  ── action ──────► await get_action()
-    receive()     ◄─ transition ──  put(observation, reward, terminated, truncated, info)
+The bot calls `put(observation, reward, terminated, truncated, info)` and then `await get_action()`.
+The learner receives the transition and sends the action.
 
 There are three kinds of queue pairs:
-- the pool's (shared memory, `sc2pool.pool.queues.slots`),
-- `QueuePair.local()`, for a bot and a learner in two threads of one process,
-- `PolicyPair`, in which a function takes the learner's place.
+* The pool's queue pairs use shared memory (`sc2pool.pool.queues.slots`).
+* `QueuePair.local()` is for a bot and a learner in two threads of one process.
+* `PolicyPair` has a function in place of the learner.
 
 Rules: a transition is put before each `get_action`; an episode's first transition has reward 0. An
 env may have several rows: two players of a match, or the agents of a team. Such an env puts all
@@ -44,7 +43,7 @@ class Transition(NamedTuple):
     truncated: bool
     info: Mapping[str, Any]
     action_masks: Masks | None = None
-    """bool, one for each action; None if the task has no masks."""
+    """One bool for each action: whether it is possible. None if the task has no masks."""
 
 
 _POOLS_KEYS: Final = "sc2pool."
@@ -69,18 +68,18 @@ class QueuePair(ABC):
 
     @abstractmethod
     def put(self, transition: Transition) -> None:
-        """Hand a transition to the learner.
+        """Send a transition to the learner.
 
         Raises:
             ObservationError: in a pool, the observation does not fit the observation space.
         """
 
     async def get_actions(self) -> Sequence[Any]:
-        """Wait for the next action of each row; returns them in the order of the rows."""
+        """Wait for the next action of each row; return the actions in the order of the rows."""
         return [await self.get_action()]
 
     def put_rows(self, transitions: Sequence[Transition]) -> None:
-        """Hand the learner a transition for each row, in the order of the rows.
+        """Send the learner a transition for each row, in the order of the rows.
 
         The rows share one episode, so `terminated` and `truncated` must be the same in all of them.
 
@@ -92,7 +91,7 @@ class QueuePair(ABC):
 
     @staticmethod
     def local() -> LocalQueuePair:
-        """A pair for a bot and a learner in two threads of one process.
+        """A queue pair for a bot and a learner in two threads of one process.
 
         Use it to play an `RLBotAI` under python-sc2's own `run_game`: give the pair to the bot, run
         the game in one thread, and call `receive()` and `send()` in another.
@@ -101,7 +100,7 @@ class QueuePair(ABC):
 
 
 class LocalQueuePair(QueuePair):
-    """A queue pair of two threads: the bot's runs an event loop, the learner's may block."""
+    """A queue pair of two threads: the bot's has an event loop, and the learner's may block."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -110,7 +109,7 @@ class LocalQueuePair(QueuePair):
         self._transitions: queue.SimpleQueue[Transition] = queue.SimpleQueue()
 
     def send(self, action: Any) -> None:
-        """Hand an action to the bot; called by the learner."""
+        """Send an action to the bot; the learner calls this."""
         with self._lock:
             self._actions.append(action)
             waiting, self._waiting = self._waiting, None
@@ -118,7 +117,7 @@ class LocalQueuePair(QueuePair):
             waiting.get_loop().call_soon_threadsafe(_wake, waiting)
 
     def receive(self, timeout_s: float | None = None) -> Transition:
-        """The next transition, in the order in which they were put; called by the learner.
+        """The next transition, in the order in which the bot has put them; the learner calls this.
 
         Raises:
             TimeoutError: no transition came within `timeout_s` seconds.
@@ -146,7 +145,7 @@ def _wake(waiting: asyncio.Future[None]) -> None:
 
 
 class PolicyPair(QueuePair):
-    """A pair whose actions come from a function of the observation, such as a policy."""
+    """A queue pair whose actions come from a function of the observation, such as a policy."""
 
     def __init__(self, policy: Callable[[Any], Any]) -> None:
         self._policy = policy

@@ -56,7 +56,7 @@ SMAC = tuple(
 SMAC_DUELS = tuple(
     f"{name}_duel" for name in ("3m", "8m", "25m", "MMM", "2s3z", "3s5z", "1c3s5z", "bane_vs_bane")
 )
-"""The scenarios with the same units on both sides, for two players."""
+"""The matches for two players, from SMAC's scenarios with the same units on both sides."""
 
 SMACV2 = (
     *(
@@ -68,7 +68,7 @@ SMACV2 = (
     "10gen_protoss",
     "10gen_zerg",
 )
-"""SMACv2's scenarios of random teams. The name of a map means ten units on either side."""
+"""SMACv2's scenarios of random teams. A map's name alone means ten units on either side."""
 
 TASK_PLACES: dict[str, str] = (
     BUILT_IN
@@ -87,12 +87,12 @@ TASK_GROUPS: dict[str, tuple[str, ...]] = {
 
 
 def spelled_task(task: str) -> str:
-    """The built-in name that a text spells in any case; for other texts, the text itself."""
+    """The built-in name that equals the text if case is ignored; else the text itself."""
     return next((name for name in TASK_PLACES if name.lower() == task.lower()), task)
 
 
 def built_in_name(task: type[TaskDefinition]) -> str | None:
-    """The name of a built-in task's class.
+    """The name of the built-in task that a class is.
 
     None for a user's class, even if it has the name of a built-in task.
     """
@@ -101,7 +101,7 @@ def built_in_name(task: type[TaskDefinition]) -> str | None:
 
 
 def scripted_player(task: type[TaskDefinition]) -> Callable[[Any], Any] | None:
-    """The task's scripted player, a function from an observation to an action; else None."""
+    """The task's scripted player, a function from observation to action; None without one."""
     from sc2pool.tasks.melee import play_melee  # noqa: PLC0415 - rarely needed
     from sc2pool.tasks.minigames.scripted import SCRIPTED  # noqa: PLC0415
 
@@ -110,7 +110,7 @@ def scripted_player(task: type[TaskDefinition]) -> Callable[[Any], Any] | None:
 
 
 def available_tasks(names: Iterable[str] = BUILT_IN) -> list[str]:
-    """The tasks among `names` whose packages are installed."""
+    """Those tasks of `names` whose packages are installed."""
     found = []
     for name in names:
         with suppress(MissingPackageError):
@@ -175,7 +175,7 @@ def _imported(task: str) -> object:
 
 
 def _module_of(file: str) -> str:
-    """The module that a file's name stands for."""
+    """The name of the module in a file."""
     return file.removeprefix("./").removesuffix(".py").replace("/", ".")
 
 

@@ -1,6 +1,6 @@
 """`Task` and `TeamTask`, the base classes of tasks; `RLBotAI` shares their base `TaskDefinition`.
 
-A definition has the attributes of a task, such as its map and its spaces. A `Task` reads the game's
+A definition has a task's attributes, such as its map and its spaces. A `Task` reads the game's
 protobuf observation directly, which is fast:
 
     class Greedy(Task):
@@ -78,9 +78,9 @@ class TaskDefinition(ABC):
         race_requested: the learner's race, a `common_pb2.Race` value or python-sc2's `Race`.
         players: the number of players, 1 or 2. With 2 each env is a match: two games that play each
             other. Each side has its own object of this class.
-        opponents: built-in opponents of a task for one player. Empty for the mini-games, whose
-            enemies belong to the map.
-        disable_fog: whether the whole map is visible.
+        opponents: built-in opponents of a task for one player. The mini-games have none, because
+            their enemies belong to the map.
+        disable_fog: whether the learner sees the whole map.
         restart: "auto" begins an episode by restart_game if this request is proven to restore
             everything. "never" creates a game for each episode, which takes longer.
         metadata: as in `gymnasium.Env`. Without `render_fps`, frames are shown in real time.
@@ -149,8 +149,8 @@ class TaskDefinition(ABC):
         """Draw a frame of the game as it is now; see `sc2pool.render.frame.draw`.
 
         Returns:
-            uint8, (480, 640, 3). A task's own `render` may return another shape, but the same one
-            for every frame.
+            uint8, (480, 640, 3). A task's own `render` may return another shape, which must be the
+            same for every frame.
 
         Raises:
             MissingPackageError: Pillow is not installed.
@@ -225,7 +225,7 @@ class TaskDefinition(ABC):
 
 
 _LOOKS_PER_LOOP = 20
-"""In real time, `advance` fails after this many requests for an observation per game loop."""
+"""`advance` fails in real time if it needs more requests for an observation per game loop."""
 
 
 class Task(TaskDefinition):
@@ -246,12 +246,12 @@ class Task(TaskDefinition):
 
     @property
     def response(self) -> sc_pb.ResponseObservation:
-        """The game's whole reply with the newest observation, chat, action errors and results."""
+        """The game's whole reply: the newest observation, chat, action errors and results."""
         return self.lazy_observation.response
 
     @property
     def observation(self) -> sc_pb.Observation:
-        """The newest observation, whole; it is decoded once per step, which costs about 20 µs.
+        """The whole newest observation; it is decoded once per step, which costs about 20 µs.
 
         To test a task without a game, set this attribute.
         """
@@ -262,17 +262,17 @@ class Task(TaskDefinition):
         self.lazy_observation = Observed.of(sc_pb.ResponseObservation(observation=message))
 
     def on_start(self) -> Awaitable[None] | None:
-        """Called once, with the first observation of the episode."""
+        """Called once per episode, when its first observation is there."""
         return None
 
     async def advance(self, loops: int = 2) -> None:
-        """Play game loops in `on_start`; the observation after these loops is the episode's first.
+        """Play game loops in `on_start`; the episode's first observation comes after these loops.
 
         Use it after debug commands: an observation shows a created, killed or changed unit only two
         loops later. The episode's time limit is counted from the end of these loops.
 
         Args:
-            loops: at least 1. In real time the game plays these loops by itself.
+            loops: at least 1. In real time, the game plays the loops by itself.
 
         Raises:
             ConfigError: `loops` is not a whole number of at least 1.
@@ -376,7 +376,7 @@ class TeamTask(Task):
 
 
 def agents_of(task: type[TaskDefinition]) -> int:
-    """The number of agents of each learning player of a task."""
+    """The number of agents that each learning player of a task has."""
     return len(task.agents) if issubclass(task, TeamTask) else 1
 
 

@@ -1,1 +1,1 @@
-"""The mini-games of the SC2LE paper as tasks: small observations, discrete actions."""
+"""The mini-games of the SC2LE paper as tasks with small observations and discrete actions."""

@@ -1,4 +1,4 @@
-"""CollectMineralShards: two marines, twenty mineral shards; +1 for each shard that is touched.
+"""CollectMineralShards: two marines collect twenty mineral shards, with a reward of 1 for each.
 
 Two marines that run to the same shard waste half their time. So in each marine's part of the
 observation, the shards that are nearer to the other marine come last.
@@ -28,12 +28,11 @@ VALUES_PER_MARINE = len(NO_MARINE)
 
 
 class CollectMineralShards(Task):
-    """Run over the shards with two marines, each walking in one of eight directions.
+    """Two marines collect shards by touching them; each walks in one of eight directions.
 
-    Action space: `MultiDiscrete([8, 8])`, the direction of the first and of the second marine (in
-    the order of their tags): 0 is right (east), then counter-clockwise in steps of 45°.
-
-    Observation space: `Box(-1, 1, (22,), float32)`, see `shards_vector`.
+    The action space is `MultiDiscrete([8, 8])`: the directions of the first and the second marine,
+    in the order of their tags. Direction 0 is right (east); each further one is 45° more
+    counter-clockwise. The observation space is `Box(-1, 1, (22,), float32)`; see `shards_vector`.
     """
 
     map_name: ClassVar[str] = "CollectMineralShards"
@@ -57,7 +56,7 @@ class CollectMineralShards(Task):
 
 
 def shards_vector(marines: Floats, shards: Floats, area: PlayableArea) -> NDArray[np.float32]:
-    """The observation: the first two marines and the shards around each.
+    """The observation: values of the first two marines and of the shards around each marine.
 
     Args:
         marines: (n, 2) positions of the learner's marines, in the order of their tags.
@@ -65,13 +64,13 @@ def shards_vector(marines: Floats, shards: Floats, area: PlayableArea) -> NDArra
         area: the map's playable area.
 
     Returns:
-        (22,) float32, eleven values in [-1, 1] for the first marine, then eleven for the second:
+        (22,) float32: eleven values in [-1, 1] for the first marine, then eleven for the second.
 
-        0, 1: The marine's position (x, y) relative to the area's centre, in halves of its longer
-        side.
-        2, 3, 4: Its next shard: unit vector (x, y) towards it, and its distance in lengths of the
-        area's longer side, in [0, 1].
-        5, 6, 7 and 8, 9, 10: The same values for its second and third shard.
+        Values 0 and 1: the marine's position (x, y) relative to the area's centre, in halves of the
+        area's longer side.
+        Values 2 to 4: the unit vector (x, y) to the marine's next shard, and the shard's distance
+        in lengths of the area's longer side, in [0, 1].
+        Values 5 to 7 and 8 to 10: three such values for the marine's second and third shard.
 
         A missing shard has the vector 0, 0 and the distance 1. A missing marine has the position
         0, 0 and no shards.
@@ -89,7 +88,7 @@ def shards_vector(marines: Floats, shards: Floats, area: PlayableArea) -> NDArra
 
 
 def preferences(marines: Floats, shards: Floats) -> NDArray[np.intp]:
-    """For each marine, the shards by distance, those that are nearer to another marine last."""
+    """Each marine's order of the shards: by distance, but those nearer to another marine last."""
     to_shards = distances(marines, shards)
     nearest = to_shards.min(axis=0, initial=np.inf)
     another_is_nearer = to_shards > nearest

@@ -1,7 +1,7 @@
-"""DefeatRoaches: nine marines against four roaches, in waves; +10 for a roach, -1 for a marine.
+"""DefeatRoaches: nine marines fight waves of four roaches; +10 per roach, -1 per lost marine.
 
 Marines outrange roaches by one cell and walk as fast as roaches. So the choice of targets and the
-position of hurt marines decide a fight. Each action is an order to the whole group.
+position of hurt marines decide a fight. Each action is an order to the whole group of marines.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MARINE_HEALTH = 45.0
 ROACH_HEALTH = 145.0
 ROACH_DAMAGE = 16.0
 NEAR = 10.0
-"""The unit of distances in a fight, in cells; elsewhere it is the area's longer side."""
+"""The unit of the distances in values 7 and 8 of an observation, in cells."""
 N_ROACHES_SEEN = 4
 OBSERVATION_SIZE = 9 + 4 * N_ROACHES_SEEN
 
@@ -48,15 +48,15 @@ class DefeatRoaches(Task):
 
     Action space: `Discrete(11)`:
 
-    - 0: All attack the roach nearest to the group's centre.
-    - 1: All attack the roach with the fewest hit points (of several, the nearest).
-    - 2: Marines that would die after one more hit walk away from the nearest roach, the others
-      attack as in 1.
-    - 3 to 10: All walk. 3 is right (east), then counter-clockwise in steps of 45°.
+    * Action 0: all attack the roach nearest to the group's centre.
+    * Action 1: all attack the roach with the fewest hit points (of several, the nearest).
+    * Action 2: marines that one more hit would kill walk away from the nearest roach; the others
+      attack as in action 1.
+    * Actions 3 to 10: all walk, right (east) at action 3, then counter-clockwise in 45° steps.
 
-    Actions 0 to 2 are masked, and do nothing, while no roach is in sight.
+    Actions 0 to 2 are masked, and do nothing, if no roach is in sight.
 
-    Observation space: `Box(-1, 1, (25,), float32)`, see `observe`.
+    The observation space is `Box(-1, 1, (25,), float32)`, described at `observe`.
     """
 
     map_name: ClassVar[str] = "DefeatRoaches"
@@ -81,16 +81,17 @@ class DefeatRoaches(Task):
         Returns:
             (25,) float32, each in [-1, 1]; zeros stand for missing units:
 
-            0: Number of marines / 20. 1: Number of roaches / 8.
-            2, 3: Position (x, y) of the marines' centre relative to the area's centre, in halves of
-            the area's longer side.
-            4, 5: Mean and lowest hit points of the marines / 45.
-            6: Share of the marines whose weapon is ready.
-            7: Smallest distance between a marine and a roach, in tens of cells, at most 1.
-            8: Distance between the marine with the fewest hit points and the roach nearest to it,
-            in tens of cells, at most 1 (a roach can hit a marine below 0.5).
-            9 to 24: The four roaches nearest to the marines' centre. For each: the unit vector
-            (x, y) towards it, its distance in lengths of the longer side, and its hit points / 145.
+            Values 0 and 1: the number of marines / 20, and the number of roaches / 8.
+            Values 2 and 3: the position (x, y) of the marines' centre relative to the area's
+            centre, in halves of the area's longer side.
+            Values 4 and 5: the mean and the lowest hit points of the marines / 45.
+            Value 6: the share of the marines whose weapon is ready.
+            Value 7: the smallest distance of a marine to a roach, in tens of cells, at most 1.
+            Value 8: the distance of the marine with the fewest hit points to the nearest roach, in
+            tens of cells, at most 1. A roach can hit this marine if the value is below 0.5.
+            Values 9 to 24: four values for each of the four roaches nearest to the marines' centre:
+            the unit vector (x, y) to the roach, its distance in lengths of the area's longer side,
+            and its hit points / 145.
         """
         self.marines, self.roaches = select(self.lazy_observation, OWN_MARINES, ENEMY_ROACHES)
         self.marine_health = health(self.marines)
@@ -122,7 +123,7 @@ class DefeatRoaches(Task):
 
     def act(self, action: int) -> Commands:
         if action >= FIRST_WALK:
-            # All walk in the same direction, so the group keeps its shape.
+            # All marines walk in the same direction, so the group keeps its shape.
             return walks(self.marines, repeat(int(action) - FIRST_WALK), self.area)
         if not (len(self.marines) and len(self.roaches)):
             return []

@@ -1,8 +1,7 @@
 """The plane geometry that tasks share: directions, the playable area, bearings, grids of the map.
 
 Rules: all functions are pure and work on map coordinates (x to the right, y up, one unit is one
-grid cell). Values for an observation lie within [-1, 1], whatever the game reports. Cells that are
-missing in a grid's message are 0.
+grid cell). Values for an observation always lie within [-1, 1]. A grid's missing cells are 0.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ DIRECTIONS: tuple[tuple[float, float], ...] = tuple(
     (math.cos(k * math.tau / N_DIRECTIONS), math.sin(k * math.tau / N_DIRECTIONS))
     for k in range(N_DIRECTIONS)
 )
-"""Unit vectors: 0 is right (east), then counter-clockwise in steps of 45°; 2 is up, 4 is left."""
+"""Unit vectors of the directions. Direction 0 is right (east), 2 is up, 4 is left, 6 is down."""
 
 WALK_LENGTH = 4.0
-"""The distance of a walk order, in cells. No unit walks this far in an env step of 8 loops, so a
-unit never stands still between two actions."""
+"""The distance from a unit to the target of a walk order, in cells. No unit walks this far in an
+env step of 8 loops, so a unit never stands still between two actions."""
 
 
 @dataclass(frozen=True)
 class PlayableArea:
-    """The rectangle of the map on which units can be."""
+    """The rectangle of the map in which units can be."""
 
     left: float
     bottom: float
@@ -44,13 +43,13 @@ class PlayableArea:
 
     @classmethod
     def of(cls, game_info: sc_pb.ResponseGameInfo) -> PlayableArea:
-        """The playable area that the game reports."""
+        """The playable area of a map that the game describes."""
         area = game_info.start_raw.playable_area
         return cls(area.p0.x, area.p0.y, area.p1.x, area.p1.y)
 
     @cached_property
     def longer_side(self) -> float:
-        """Length of the longer side, at least one cell; the unit of observed distances."""
+        """Length of the longer side, at least one cell. It is the unit of observed distances."""
         return max(self.right - self.left, self.top - self.bottom, 1.0)
 
     @cached_property
@@ -70,7 +69,7 @@ class PlayableArea:
 
 
 def walk_target(x: float, y: float, direction: int, area: PlayableArea) -> tuple[float, float]:
-    """The target of a walk in a direction; clamped on each axis, so units slide along the edge."""
+    """The target of a walk in a direction, clamped on each axis: units slide along the edge."""
     step_x, step_y = DIRECTIONS[direction]
     return area.clamp(x + WALK_LENGTH * step_x, y + WALK_LENGTH * step_y)
 
@@ -115,14 +114,14 @@ def nearest_first(units: Units, others: Units) -> NDArray[np.intp]:
 
 
 def nearest_direction(offset_x: float, offset_y: float) -> int:
-    """The direction nearest to an offset."""
+    """The index of the direction nearest to an offset."""
     return round(math.atan2(offset_y, offset_x) / math.tau * N_DIRECTIONS) % N_DIRECTIONS
 
 
 def bearing_of(
     offset_x: float, offset_y: float, longest_distance: float
 ) -> tuple[float, float, float]:
-    """`bearings` of one target at this offset, computed without numpy, ten times as fast."""
+    """`bearings` of one target at this offset, computed without numpy and ten times as fast."""
     length = math.hypot(offset_x, offset_y)
     unit = max(length, 1e-6)
     return _clip(offset_x / unit), _clip(offset_y / unit), _clip(length / longest_distance)
@@ -147,20 +146,21 @@ def _clip(value: float) -> float:
 
 
 def bits_of(grid: common_pb2.ImageData) -> NDArray[np.bool_]:
-    """A grid of bools, as (y, x); older games send bytes instead of bits, from the top row down."""
+    """The grid as bools [y, x]; older games send bytes instead of bits, from the top row down."""
     if grid.bits_per_pixel == 8:
         return np.flipud(bytes_of(grid)).astype(np.bool_)
     return _shaped(np.unpackbits(np.frombuffer(grid.data, dtype=np.uint8)), grid).astype(np.bool_)
 
 
 def walkable_of(pathing: common_pb2.ImageData) -> NDArray[np.bool_]:
-    """The cells on which units can walk, as (y, x). Older games send the inverse."""
+    """An array [y, x] of bools: true if units can walk on the cell. Older games send the
+    inverse."""
     cells = bits_of(pathing)
     return ~cells if pathing.bits_per_pixel == 8 else cells
 
 
 def bytes_of(grid: common_pb2.ImageData) -> NDArray[np.uint8]:
-    """A grid of one byte per cell, as (y, x)."""
+    """The grid as an array [y, x] of one byte per cell."""
     return _shaped(np.frombuffer(grid.data, dtype=np.uint8), grid)
 
 

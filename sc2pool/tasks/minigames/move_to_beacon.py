@@ -1,13 +1,13 @@
-"""MoveToBeacon: one marine, one beacon; +1 each time the marine reaches it.
+"""MoveToBeacon: a marine walks to a beacon, with a reward of 1 each time it arrives.
 
-`MoveToBeacon` is a complete `Task`, and a good first one to read. A task defines the learner's
+`MoveToBeacon` is a complete `Task`, and a good task to read first. A task defines the learner's
 actions (`act`), observations (`observe`) and rewards (`reward`). The inherited `reward` is the
 change of the game's score, which fits this map. The task reads the game's messages directly and
 builds no object per unit. `move_to_beacon_bot.py` is the same task with python-sc2's `BotAI`.
 
 `MoveToBeaconImage` is the same game with images as observations, for convolutional policies. Its
 camera follows the marine, so the beacon's place in the image is the direction to walk in. With a
-fixed camera a network would have to find the places of marine and beacon and subtract them.
+fixed camera, a network would have to find both places and subtract them.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ OWN_MARINES = Kind("Marine")
 
 
 class MoveToBeacon(Task):
-    """Walk to the beacon, in eight directions.
+    """A marine walks to the beacon, in one of eight directions per step.
 
-    Action space: `Discrete(8)`. Action k orders the marine to walk in direction k: 0 is right
-    (east), then counter-clockwise in steps of 45°, so 2 is up, 4 left and 6 down.
+    The action space is `Discrete(8)`: the marine walks right (east) at action 0, up at action 2,
+    left at action 4 and down at action 6; odd actions are the diagonals between these directions.
 
-    Observation space: `Box(-1, 1, (5,), float32)`, see `beacon_vector`.
+    The observation space is `Box(-1, 1, (5,), float32)`, described at `beacon_vector`.
     """
 
     map_name: ClassVar[str] = "MoveToBeacon"
@@ -62,20 +62,20 @@ class MoveToBeacon(Task):
 
 
 def beacon_vector(marines: Floats, beacons: Floats, area: PlayableArea) -> NDArray[np.float32]:
-    """The observation: the first marine and the first beacon.
+    """The observation: values of the first marine and the first beacon.
 
     Args:
-        marines: (n, 2) positions of the learner's marines, n may be 0.
-        beacons: (n, 2) positions of the beacons, n may be 0.
+        marines: (n, 2) positions of the learner's marines; n may be 0.
+        beacons: (n, 2) positions of the beacons; n may be 0.
         area: the map's playable area.
 
     Returns:
         (5,) float32, each in [-1, 1]:
 
-        0, 1: Unit vector (x, y) from the marine to the beacon.
-        2: Distance to the beacon, in lengths of the area's longer side, in [0, 1].
-        3, 4: The marine's position (x, y) relative to the area's centre, in halves of its longer
-        side.
+        Values 0 and 1: the unit vector (x, y) from the marine to the beacon.
+        Value 2: the distance to the beacon, in lengths of the area's longer side, in [0, 1].
+        Values 3 and 4: the marine's position (x, y) relative to the area's centre, in halves of the
+        area's longer side.
 
         Zeros stand for a missing unit.
     """
@@ -92,23 +92,23 @@ def beacon_vector(marines: Floats, beacons: Floats, area: PlayableArea) -> NDArr
 IMAGE_SIZE = 64
 BEACON_RADIUS = 2.5
 SMALLEST_RADIUS_PX = 1.0
-"""A disc of this radius covers the centre of at least one pixel, at every position."""
+"""A disc of this radius, in pixels, covers at least one pixel's centre at every position."""
 
 PIXEL_X = (np.arange(IMAGE_SIZE) - (IMAGE_SIZE - 1) / 2)[None, :]
 PIXEL_Y = -PIXEL_X.T
-"""The centres of the pixels, in pixels from the centre of the image; x to the right, y up."""
+"""The x (to the right) and y (up) of the pixels' centres, in pixels from the image's centre."""
 
 
 class MoveToBeaconImage(MoveToBeacon):
-    """Walk to the beacon, seeing the map from above.
+    """A marine walks to the beacon; observations are images of the map from above.
 
-    Action space: `Discrete(8)`, as in `MoveToBeacon`.
+    The action space is `Discrete(8)`, as in `MoveToBeacon`.
 
-    Observation space: `Box(0, 255, (2, 64, 64), uint8)`, channel first. The first marine is always
-    in the centre, row 0 is the farthest up and column 0 the farthest left. The image extends in
-    each direction by the length of the playable area's longer side, so it always shows the whole
-    area. Plane 0 is 255 on a beacon (a disc of radius 2.5 map units), plane 1 on the playable area.
-    All other values are 0. Without a marine the image is black.
+    The observation space is `Box(0, 255, (2, 64, 64), uint8)`, with the planes as the first axis.
+    The first marine is always in the image's centre. Row 0 is at the top, column 0 at the left. The
+    image extends in each direction by the length of the playable area's longer side, so it always
+    shows the whole area. Plane 0 is 255 on a beacon (a disc of radius 2.5 map units), and plane 1
+    is 255 on the playable area. All other values are 0. Without a marine the image is black.
     """
 
     observation_space = spaces.Box(0, 255, (2, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
@@ -126,7 +126,7 @@ class MoveToBeaconImage(MoveToBeacon):
 
 
 def draw_beacon(plane: NDArray[np.uint8], x: float, y: float, pixels_per_unit: float) -> None:
-    """Set a beacon's pixels in `plane` to 255; x and y are map units from the image's centre."""
+    """Set a beacon's pixels in `plane` to 255; x and y are in map units from the image's centre."""
     squared_distance = (PIXEL_X - x * pixels_per_unit) ** 2 + (PIXEL_Y - y * pixels_per_unit) ** 2
     radius = max(BEACON_RADIUS * pixels_per_unit, SMALLEST_RADIUS_PX)
     plane[squared_distance <= radius**2] = 255

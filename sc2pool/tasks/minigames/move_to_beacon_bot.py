@@ -1,8 +1,8 @@
 """MoveToBeacon, written with python-sc2's `BotAI`.
 
-It has the same spaces as `move_to_beacon`, so a policy trained on one can play the other. Units are
-objects, orders are method calls, and all of BotAI is available. A step costs a worker about four
-times the CPU time of a step of `move_to_beacon`.
+It has the same spaces as `move_to_beacon`, so a policy that was trained on one of the tasks can
+play the other. In a bot, units are objects and orders are method calls. A step costs a worker about
+four times the CPU time of a step of `move_to_beacon`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BEACON = unit_id("Beacon_Terran")
 
 
 class MoveToBeaconBot(RLBotAI):
-    """Walk to the beacon, in eight directions; spaces as in `MoveToBeacon`."""
+    """Walk to the beacon, in eight directions; the spaces are those of `MoveToBeacon`."""
 
     map_name: ClassVar[str] = "MoveToBeacon"
     max_loops: ClassVar[int | None] = 1920
@@ -47,6 +47,6 @@ class MoveToBeaconBot(RLBotAI):
 
 
 def positions(units: Units) -> Floats:
-    """Map coordinates, (n, 2), in the order of the units' tags."""
+    """The units' map coordinates, (n, 2), in the order of the units' tags."""
     ordered = sorted(units, key=lambda unit: unit.tag)
     return np.array([unit.position for unit in ordered], dtype=np.float64).reshape(-1, 2)

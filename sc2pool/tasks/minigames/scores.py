@@ -1,4 +1,4 @@
-"""Scores for comparison: published ones for the real game, and measured ones for the stand-in.
+"""Scores to compare with: published scores of the real game, and our measurements on the stand-in.
 
 The published scores are those of the SC2LE paper, from its table of mini-game results: Vinyals et
 al., "StarCraft II: A New Challenge for Reinforcement Learning", 2017, arXiv:1708.04782. The table
@@ -34,16 +34,16 @@ PUBLISHED: dict[str, PublishedScores] = {
     "CollectMineralsAndGas": PublishedScores(12, 750, 6880, 7566, 3978),
     "BuildMarines": PublishedScores(1, 5, 138, 133, 3),
 }
-"""By map name. The paper gives BuildMarines' random mean as "< 1"; here it is 1."""
+"""The published scores by map name. For BuildMarines' random mean "< 1", the value here is 1."""
 
 
 class StandInScores(NamedTuple):
-    """Mean returns on the stand-in. See `sc2standin/README.md` for episodes and ranges."""
+    """Mean returns on the stand-in. The episodes and ranges are in `sc2standin/README.md`."""
 
     random: float
-    """The mean of a player that draws each action uniformly from the possible ones."""
+    """The mean return of a player that draws each action uniformly from the possible actions."""
     scripted: float
-    """The mean of the scripted player, which is SMAC's heuristic in SMAC's scenarios."""
+    """The mean return of the scripted player; in SMAC's scenarios, this is SMAC's heuristic."""
 
 
 ON_THE_STANDIN: dict[str, StandInScores] = {
@@ -78,16 +78,16 @@ ON_THE_STANDIN: dict[str, StandInScores] = {
     "bane_vs_bane": StandInScores(18.6, 17.7),
     "2c_vs_64zg": StandInScores(14.8, 20.0),
 }
-"""By map name."""
+"""The measured scores by map name."""
 
 
 class MapScores(NamedTuple):
-    """The scores on one map; None for an unknown score."""
+    """The published and measured scores of one map; None for an unknown score."""
 
     standin: StandInScores | None
     published: PublishedScores | None
 
 
 def scores_of(map_name: str) -> MapScores:
-    """The scores to compare with on this map."""
+    """The scores to compare with on the map of this name."""
     return MapScores(ON_THE_STANDIN.get(map_name), PUBLISHED.get(map_name))

@@ -1,8 +1,8 @@
 """Scripted players, which play the mini-games well without learning.
 
 Each player is a pure function from an observation to an action, as a trained policy is. The players
-show that a task's spaces allow good play. Their scores show whether the stand-in is as difficult as
-the real game. `scripts/studies/scores.py` measures the scores.
+show that a task's spaces allow good play. The players' scores show whether the stand-in is as
+difficult as the real game. `scripts/studies/scores.py` measures the scores.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sc2pool.tasks.minigames.geometry import nearest_direction
 Observation = NDArray[np.float32]
 
 ROACH_REACH = 4.0 + 0.5 + 0.375
-"""A roach's range, from centre to centre: its weapon's range, its radius and a marine's radius."""
+"""A roach's range from centre to centre: its weapon's range plus its and a marine's radius."""
 
 
 def move_to_beacon(observation: Observation) -> int:
@@ -37,13 +37,13 @@ def move_to_beacon(observation: Observation) -> int:
 
 
 def collect_mineral_shards(observation: Observation) -> NDArray[np.int64]:
-    """Each marine walks towards its next shard."""
+    """Each marine walks towards the next shard in its part of the observation."""
     per_marine = observation.reshape(N_MARINES, VALUES_PER_MARINE)
     return np.array([nearest_direction(x, y) for x, y in per_marine[:, 2:4]], dtype=np.int64)
 
 
 def defeat_roaches(observation: Observation) -> int:
-    """Shoot one roach after the other; move the weakest marine out of range before it would die."""
+    """Shoot one roach at a time; move the weakest marine away before a hit would kill it."""
     lowest_health = observation[5] * MARINE_HEALTH
     danger = observation[8] * NEAR < ROACH_REACH
     return RESCUE_HURT if danger and lowest_health <= ROACH_DAMAGE else FOCUS_WEAKEST

@@ -1,11 +1,11 @@
-"""A town: the learner's units on a map with an economy, and the steps that make it grow.
+"""A town: the learner's units and structures on a map, and the steps that make the town grow.
 
 A task's actions are some of the steps (`TownStep`). `Town` chooses the place of a new structure,
-and the worker that builds it, by simple rules. It chooses the free place nearest to the command
-centre, but none near minerals or geysers, and the worker nearest to that place.
+and the worker that builds it, by simple rules. The place is the free place nearest to the command
+centre that is not near minerals or geysers. The worker is the one nearest to that place.
 
 Rules of the steps: an impossible step is masked and gives no commands. Some tasks also mask a step
-that is possible but useless now. If a policy still chooses the step, its commands are given.
+that is possible but useless now. A useless step that a policy chooses still gives its commands.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ BUILT_BY = {
     commands.BUILD_BARRACKS: BARRACKS,
 }
 FACTORIES = COMMAND_CENTER, BARRACKS
-"""Structures that train units."""
+"""The structures that train units."""
 COSTS = {SCV: 50, SUPPLY_DEPOT: 100, REFINERY: 75, BARRACKS: 150}
 """The price of a unit or structure, in minerals."""
 FROM_RESOURCES = 3.5
-"""The least distance, in cells, from a structure's centre to that of a mineral field or geyser."""
+"""Centres of structures and of mineral fields or geysers are at least this far apart, in cells."""
 RESERVED_LOOPS = 320
-"""How long the place of an ordered structure stays reserved, in loops."""
+"""The time, in game loops, for which the place of an ordered structure stays reserved."""
 QUEUE_PLACES = 5
 FIELD_PLACES = 2
-"""How many workers a mineral field has room for: one gathers while a second one walks."""
+"""The number of workers that a mineral field has room for: one gathers while another walks."""
 TOWN_SIZE = 9
 
 Unit = raw_pb2.Unit
@@ -92,11 +92,11 @@ class Town:
         self._workplaces: dict[int, int] = {}
         """For each worker's tag, the tag of its mineral field."""
         self._reserved: list[tuple[int, float, float, int]] = []
-        """Reserved places of ordered structures: the reservation's last loop, x, y, the type."""
+        """Reserved places of ordered structures: last loop of the reservation, x, y, and type."""
         self.update(sc_pb.Observation())
 
     def update(self, observation: sc_pb.Observation) -> None:
-        """Read an observation."""
+        """Update the town's units and resources from an observation."""
         player = observation.player_common
         self.loop = observation.game_loop
         self.minerals, self.vespene = player.minerals, player.vespene
@@ -115,7 +115,7 @@ class Town:
         return self._units.get(unit_type, [])
 
     def finished(self, unit_type: int) -> list[Unit]:
-        """The structures of a type that are finished."""
+        """The finished structures of a type."""
         return [unit for unit in self.all(unit_type) if unit.build_progress >= 1]
 
     def coming(self, unit_type: int) -> int:
@@ -146,10 +146,11 @@ class Town:
         Returns:
             (9 + len(more),) float32:
 
-            0: Minerals / 1000. 1: Supply used / 200. 2: Supply provided / 200.
-            3: Free supply / 20, including the supply of depots that are coming.
-            4: SCVs / 50. 5: Idle SCVs / 12. 6: Units in the queues of the command centres / 5.
-            7: Supply depots / 20. 8: Supply depots that are coming / 4.
+            Values 0 to 2: minerals / 1000, used supply / 200, and provided supply / 200.
+            Value 3: free supply / 20, which includes the supply of depots that are coming.
+            Values 4 and 5: the number of SCVs / 50, and of idle SCVs / 12.
+            Value 6: the number of units in the queues of the command centres / 5.
+            Values 7 and 8: the number of supply depots / 20, and of depots that are coming / 4.
         """
         training = sum(len(unit.orders) for unit in self.all(COMMAND_CENTER))
         shares = (
@@ -167,7 +168,7 @@ class Town:
         return np.clip(np.array(shares, dtype=np.float32), 0.0, 1.0)
 
     def can_pay(self, unit_type: int) -> bool:
-        """True if there are a worker and enough minerals for a structure of this type."""
+        """True if the town has a worker and enough minerals for a structure of this type."""
         return self.minerals >= COSTS[unit_type] and bool(self.workers)
 
     def can_train(self, factory_type: int) -> bool:
@@ -187,10 +188,10 @@ class Town:
         return [commands.command(ability_id, [emptiest.tag])]
 
     def gather_minerals(self) -> Commands:
-        """Send idle workers to the fields nearest to a command centre, up to two workers per field.
+        """Send idle workers to the mineral fields nearest to a command centre, up to two per field.
 
-        If all fields have two workers, the limit is four, and so on. A worker on its way to the
-        command centre still counts at its field.
+        If all fields have two workers, the limit becomes four, and so on. A worker that carries
+        minerals to the command centre still counts at its field.
         """
         fields = self.all(MINERAL_FIELD)
         if not fields:
@@ -244,7 +245,7 @@ class Town:
         return None
 
     def gather_gas(self) -> Commands:
-        """Send the nearest worker that is idle or mines minerals to a refinery with room."""
+        """Send a worker to a refinery with room: the nearest one that is idle or mines minerals."""
         refinery = self.needs_gas_worker()
         if refinery is None:
             return []
@@ -281,7 +282,7 @@ class Town:
         self._reserved.append((self.loop + RESERVED_LOOPS, *place, kind))
         orders = [commands.command(ability_id, [builder.tag], target)]
         fields = self.all(MINERAL_FIELD)
-        if fields and kind != REFINERY:  # the builder of a refinery gathers its gas
+        if fields and kind != REFINERY:  # the builder of a refinery gathers the refinery's gas
             nearest = min(fields, key=lambda unit: _distance(unit, builder))
             orders.append(commands.gather([builder.tag], nearest.tag, queued=True))
         return orders
@@ -318,7 +319,7 @@ class Town:
         return bool(self._ground[rows, columns].all())
 
     def _taken(self) -> Iterable[tuple[float, float, float, float]]:
-        """Centre, half width and half height of all structures, resources and reserved places."""
+        """The centre, half width and half height of each structure, resource and reserved place."""
         for kind, footprint in FOOTPRINTS.items():
             for unit in self.all(kind):
                 yield unit.pos.x, unit.pos.y, *footprint
@@ -340,12 +341,12 @@ def _distance(unit: Unit, other: Unit) -> float:
 
 N_GEYSERS = 4
 SUPPLY_AHEAD = 3
-"""For each structure that trains units, this much free supply is enough: the structure uses less
-while a supply depot is built, including the builder's walk."""
+"""The free supply that is enough for each structure that trains units: the structure uses less
+until a newly ordered supply depot is built."""
 
 
 class TownStep(NamedTuple):
-    """A step of a town: when it is possible, its commands, and when it is useful."""
+    """A step of a town: its commands, and the tests whether it is possible and useful."""
 
     is_possible: Callable[[Town], bool]
     orders: Callable[[Town], Commands]
@@ -353,7 +354,7 @@ class TownStep(NamedTuple):
 
 
 def needs_depot(town: Town) -> bool:
-    """True if there is no supply depot, or if supply may run out before another one is built."""
+    """True if there is no supply depot, or if supply may run out before another depot is built."""
     depots = len(town.finished(SUPPLY_DEPOT)) + town.coming(SUPPLY_DEPOT)
     return not depots or town.free_supply < SUPPLY_AHEAD * town.factories
 
@@ -367,7 +368,7 @@ TRAIN_SCV = TownStep(
     lambda town: town.train(commands.TRAIN_SCV, COMMAND_CENTER),
 )
 FIRST_STEPS = WAIT, GATHER_MINERALS, TRAIN_SCV
-"""The steps that every town has, which are a task's first actions."""
+"""The steps that every town has; they are the first actions of each task with a town."""
 BUILD_DEPOT = TownStep(
     lambda town: town.can_pay(SUPPLY_DEPOT), lambda town: town.build(commands.BUILD_SUPPLY_DEPOT)
 )
@@ -390,10 +391,10 @@ GATHER_GAS = TownStep(lambda town: town.needs_gas_worker() is not None, Town.gat
 
 
 def take(step: TownStep, town: Town) -> Commands:
-    """The commands of a step; empty if the step is impossible."""
+    """The commands of a step; the list is empty if the step is impossible."""
     return step.orders(town) if step.is_possible(town) else []
 
 
 def masks(steps: Iterable[TownStep], town: Town) -> NDArray[np.bool_]:
-    """Which steps are possible and useful."""
+    """The action mask, which is true for each step that is possible and useful."""
     return np.array([step.is_possible(town) and step.is_useful(town) for step in steps])

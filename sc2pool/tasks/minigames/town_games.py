@@ -1,17 +1,17 @@
-"""The mini-games with a town: `CollectMineralsAndGas` and `BuildMarines`, also as images.
+"""The mini-games with a town, each with a vector or an image as observation.
 
-CollectMineralsAndGas: twelve SCVs, sixteen mineral fields, four geysers. The reward is +1 for each
-mineral and each unit of gas that is brought to the command centre. All SCVs are idle at first. More
-SCVs gather more, but need supply. Gas needs refineries.
+CollectMineralsAndGas has twelve SCVs, sixteen mineral fields and four geysers. The reward is +1 for
+each mineral and each unit of gas that is brought to the command centre. At first, all SCVs are
+idle. Each new SCV needs supply, and gas needs a refinery.
 
-BuildMarines: twelve SCVs, eight mineral fields. The reward is +1 for each marine. A marine needs a
-barracks and supply, a barracks needs a supply depot, and all of them cost minerals.
+BuildMarines has twelve SCVs and eight mineral fields. The reward is +1 for each marine. A marine
+needs a barracks and supply, a barracks needs a supply depot, and all of them cost minerals.
 
-The tasks with images are for convolutional policies. They inherit the actions of the tasks with a
-vector, and differ only in the observation. Row 0 is the farthest up and column 0 the farthest left.
-The longer side of the playable area fills the image, and the area's centre is the image's centre.
-Structures are rectangles; the more finished they are, the brighter. Units are squares of one cell.
-The last two planes have one value each: minerals and free supply, which have no place on the map.
+The tasks with images are for convolutional policies. They differ from the tasks with a vector only
+in the observation. Row 0 is at the top, column 0 at the left. The longer side of the playable area
+fills the image, and the area's centre is the image's centre. Structures are rectangles; an
+unfinished one is darker. Units are squares of one cell. Minerals and free supply have no place on
+the map, so each fills one of the last two planes with one value.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TownGame(Task):
     """A mini-game in which each action is one step of the town."""
 
     steps: ClassVar[tuple[TownStep, ...]]
-    """The effect of each action."""
+    """The town's step for each action."""
     step_mul: ClassVar[int] = 32
     observation_space: spaces.Box = spaces.Box(0.0, 1.0, (OBSERVATION_SIZE,), np.float32)
 
@@ -79,17 +79,17 @@ class CollectMineralsAndGas(TownGame):
 
     Action space: `Discrete(6)`:
 
-    - 0: Do nothing.
-    - 1: Idle SCVs gather minerals, each at the nearest field with fewer than two SCVs.
-    - 2: Train an SCV.
-    - 3: Build a supply depot. 4: Build a refinery. Rules choose the place and the SCV.
-    - 5: One more SCV gathers gas, at a refinery with fewer than three SCVs.
+    * Action 0: do nothing.
+    * Action 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs.
+    * Action 2: train an SCV.
+    * Actions 3 and 4: build a supply depot (3) or a refinery (4). Rules choose place and SCV.
+    * Action 5: one more SCV gathers gas, at a refinery with fewer than three SCVs.
 
-    A step lasts 32 game loops; in most shorter steps, a player could only wait.
+    A step lasts 32 game loops. If steps were shorter, a player could only wait in most of them.
 
     An action is masked, and does nothing, if minerals, supply or a place for it are missing.
 
-    Observation space: `Box(0, 1, (14,), float32)`, see `observe`.
+    The observation space is `Box(0, 1, (14,), float32)`, described at `observe`.
     """
 
     map_name: ClassVar[str] = "CollectMineralsAndGas"
@@ -103,9 +103,9 @@ class CollectMineralsAndGas(TownGame):
         Returns:
             (14,) float32, each in [0, 1]:
 
-            0 to 8: See `Town.vector`.
-            9: Gas / 1000. 10: Refineries / 4. 11: Refineries that are coming / 4.
-            12: Free places for SCVs at refineries / 12. 13: Loops played / 6720.
+            Values 0 to 8: the values of `Town.vector`. Value 9: gas / 1000. Value 13: loops / 6720.
+            Values 10 and 11: the number of refineries / 4, and of coming refineries / 4.
+            Value 12: the number of free places for SCVs at refineries / 12.
         """
         town = self.town
         town.update(self.observation)
@@ -137,20 +137,20 @@ class BuildMarines(TownGame):
 
     Action space: `Discrete(6)`:
 
-    - 0: Do nothing.
-    - 1: Idle SCVs gather minerals, each at the nearest field with fewer than two SCVs.
-    - 2: Train an SCV.
-    - 3: Build a supply depot. 4: Build a barracks. Rules choose the place and the SCV.
-    - 5: Train a marine, in the barracks with the shortest queue.
+    * Action 0: do nothing.
+    * Action 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs.
+    * Action 2: train an SCV.
+    * Actions 3 and 4: build a supply depot (3) or a barracks (4). Rules choose place and SCV.
+    * Action 5: train a marine, in the barracks with the shortest queue.
 
-    A step lasts 32 game loops; in most shorter steps, a player could only wait.
+    A step lasts 32 game loops. If steps were shorter, a player could only wait in most of them.
 
     An action is masked, and does nothing, if minerals, supply, a structure or a place for it are
-    missing. Action 3 is also masked while three or more supply are free per structure that trains
-    units, because a random player would otherwise spend most minerals on supply depots. If action 3
-    is chosen in spite of this second mask, the depot is built.
+    missing. Action 3 is also masked while at least three supply are free per structure that trains
+    units. Without this mask, a random player would spend most minerals on supply depots. If action
+    3 is chosen although enough supply is free, the depot is built.
 
-    Observation space: `Box(0, 1, (14,), float32)`, see `observe`.
+    The observation space is `Box(0, 1, (14,), float32)`, described at `observe`.
     """
 
     map_name: ClassVar[str] = "BuildMarines"
@@ -164,9 +164,9 @@ class BuildMarines(TownGame):
         Returns:
             (14,) float32, each in [0, 1]:
 
-            0 to 8: See `Town.vector`.
-            9: Barracks / 10. 10: Barracks that are coming / 4. 11: Idle barracks / 10.
-            12: Marines / 200. 13: Loops played / 14400.
+            Values 0 to 8: the values of `Town.vector`.
+            Values 9 to 11: the number of barracks / 10, of coming ones / 4, and of idle ones / 10.
+            Value 12: the number of marines / 200. Value 13: the loops played / 14400.
         """
         town = self.town
         town.update(self.observation)
@@ -189,13 +189,14 @@ N_PLANES = 6
 
 
 class CollectMineralsAndGasImage(CollectMineralsAndGas):
-    """Let the town grow, seeing it from above.
+    """CollectMineralsAndGas with images of the town from above as observations.
 
-    Action space: `Discrete(6)`, as in `CollectMineralsAndGas`.
+    The action space is `Discrete(6)`, as in `CollectMineralsAndGas`.
 
-    Observation space: `Box(0, 255, (6, 64, 64), uint8)`, channel first; see the file's docstring.
-    Plane 0: SCVs, 1: command centres and supply depots, 2: mineral fields, 3: geysers (half as
-    bright) and refineries, 4: minerals (255 is 1000), 5: free supply (255 is 20).
+    The observation space is `Box(0, 255, (6, 64, 64), uint8)`, with the planes as the first axis.
+    Plane 0 shows SCVs, plane 1 command centres and supply depots, plane 2 mineral fields, plane 3
+    geysers (half as bright) and refineries. Plane 4 is minerals (255 is 1000), plane 5 free supply
+    (255 is 20).
     """
 
     observation_space = spaces.Box(0, 255, (N_PLANES, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
@@ -207,13 +208,13 @@ class CollectMineralsAndGasImage(CollectMineralsAndGas):
 
 
 class BuildMarinesImage(BuildMarines):
-    """Let the town grow, and train marines, seeing it from above.
+    """BuildMarines with images of the town from above as observations.
 
-    Action space: `Discrete(6)`, as in `BuildMarines`.
+    The action space is `Discrete(6)`, as in `BuildMarines`.
 
-    Observation space: `Box(0, 255, (6, 64, 64), uint8)`, channel first; see the file's docstring.
-    Plane 0: SCVs, 1: command centres and supply depots, 2: barracks, 3: marines, 4: minerals (255
-    is 1000), 5: free supply (255 is 20).
+    The observation space is `Box(0, 255, (6, 64, 64), uint8)`, with the planes as the first axis.
+    Plane 0 shows SCVs, plane 1 command centres and supply depots, plane 2 barracks, plane 3
+    marines. Plane 4 is minerals (255 is 1000), plane 5 free supply (255 is 20).
     """
 
     observation_space = spaces.Box(0, 255, (N_PLANES, IMAGE_SIZE, IMAGE_SIZE), np.uint8)

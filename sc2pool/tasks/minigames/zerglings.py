@@ -1,21 +1,20 @@
 """The mini-games against zerglings: `FindAndDefeatZerglings` and `DefeatZerglingsAndBanelings`.
 
-FindAndDefeatZerglings: three marines, a dark map, 25 zerglings. The reward is +1 for a killed
-zergling, -1 for a lost marine. The observation contains only zerglings that the marines see. The
-task adds the times at which the parts of the map were last seen, so that a policy without memory
-can search. These parts are equal blocks. A block counts as seen if its centre is near a marine. The
-game's own visibility grid is more detailed, but takes longer to read.
+FindAndDefeatZerglings: three marines search a dark map for 25 zerglings. The reward is +1 for a
+killed zergling and -1 for a lost marine. The observation contains only zerglings that the marines
+see. The task adds the times at which the parts of the map were last seen, so that a policy without
+memory can search. The parts are equal blocks, and a block counts as seen if its centre is near a
+marine. The game's own visibility grid is more detailed, but takes longer to read.
 
-DefeatZerglingsAndBanelings: nine marines against six zerglings and four banelings. The reward is +5
-for a killed enemy, -1 for a lost marine. Waves follow each other. A baneling that reaches a group
-of marines hurts all of them. So the marines must shoot a baneling before it arrives, or stand
-apart.
+DefeatZerglingsAndBanelings: nine marines fight waves of six zerglings and four banelings. The
+reward is +5 for a killed enemy and -1 for a lost marine. A baneling that reaches a group of marines
+hurts all of them. So marines must shoot a baneling before it arrives, or stand apart.
 
-The tasks with images are for convolutional policies. They inherit the actions of the tasks with a
-vector, and differ only in the observation. Row 0 is the farthest up and column 0 the farthest left.
-The centre of the learner's units is always the centre of the image. The image extends in each
-direction by the length of the playable area's longer side, so it always shows the whole area. Units
-are discs; the more hit points they have, the brighter.
+The tasks with images are for convolutional policies. They differ from the tasks with a vector only
+in the observation. Row 0 is at the top, column 0 at the left. The centre of the learner's units is
+always the centre of the image. The image extends in each direction by the length of the playable
+area's longer side, so it always shows the whole area. Units are discs; a unit with more hit points
+is brighter.
 """
 
 from __future__ import annotations
@@ -81,16 +80,16 @@ class FindAndDefeatZerglings(Task):
 
     Action space: `Discrete(11)`:
 
-    - 0: All attack the zergling nearest to the group's centre.
-    - 1: All attack the zergling with the fewest hit points (of several, the nearest).
-    - 2: The marine with the fewest hit points walks away from the nearest zergling, the others
-      attack as in 0.
-    - 3 to 10: All walk to one point ahead of the group, and attack enemies on the way. 3 is right
-      (east), then counter-clockwise in steps of 45°.
+    * Action 0: all attack the zergling nearest to the group's centre.
+    * Action 1: all attack the zergling with the fewest hit points (of several, the nearest).
+    * Action 2: the marine with the fewest hit points walks away from the nearest zergling; the
+      others attack as in action 0.
+    * Actions 3 to 10: all walk to one point ahead of the group, and attack enemies on the way.
+      Action 3 is right (east); the next ones follow counter-clockwise in steps of 45°.
 
-    Actions 0 to 2 are masked, and do nothing, while no zergling is in sight.
+    Actions 0 to 2 are masked, and do nothing, if no zergling is in sight.
 
-    Observation space: `Box(-1, 1, (35,), float32)`, see `observe`.
+    The observation space is `Box(-1, 1, (35,), float32)`, described at `observe`.
     """
 
     map_name: ClassVar[str] = "FindAndDefeatZerglings"
@@ -113,20 +112,21 @@ class FindAndDefeatZerglings(Task):
         Returns:
             (35,) float32, each in [-1, 1]; zeros stand for missing units:
 
-            0: Number of marines / 3. 1: Number of zerglings in sight / 8.
-            2, 3: Position (x, y) of the marines' centre relative to the area's centre, in halves of
-            the area's longer side.
-            4, 5: Mean and lowest hit points of the marines / 45.
-            6: Share of the marines whose weapon is ready.
-            7: Distance between the marine with the fewest hit points and the zergling nearest to
-            it, in tens of cells, at most 1.
-            8 to 23: The four zerglings nearest to the centre. For each: the unit vector (x, y)
-            towards it, its distance in tens of cells, and its hit points / 35.
-            24, 25, 26: Unit vector (x, y) to the part of the map to search next, and its distance
-            in lengths of the longer side. The part is the nearest one that was not seen for 36
-            seconds (800 loops); if there is none, the one not seen for the longest time.
-            27 to 34: For each of the eight directions, the mean age of the last sight of the blocks
-            up to 12 cells away. 0 is now, 1 is 36 seconds (800 loops) or never.
+            Values 0 and 1: the number of marines / 3, and the number of zerglings in sight / 8.
+            Values 2 and 3: the position (x, y) of the marines' centre relative to the area's
+            centre, in halves of the area's longer side.
+            Values 4 and 5: the mean and the lowest hit points of the marines / 45.
+            Value 6: the share of the marines whose weapon is ready.
+            Value 7: the distance of the marine with the fewest hit points to the nearest zergling,
+            in tens of cells, at most 1.
+            Values 8 to 23: four values for each of the four zerglings nearest to the marines'
+            centre: the unit vector (x, y) to the zergling, its distance in tens of cells, and its
+            hit points / 35.
+            Values 24 to 26: the unit vector (x, y) to the block of the map to search next, and its
+            distance in lengths of the area's longer side. This block is the nearest one that was
+            not seen for 36 seconds (800 loops), else the one not seen for the longest time.
+            Values 27 to 34: one value for each direction: the mean time since the blocks up to 12
+            cells away were last seen. 0 is now; 1 is 36 seconds (800 loops) ago, or never.
         """
         self._read_units()
         vector = np.zeros(SEARCH_SIZE, dtype=np.float32)
@@ -182,17 +182,17 @@ class FindAndDefeatZerglings(Task):
         return x, y
 
     def _read_units(self) -> None:
-        """Read the units, and store which blocks are seen now."""
+        """Read the units from the observation, and store which blocks are seen now."""
         self.marines, self.zerglings = select(self.lazy_observation, OWN_MARINES, ENEMY_ZERGLINGS)
         self.memory.note_seen(self.marines.positions, self.lazy_observation.game_loop)
 
 
 BLOCK_SIDE = 4.0
-"""The side of a block, in cells. It is rounded so that equal blocks fill the area."""
+"""The side of a block, in cells. The real side may differ, because equal blocks fill the area."""
 CLEAR_SIGHT = 8.0
-"""The distance up to which a marine surely sees a whole unit, in cells. A marine's sight is 9."""
+"""Up to this distance, in cells, a marine surely sees a whole unit. A marine's sight is 9."""
 FORGOTTEN_LOOPS = 800
-"""The time after which a block counts as unseen again: zerglings may have come there since."""
+"""Game loops after which a block counts as unseen again: zerglings may have come since."""
 SURVEYED_CELLS = 12.0
 """The range of `ages_by_direction`, in cells."""
 
@@ -218,19 +218,19 @@ class SearchMemory:
             self._seen_at[distances(self.middles, eyes).min(axis=1) <= CLEAR_SIGHT] = loop
 
     def ages(self) -> Floats:
-        """The age of each block's last sight, (n,): 0 is now, 1 is forgotten or never seen."""
+        """The time since each block was last seen, (n,): 0 is now, 1 is 800 loops or never."""
         return np.clip((self._loop - self._seen_at) / FORGOTTEN_LOOPS, 0.0, 1.0)
 
     def nearest_forgotten(self, x: float, y: float) -> NDArray[np.float64]:
         """The centre, (2,), of the block to visit: the nearest forgotten block, else the oldest."""
         offsets = self.middles - (x, y)
         ages = self.ages()
-        # A difference in age outweighs every distance; all forgotten blocks have the same age.
+        # A difference in age outweighs any distance; all forgotten blocks have the same age.
         cost = np.hypot(offsets[:, 0], offsets[:, 1]) - 1e4 * ages
         return np.asarray(self.middles[cost.argmin()])
 
     def ages_by_direction(self, x: float, y: float) -> NDArray[np.float32]:
-        """The mean age of the blocks in each of eight directions, (8,); 0 where there is none."""
+        """The mean age of the blocks in each direction, (8,); 0 for a direction without blocks."""
         offsets = self.middles - (x, y)
         lengths = np.hypot(offsets[:, 0], offsets[:, 1])
         towards = np.argmax(offsets @ np.array(DIRECTIONS).T, axis=1)
@@ -262,15 +262,15 @@ class DefeatZerglingsAndBanelings(Task):
 
     Action space: `Discrete(12)`:
 
-    - 0: Each marine attacks the enemy nearest to it.
-    - 1: Each marine attacks the baneling nearest to it, or acts as in 0 if there is none.
-    - 2: Each marine walks away from the centre of the marines within 3 cells of it.
-    - 3: The marines within 3.5 cells of a baneling walk away from it, the others attack as in 1.
-    - 4 to 11: All walk. 4 is right (east), then counter-clockwise in steps of 45°.
+    * Action 0: each marine attacks the enemy nearest to it.
+    * Action 1: each marine attacks the nearest baneling, or acts as in action 0 if there is none.
+    * Action 2: each marine walks away from the centre of the marines within 3 cells of it.
+    * Action 3: marines within 3.5 cells of a baneling walk away; the others attack as in action 1.
+    * Actions 4 to 11: all walk, right (east) at action 4, then counter-clockwise in 45° steps.
 
-    Actions 0, 1 and 3 are masked, and do nothing, while no enemy is in sight.
+    Actions 0, 1 and 3 are masked, and do nothing, if no enemy is in sight.
 
-    Observation space: `Box(-1, 1, (34,), float32)`, see `observe`.
+    The observation space is `Box(-1, 1, (34,), float32)`, described at `observe`.
     """
 
     map_name: ClassVar[str] = "DefeatZerglingsAndBanelings"
@@ -292,16 +292,16 @@ class DefeatZerglingsAndBanelings(Task):
         Returns:
             (34,) float32, each in [-1, 1]; zeros stand for missing units:
 
-            0: Number of marines / 40. 1: Number of zerglings / 6. 2: Number of banelings / 4.
-            3, 4: Position (x, y) of the marines' centre relative to the area's centre, in halves of
-            the area's longer side.
-            5, 6: Mean and lowest hit points of the marines / 45.
-            7: Share of the marines whose weapon is ready.
-            8: Mean distance of the marines to their centre, in tens of cells.
-            9: Share of the marines within 3.5 cells of a baneling.
-            10 to 21: The four zerglings nearest to the marines' centre. For each: the unit vector
-            (x, y) towards it and its distance in lengths of the longer side.
-            22 to 33: The same for the four banelings nearest to the centre.
+            Values 0 to 2: the number of marines / 40, of zerglings / 6, and of banelings / 4.
+            Values 3 and 4: the position (x, y) of the marines' centre relative to the area's
+            centre, in halves of the area's longer side.
+            Values 5 and 6: the mean and the lowest hit points of the marines / 45.
+            Value 7: the share of the marines whose weapon is ready.
+            Value 8: the mean distance of the marines to their centre, in tens of cells.
+            Value 9: the share of the marines within 3.5 cells of a baneling.
+            Values 10 to 21: three values for each of the four zerglings nearest to the marines'
+            centre: the unit vector (x, y), and the distance in lengths of the area's longer side.
+            Values 22 to 33: three such values for each of the four banelings nearest to it.
         """
         self._read_units()
         vector = np.zeros(BATTLE_SIZE, dtype=np.float32)
@@ -346,7 +346,7 @@ class DefeatZerglingsAndBanelings(Task):
         return masks
 
     def _read_units(self) -> None:
-        """Read the units."""
+        """Read the units from the observation."""
         self.marines, self.zerglings, self.banelings = select(
             self.lazy_observation, OWN_MARINES, ENEMY_ZERGLINGS, ENEMY_BANELINGS
         )
@@ -357,7 +357,7 @@ class DefeatZerglingsAndBanelings(Task):
         return np.asarray((to_banelings < DANGER).any(axis=1))
 
     def _attack(self, marines: NDArray[np.intp], enemies: list[Units]) -> Commands:
-        """Each of these marines attacks the enemy nearest to it, with one command per target."""
+        """Each of these marines attacks its nearest enemy, with one command per target."""
         if not len(marines):
             return []
         tags = [tag for units in enemies for tag in units.tags]
@@ -369,7 +369,7 @@ class DefeatZerglingsAndBanelings(Task):
         return [commands.attack(group, tags[target]) for target, group in groups.items()]
 
     def _apart(self) -> list[int]:
-        """For each marine, the direction away from the centre of its neighbours."""
+        """For each marine, the direction away from the centre of the marines near it."""
         places: Floats = self.marines.positions
         near = distances(places, places) < 3.0
         away = places - near @ places / np.maximum(near.sum(axis=1, keepdims=True), 1)
@@ -381,18 +381,18 @@ class DefeatZerglingsAndBanelings(Task):
 
 BANELING_HEALTH = 30.0
 _PIXELS = np.stack(np.broadcast_arrays(PIXEL_X, PIXEL_Y))
-"""(2, 64, 64): x and y of each pixel's centre."""
+"""(2, 64, 64): the x and y of each pixel's centre, in pixels from the image's centre."""
 
 
 class FindAndDefeatZerglingsImage(FindAndDefeatZerglings):
-    """Search the map with three marines, seeing it from above.
+    """FindAndDefeatZerglings with images of the map from above as observations.
 
-    Action space: `Discrete(11)`, as in `FindAndDefeatZerglings`.
+    The action space is `Discrete(11)`, as in `FindAndDefeatZerglings`.
 
-    Observation space: `Box(0, 255, (3, 64, 64), uint8)`, channel first; see the file's docstring.
-    Plane 0: marines, 1: zerglings in sight, 2: the age of the last sight of each part of the
-    playable area. The age is from 0 (now, or outside the area) to 255 (36 seconds or 800 loops, or
-    never seen).
+    The observation space is `Box(0, 255, (3, 64, 64), uint8)`, with the planes as the first axis.
+    Plane 0 shows marines, and plane 1 the zerglings in sight. Plane 2 shows how long ago each block
+    of the playable area was last seen: 0 is now (or outside the area), and 255 is 36 seconds (800
+    loops) ago or never.
     """
 
     observation_space = spaces.Box(0, 255, (3, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
@@ -418,12 +418,13 @@ class FindAndDefeatZerglingsImage(FindAndDefeatZerglings):
 
 
 class DefeatZerglingsAndBanelingsImage(DefeatZerglingsAndBanelings):
-    """Lead the marines as one group, seeing the battle from above.
+    """DefeatZerglingsAndBanelings with images of the battle from above as observations.
 
-    Action space: `Discrete(12)`, as in `DefeatZerglingsAndBanelings`.
+    The action space is `Discrete(12)`, as in `DefeatZerglingsAndBanelings`.
 
-    Observation space: `Box(0, 255, (4, 64, 64), uint8)`, channel first; see the file's docstring.
-    Plane 0: marines, 1: zerglings, 2: banelings, 3: 255 where the playable area is.
+    The observation space is `Box(0, 255, (4, 64, 64), uint8)`, with the planes as the first axis.
+    Plane 0 shows marines, plane 1 zerglings, plane 2 banelings. Plane 3 is 255 on the playable
+    area.
     """
 
     observation_space = spaces.Box(0, 255, (4, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
@@ -444,7 +445,7 @@ class DefeatZerglingsAndBanelingsImage(DefeatZerglingsAndBanelings):
 def draw_units(
     plane: NDArray[np.uint8], units: Units, full_health: float, middle: Floats, area: PlayableArea
 ) -> None:
-    """Draw a disc for each unit in `plane`; the unit's share of `full_health` is its brightness.
+    """Draw a disc for each unit in `plane`; its brightness is the unit's share of `full_health`.
 
     The brightest disc is on top. `middle`, (2,), is the map point at the image's centre.
     """

@@ -1,1 +1,1 @@
-"""The opponents in a match: functions, policies, snapshots of the learner, bots."""
+"""The opponents in a match: functions, policies, snapshots of the learner, and bots."""

@@ -1,14 +1,13 @@
 """Models that SB3 has saved, as opponents: only their policies are loaded, and only in a worker.
 
-    the file    data        observation and action space, the policy's class and arguments
-                policy.pth  the policy's weights
-                …           optimizers and others, which only training needs: never read
+A saved model's file has the parts `data` (observation space, action space, and the policy's class
+and arguments) and `policy.pth` (the policy's weights). All other parts are never read.
 
-Rules: the trainer reads the two spaces as data. It runs no code from the file and imports neither
-torch nor SB3. A part of a file that unpacks to much more than the file's size is refused. A worker
-loads each file once, with one thread for torch. Loading a policy's class and arguments may run code
-from the file, just as SB3's own `load` may. Each policy has its own random numbers, so a seeded
-episode does not depend on the other episodes of the worker.
+Rules: the trainer reads the two spaces as data. The trainer runs no code from the file and imports
+neither torch nor SB3. A part of a file that unpacks to much more than the file's size is refused. A
+worker loads each file once, with one thread for torch. Loading a policy's class and arguments may
+run code from the file, just as SB3's own `load` may. Each policy has its own random numbers, so a
+seeded episode does not depend on the other episodes of the worker.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ KIND = "a model that SB3 has saved"
 _SERIALIZED = ":serialized:"
 """SB3's key for a value of `data` that is pickled and encoded in base64."""
 _MOST_LOADED = 64
-"""How many policies a worker keeps loaded; the least recently used one is dropped."""
+"""The number of policies that a worker keeps loaded; the least recently used one is dropped."""
 
 
 class Saveable(Protocol):
@@ -68,7 +67,7 @@ class SavedModel:
     """A model in a file, or in the bytes of such a file.
 
     Attributes:
-        name: the opponent's name. It is ignored when models are compared.
+        name: the opponent's name, which is ignored when models are compared.
         source: the file, or its content.
     """
 
@@ -79,7 +78,7 @@ class SavedModel:
         """The spaces of observations and actions.
 
         Raises:
-            ConfigError: the file does not exist, or is not a model that SB3 has saved.
+            ConfigError: the file does not exist, or SB3 has not saved it as a model.
         """
         with self._opened() as (_, data):
             return _space(data, "observation_space"), _space(data, "action_space")
@@ -106,7 +105,7 @@ class SavedModel:
             return data.get("_last_original_obs") is not None
 
     def load(self) -> Policy:
-        """The policy; the same object until the file changes.
+        """The loaded policy, which is the same object until the file changes.
 
         Raises:
             ConfigError: as in `read_spaces`, or the policy cannot be made from the file.
@@ -160,7 +159,7 @@ class SavedModel:
                 yield archive, dict(archive.read_json("data"))
             except (ConfigError, ModuleNotFoundError):
                 raise  # `needed_for` names the package to install
-            except Exception as error:  # the kind depends on the damage and on pickled classes
+            except Exception as error:  # its class depends on the damage and on pickled classes
                 what = f"{self._what} is not {KIND}: {type(error).__name__}"
                 raise ConfigError(f"{what}: {printable(' '.join(str(error).split()))}") from error
 
@@ -183,7 +182,7 @@ def _loaded(model: SavedModel, version: object) -> Policy:  # noqa: ARG001 - par
 
 
 def _no_learning(_: float) -> float:
-    """A learning rate of 0, because a policy's class requires a learning rate."""
+    """A learning rate of 0, for the argument that a policy's class requires."""
     return 0.0
 
 
@@ -217,7 +216,8 @@ def _fits(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool:
 
 
 def _may_be_stacked(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool:
-    """True if one axis is a multiple of `wanted`'s, as in stacked frames, and the others fit."""
+    """True if one axis is a multiple of the axis of `wanted`, as in stacked frames, and the other
+    axes fit."""
     shape, of_task = space.shape or (), wanted.shape or ()
     if len(shape) != len(of_task):
         return False

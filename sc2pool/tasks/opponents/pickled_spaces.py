@@ -1,11 +1,10 @@
 """Reads the spaces in a model's file as data: no function that the file names is called.
 
-    pickle's opcodes ─► a tree of plain values and of `_Noted` calls ─► gymnasium's own spaces
-
 A pickle says which functions to call with which arguments. The trainer reads an opponent's file as
 soon as the user has named the file. Even calls of numpy's functions would be unsafe: with a file's
-arguments, they could read any memory. So calls are only recorded. The records of spaces, arrays and
-numbers are then checked part by part, and gymnasium and numpy get checked values.
+arguments, they could read any memory. So calls are only recorded, in a tree of plain values and
+`_Noted` calls. The recorded spaces, arrays and numbers are then checked part by part, and gymnasium
+and numpy get checked values.
 
 Rule: only single values are hashed. Python computes the hash of a tuple from its parts, without a
 limit, so a few bytes can describe a tuple whose hash takes years or whose depth crashes Python.
@@ -26,9 +25,9 @@ from numpy.typing import NDArray
 from sc2pool.foreign import shown
 
 _MOST_OPCODES: Final = 200_000
-"""The largest number of opcodes. A space of several parts needs some thousand."""
+"""The largest number of opcodes in a pickle. A space of several parts needs some thousand."""
 _MOST_SPACES: Final = 2_000
-"""The largest number of parts of a space; a part that the pickle uses twice counts twice."""
+"""The largest number of a space's parts; a part that the pickle uses twice counts twice."""
 _MOST_AXES: Final = 32
 """The largest number of an array's axes, as in NumPy 1."""
 _TYPES: Final[Mapping[str, np.dtype[Any]]] = {
@@ -36,13 +35,13 @@ _TYPES: Final[Mapping[str, np.dtype[Any]]] = {
     for kind, sizes in {"i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8)}.items()
     for size in sizes
 }
-"""The types of numbers, by their names in a pickle."""
+"""The types of an array's numbers, by their names in a pickle."""
 _MARK: Final = object()
 _Container = TypeVar("_Container", list[Any], set[Any], dict[Any, Any])
 
 
 class _Noted:
-    """A recorded call; the pickle would set `state` and `items` on the call's result."""
+    """A recorded call of a function; the pickle would set `state` and `items` on its result."""
 
     def __init__(self, function: Any, arguments: Any) -> None:
         match function:
@@ -59,7 +58,7 @@ class _Noted:
 
 
 def load_space(pickled: bytes) -> spaces.Space[Any]:
-    """The space in a pickle; UnpicklingError for another object; damage may raise any exception."""
+    """The space in a pickle. Another object raises UnpicklingError, and damage any exception."""
     return _Spaces().space_of(_Machine().run(pickled))
 
 
@@ -97,15 +96,15 @@ class _Machine:
         return parts
 
     def extend(self, parts: list[Any]) -> None:
-        """Add values to the list on top of the stack."""
+        """Add the values above the last mark to the list below it."""
         self._last(list).extend(parts)
 
     def add(self, parts: list[Any]) -> None:
-        """Add values to the set on top of the stack."""
+        """Add the values above the last mark to the set below it."""
         self._last(set).update(map(_single, parts))
 
     def set_items(self, parts: list[Any]) -> None:
-        """Add alternating keys and values to the dict on top of the stack."""
+        """Add the alternating keys and values above the last mark to the dict below it."""
         last = self.stack[-1]
         held = last.items if isinstance(last, _Noted) else self._last(dict)
         held.update(zip(map(_single, parts[::2]), parts[1::2], strict=True))

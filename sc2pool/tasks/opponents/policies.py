@@ -3,11 +3,11 @@
 A queue pair gives a trained policy the newest transition, from which the policy predicts the
 action. A policy is any object with SB3's `predict`; neither SB3 nor torch is imported.
 
-A bot of python-sc2 plays its side of the match by itself:
+A bot of python-sc2 plays its side of the match by itself. The user names it in one of three ways:
 
-    MyBot                                 a bot's class: a new object for each episode
-    MyBot(arguments)                      an object: a copy of it for each episode
-    Bot(Race.Zerg, MyBot(), name="…")     python-sc2's player, with its own race and name
+* `MyBot`, a bot's class: each episode has a new object of the class.
+* `MyBot(arguments)`, an object: each episode has a copy of the object.
+* `Bot(Race.Zerg, MyBot(), name="…")`, python-sc2's player: it has a race and a name of its own.
 
 Rules: python-sc2 is not imported here, because a program that has a bot has imported it already. A
 bot needs neither the task's observations nor its actions: it sees and commands its own game.
@@ -101,7 +101,7 @@ class FunctionPair(PolicyPair):
 
 
 class SharedPair(QueuePair):
-    """One queue pair per agent of a team, because each agent has its own state or draws."""
+    """A team's queue pairs, one per agent, because each agent has its own state or random draws."""
 
     def __init__(self, pairs: Sequence[QueuePair]) -> None:
         self._pairs = pairs
@@ -142,7 +142,7 @@ class PlainBot:
 
     Attributes:
         bot: a new bot.
-        race: the bot's race, a `common_pb2.Race` value. None for the task's race.
+        race: the bot's race, a `common_pb2.Race` value, or None for the task's race.
     """
 
     bot: BotAI
@@ -151,7 +151,8 @@ class PlainBot:
 
 @dataclass(frozen=True)
 class BotOpponent:
-    """Plays with new objects of a bot's class, or copies of a bot; for `race` see `PlainBot`."""
+    """Plays each episode with a new object of a bot's class, or a copy of a bot; for `race` see
+    `PlainBot`."""
 
     name: str
     bot: type[BotAI] | BotAI

@@ -1,16 +1,16 @@
 """`resolve`: turns the user's `opponent=` into an `Opponent`, after checking it.
 
-    None             no opponent: both sides are rows of the learner
-    a function       observation → action
-    an object        with SB3's `predict`; an SB3 model is sent to workers in its saved form
-    a path           of a model that SB3 has saved
-    a SnapshotStore  earlier policies of the learner
-    a python-sc2 bot its class, an object of it, or a `Bot(race, …)`; see `policies`
-    an Opponent      it acts inside the worker
-    a Computer       the game's built-in opponent; it needs no second process
+* None: there is no opponent, and both sides are rows of the learner.
+* A function: it returns the opponent's action for an observation.
+* An object with SB3's `predict`: an SB3 model is sent to workers in its saved form.
+* A path: it names a model that SB3 has saved.
+* A SnapshotStore: the opponents are earlier policies of the learner.
+* A python-sc2 bot: it is given as its class, an object, or a `Bot(race, …)`; see `policies`.
+* An Opponent: it acts inside the worker.
+* A Computer: it is the game's built-in opponent, which needs no second process.
 
 Rules: all errors are raised as `ConfigError` before any process starts. Opponents are sent to each
-worker, so they are cheap to pickle, and load their large parts when their first episode begins.
+worker, so they are small when pickled, and load large parts when their first episode begins.
 Policies sample their actions, as in training, instead of taking the best one. In a team task a
 policy plays all agents of its side, and each agent sees its own observation, not the state.
 """
@@ -63,7 +63,7 @@ class Opponent(Protocol):
 
 @dataclass(frozen=True)
 class PairOpponent:
-    """Plays every episode with new pairs, one for each agent of its side."""
+    """Plays every episode with new queue pairs, one for each agent of the opponent's side."""
 
     name: str
     new_pair: Callable[[], QueuePair]
@@ -86,7 +86,8 @@ class ModelOpponent:
 
 @dataclass(frozen=True)
 class InTurn:
-    """Opponents that take turns; each plays two episodes, so that the learner plays both sides."""
+    """Opponents that take turns. Each one plays two episodes, so that the learner plays both
+    sides."""
 
     opponents: tuple[Opponent, ...]
 

@@ -23,24 +23,23 @@ from sc2pool.replacing import replacing
 OPPONENT = "sc2pool.opponent"
 RESULT = "sc2pool.result"
 UNTOLD_END = "sc2pool.untold_end"
-"""If the game did not report its end: how the end was noticed. The result is then undecided."""
+"""Info key: how the end was noticed, if the game did not report it. The result is undecided."""
 CONTRADICTION = "sc2pool.contradiction"
-"""If the two games of a match reported contradictory results: both results. The match is then
-undecided."""
+"""Info key: both results, if the games of a match contradict each other. The match is undecided."""
 
 _POINTS = {"win": 1.0, "loss": 0.0, "tie": 0.5, "undecided": 0.5}
 _KEPT = 0.99
-"""Each new game against an opponent multiplies the weights of earlier games against it by this."""
+"""Each new game against an opponent multiplies the weights of its earlier games by this factor."""
 UNKNOWN_RATE = 0.5
-"""The win rate against an opponent without games."""
+"""The assumed win rate against an opponent that has not played yet."""
 
 
 @dataclass
 class Score:
-    """The games against one opponent.
+    """The results of the games against one opponent.
 
     Attributes:
-        games: the weighted number of games. The newest game counts 1, older games count less.
+        games: the weighted number of games: the newest game counts 1, and older games count less.
         points: the weighted sum of points: 1 for a win, 0.5 for a tie or an undecided game.
         played: the number of games.
     """
@@ -51,11 +50,11 @@ class Score:
 
     @property
     def win_rate(self) -> float:
-        """Points per game."""
+        """The weighted points per game."""
         return self.points / self.games if self.games else UNKNOWN_RATE
 
     def note(self, result: str) -> None:
-        """Count a game."""
+        """Count a game with this result."""
         self.games = _KEPT * self.games + 1
         self.points = _KEPT * self.points + _POINTS[result]
         self.played += 1
@@ -71,7 +70,7 @@ class WinRates:
     """The scores against all opponents, in the trainer.
 
     Args:
-        path: the file. The scores in it are continued.
+        path: the file, whose scores are continued.
 
     Raises:
         ConfigError: as in `read_scores`.

@@ -1,13 +1,13 @@
 """`SnapshotStore`: a folder of the learner's earlier policies, as opponents of the learner.
 
-    trainer   store.add(model, steps)   every so many env steps, and once before the training
-              rates = store.win_rates()
-              rates.note(infos)         after each step
-              rates.save()              from time to time
-    worker    chooses each episode's opponent among the files that exist when the episode begins
+The trainer calls `store.add(model, steps)` before the training and then regularly. The trainer also
+calls `rates = store.win_rates()`, `rates.note(infos)` after each step, and `rates.save()`
+regularly. A worker chooses each episode's opponent among the files that exist when the episode
+begins.
 
-    step-0.zip, step-20000.zip, …   SB3's format; the number is the policy's env steps of training
-    win_rates.json                  the learner's win rate against each snapshot; see `results`
+The files `step-0.zip`, `step-20000.zip` and so on are models in SB3's format, named by the env
+steps for which the policy was trained. `win_rates.json` has the learner's win rate against each
+snapshot (see `results`).
 
 Rules: files are created and replaced atomically, because workers read them at any time. The first
 snapshot is never removed. The choice depends only on the files and on the episode's seed, or
@@ -39,7 +39,7 @@ RULES: Final[tuple[Rule, ...]] = get_args(Rule)
 WIN_RATES_FILE = "win_rates.json"
 _NAME = re.compile("step-(0|[1-9][0-9]*)")  # as `add` writes it; other files are ignored
 _TRIES = 5
-"""How often a worker chooses, because the trainer may remove a chosen file before it is loaded."""
+"""How often a worker tries to choose: the trainer may remove a chosen file before it is loaded."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +47,17 @@ class SnapshotStore:
     """A folder of the learner's snapshots, and the rule by which an episode's opponent is chosen.
 
     Args:
-        folder: created with the first snapshot.
-        rule: "latest": always the newest snapshot. "uniform": all snapshots with equal probability.
-            "prioritised": each snapshot with the weight (1 − win rate)^power, so that strong
-            opponents play more often. This is prioritised fictitious self-play. (Vinyals et al.,
-            Grandmaster level in StarCraft II using multi-agent reinforcement learning, Nature 575,
-            2019, equation for f_hard.)
+        folder: the snapshots' folder, which is created with the first snapshot.
+        rule: "latest" is always the newest snapshot, "uniform" gives all snapshots the same
+            probability, and "prioritised" gives each snapshot the weight (1 − win rate)^power, so
+            that strong opponents play more often. "prioritised" is prioritised fictitious
+            self-play: f_hard of Vinyals et al., Grandmaster level in StarCraft II using multi-agent
+            reinforcement learning, Nature 575, 2019.
         power: the exponent of "prioritised".
-        latest_share: the share of episodes against the newest snapshot. In others, the rule
+        latest_share: the share of episodes against the newest snapshot; in all others, the rule
             chooses.
-        most: how many snapshots are kept. When one more is added, every second snapshot is removed,
-            but never the first or the newest.
+        most: the number of snapshots that are kept; if one more is added, every second snapshot is
+            removed, except the first and the newest.
 
     Raises:
         ConfigError: the rule is unknown, or a number is out of range.
@@ -111,7 +111,8 @@ class SnapshotStore:
         return snapshot
 
     def drop_later(self, steps: int) -> None:
-        """Remove the snapshots from after `steps` env steps, from which a run is to continue."""
+        """Remove the snapshots that were saved after `steps` env steps, at which a run
+        continues."""
         for snapshot in self.snapshots():
             if steps_of(snapshot) > steps:
                 _remove(snapshot)
@@ -154,7 +155,7 @@ class SnapshotStore:
         if self.rule == "prioritised":
             rates = [scores.get(name, Score()).win_rate for name in names]
             hard = (1.0 - np.array(rates)) ** self.power
-            if hard.sum() > 0:  # if all weights are 0, the learner beats all of them
+            if hard.sum() > 0:  # if all weights are 0, the learner beats all snapshots
                 weights = hard
         shared = self.latest_share * newest + (1 - self.latest_share) * weights / weights.sum()
         return shared / shared.sum()  # type: ignore[no-any-return]

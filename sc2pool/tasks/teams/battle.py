@@ -9,12 +9,11 @@ shield, cooldown and position of a dead unit stay in the arrays, but nothing use
 is. Source: `StarCraft2Env._launch`, `can_move`, `get_surrounding_points`. Rule: units cannot move
 outside the map, but an agent observes 1 for a place outside the map.
 
-`available` tells which actions each agent can take, and `as_commands` turns actions into commands:
+`available` says which actions each agent can take, and `as_commands` turns actions into commands.
 
-    0           nothing: the only action of a dead agent; not possible for living agents
-    1           stop
-    2 to 5      move north, south, east, west
-    6 + i       attack enemy i; for a medivac, heal ally i
+* Action 0 does nothing; a dead agent can only take this action, and a living agent never can.
+* Action 1 stops the unit, and actions 2 to 5 move it north, south, east and west.
+* Action 6 + i attacks enemy i; the action of a medivac heals ally i.
 
 Source: `StarCraft2Env.get_avail_agent_actions` and `get_agent_action`. Rule: an unavailable action
 gives no command, whereas SMAC raises an AssertionError.
@@ -45,7 +44,7 @@ WON, DRAWN, LOST = 1, 0, -1
 
 
 class Army:
-    """The units of one side, each with a number from 0: its place in `units`.
+    """The units of one side; each has a number from 0, which is its index in `units`.
 
     Attributes:
         kind: the index of each unit's type in `kinds`, the scenario's types of this side.
@@ -54,8 +53,8 @@ class Army:
         turned_on: the map's size if this side sees the map turned by 180°, else None.
         present: whether each unit was in the newest observation.
         health: the hit points of each unit, 0 for dead ones.
-        cooldown: game loops until each unit's weapon is ready. For a medivac, its energy.
-        positions: (n, 2).
+        cooldown: game loops until each unit's weapon is ready; for a medivac, its energy.
+        positions: the place of each unit, (n, 2).
         medivacs: which units are medivacs.
     """
 
@@ -96,11 +95,11 @@ class Army:
         return bool(self.medivacs.any() and not self.alive[~self.medivacs].any())
 
     def turned(self, places: Floats) -> Floats:
-        """Turn places from the map's coordinates to this side's, or back; (…, 2)."""
+        """Convert places, (…, 2), from the map's coordinates to this side's, or back."""
         return places if self.turned_on is None else self.turned_on - places
 
     def update(self, observed: Observed) -> None:
-        """Read the units of an observation."""
+        """Update the units' values from an observation."""
         self.present, units = with_tags(observed, self.tags)
         self.health[~self.present] = 0.0
         self.health[self.present] = health(units)
@@ -118,8 +117,9 @@ class Battle:
     """Both sides of one battle. `observed` is the first observation with all units.
 
     Attributes:
-        recovery_counts: how `reward_only_positive` rewards a step in which the enemy recovers more
-            than it loses. True: the change's absolute value (as in SMAC); False: 0 (SMACv2).
+        recovery_counts: whether `reward_only_positive` rewards a step in which the enemy recovers
+            more than it loses with the change's absolute value (as in SMAC), or with 0 (as in
+            SMACv2).
         sight: the sight range of each agent, in cells.
         reach: the range of each agent's attacks or healing, in cells.
         largest_reward: the best return before scaling.
@@ -192,13 +192,13 @@ class Battle:
         return DRAWN if n_allies == n_enemies == 0 else None
 
     def _enemy_medivac_alone(self) -> bool:
-        """True if the last enemy is a medivac."""
+        """True if the only living enemy is a medivac."""
         alive = self.enemies.alive
         return bool(alive.sum() == 1 and self.enemies.medivacs[alive].all())
 
 
 def _losses(before: Floats, now: Floats) -> tuple[float, int]:
-    """A side's lost points minus its recovered points, and the number of units that have died."""
+    """A side's lost points minus its recovered points, and the number of newly dead units."""
     return float((before - now).sum()), int(((before > 0) & (now == 0)).sum())
 
 
@@ -209,7 +209,7 @@ def units_of(observed: Observed, alliance: int) -> list[raw_pb2.Unit]:
 
 
 def by_type_and_place(unit: raw_pb2.Unit) -> tuple[int, float, float]:
-    """The sort key whose order gives the agents their numbers."""
+    """The sort key of units: agents get their numbers in this order."""
     return unit.unit_type, unit.pos.x, unit.pos.y
 
 
@@ -225,7 +225,7 @@ def side_of(
     kinds: Sequence[int],
     turned_on: tuple[int, int] | None = None,
 ) -> Army:
-    """The units as a side (see `Army`); ConfigError if their types are not those of `groups`."""
+    """The units as one side (see `Army`); ConfigError if their types are not those of `groups`."""
     counts = [kinds.count(index) for index in range(len(groups))]
     if counts != [count for _, count in groups]:
         expected = ", ".join(f"{count} {kind.name}" for kind, count in groups)
@@ -235,7 +235,7 @@ def side_of(
 
 
 MOVES = np.array([(0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0)])
-"""North, south, east, west."""
+"""The directions of the moves: north, south, east and west."""
 _AROUND = np.array([(0, 2), (0, -2), (2, 0), (-2, 0), (1, 1), (-1, -1), (1, -1), (-1, 1), (0, 0)])
 """The places that an agent sees, as offsets in lengths of a move; the last is the agent's place."""
 
@@ -258,7 +258,7 @@ class Ground:
 
     @classmethod
     def of(cls, game_info: sc_pb.ResponseGameInfo) -> Ground:
-        """The ground that the game describes."""
+        """The ground as the game describes it."""
         raw = game_info.start_raw
         area = raw.playable_area
         return cls(
@@ -270,13 +270,13 @@ class Ground:
         )
 
     def turned(self) -> Ground:
-        """The ground after a turn of the map by 180°."""
+        """The ground of the map turned by 180°."""
         walkable, height = np.flip(self.walkable), np.flip(self.height)
         return replace(self, walkable=walkable, height=height)
 
     def can_move(self, positions: Floats, length: float) -> Bools:
         """Whether half a move takes a unit to a walkable cell, (n, 4): north, south, east, west."""
-        # Truncated as in SMAC: up to a cell outside, on the left or below, counts as inside.
+        # Truncation as in SMAC: places up to a cell outside, left or below, count as inside.
         ahead = (positions[:, None, :] + MOVES * (length / 2)).astype(np.int64)
         return self._inside(ahead) & self.walkable[self._clipped(ahead)]
 
@@ -303,7 +303,7 @@ NOTHING, STOP, FIRST_MOVE, N_MOVES = 0, 1, 2, len(MOVES)
 FIRST_TARGET = FIRST_MOVE + N_MOVES
 
 _MOVE, _ATTACK, _STOP, _HEAL = 16, 23, 4, 386
-"""SMAC's commands have these specific abilities, not the general ones of `commands`."""
+"""SMAC's commands use these specific abilities instead of the general ones of `commands`."""
 
 
 def available(battle: Battle, ground: Ground) -> Bools:

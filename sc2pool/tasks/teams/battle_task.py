@@ -9,10 +9,10 @@ calls both terminated.) Each episode is a new game of the pool, whereas SMAC pla
 kills all units between episodes. The map's own script creates SMAC's units, and the task creates
 the units of SMACv2's random teams.
 
-A duel (`SmacDuel`) is a scenario of SMAC in which learners play both sides:
+A duel (`SmacDuel`) is a scenario of SMAC in which learners play both sides.
 
-    SubprocSC2VecEnv("3m_duel")     rows: the first player's agents, then the second's
-    smac_duel("3m", ZERO_SUM)       with other options
+* `SubprocSC2VecEnv("3m_duel")` has rows for the first player's agents, then for the second's.
+* `smac_duel("3m", ZERO_SUM)` is the duel with other options.
 
 Observations, actions and rewards follow SMAC for each side, so a policy that was trained on a
 scenario can play its duel. Rules: both sides have the same units, so only even scenarios have a
@@ -61,7 +61,7 @@ from sc2pool.tasks.teams.scripted import EAST, NORTH, Heuristic, choose
 STEP_MUL = 8
 """SMAC's game loops per env step."""
 _LOOPS_FOR_UNITS = 100
-"""Game loops within which all units must exist. SMAC waits for ever, SMACv2 for 1000 loops."""
+"""The game loops within which all units must exist. SMAC waits for ever, SMACv2 for 1000 loops."""
 _RESULTS = {WON: sc2api_pb2.Victory, DRAWN: sc2api_pb2.Tie, LOST: sc2api_pb2.Defeat}
 
 
@@ -143,7 +143,7 @@ class BattleTask(TeamTask):
         raise self.not_the_units()
 
     def begin(self, battle: Battle) -> None:
-        """Begin this battle; all its units exist."""
+        """Begin this battle, whose units all exist."""
         self.battle = battle
         self._heuristic = Heuristic(battle)
 
@@ -242,10 +242,10 @@ Made = TypeVar("Made", bound=BattleTask)
 def made_task(
     base: type[Made], name: str, scenario: Contest, rules: Rules | None, doc: str
 ) -> type[Made]:
-    """The task class of a scenario; the same class for the same arguments.
+    """The task class of a scenario; the same arguments give the same class.
 
-    The class becomes an attribute of the module that defines `base`. Without `rules` the class has
-    the base's rules. ConfigError if `rules` have another type.
+    The class becomes an attribute of the module that defines `base`. Without `rules`, the class has
+    the base class's rules. ConfigError if `rules` have another type.
     """
     if rules is not None:
         check_rules(rules)
@@ -298,18 +298,18 @@ def smac_task(name: str | Scenario, rules: Rules | None = None) -> type[SmacTask
 
 
 SUFFIX = "_duel"
-"""The suffix of a duel's name. In SMAC's names, `_vs` would mean that the sides differ."""
+"""The suffix of a duel's name. `_vs` would not fit: in SMAC's names, it means unequal sides."""
 DUELS = {f"{one.name}{SUFFIX}": one for one in SCENARIOS.values() if one.is_even}
 """The scenarios that have a duel, by the duel's name."""
 _AHEAD = {"bane_vs_bane": NORTH}
-"""For each scenario whose move towards the enemy's end is not east: that move."""
+"""The move towards the enemy's end, for each scenario in which it is not east."""
 
 
 class SmacDuel(SmacTask):
     """One side of a battle between two learners.
 
-    Action and observation space are the scenario's. Each side's reward is SMAC's. With the rules
-    `ZERO_SUM` the two sides' rewards add up to 0.
+    The action and observation spaces are the scenario's. Each side's reward is SMAC's. With the
+    rules `ZERO_SUM`, the two sides' rewards add up to 0.
     """
 
     players: ClassVar[int] = 2
@@ -320,7 +320,7 @@ class SmacDuel(SmacTask):
 
     @classmethod
     def scripted(cls, observation: NDArray[np.float32]) -> int:
-        """A scripted player for one agent; see the module `scripted`."""
+        """A scripted player for one agent, as described in the module `scripted`."""
         ahead = _AHEAD.get(cls.scenario.name, EAST)
         return choose(observation, cls.sizes, ahead)
 
@@ -357,7 +357,7 @@ def begun(
     for units, is_turned in ((own, turned_on is not None), (enemies, turned_on is None)):
         units.sort(key=_turned_type_and_place if is_turned else by_type_and_place)
     allies = side_of(own, scenario.allies, own_kinds(own), turned_on)
-    # Both sides have the same types, but SMAC may number the enemy's types in another order.
+    # Both sides have the same types of units, but SMAC may order the enemy's types in another way.
     numbered = [kind for kind, _ in scenario.enemies]
     index_of = [numbered.index(kind) for kind, _ in scenario.allies]
     kinds = [index_of[k] if k < len(index_of) else k for k in own_kinds(enemies)]

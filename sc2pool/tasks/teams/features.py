@@ -1,23 +1,23 @@
 """Observations of SMAC's agents, and the state of the whole battle.
 
-An agent's observation. Some numbers are present only if their option is on:
+An agent's observation has four parts, some of whose numbers need an option that is on:
 
-    own moves      whether each of the 4 moves is possible, the ground around the agent
-    each enemy     whether it can be attacked (for a medivac: whether the ally of that number can be
-                   healed), distance, x, y, health, shield, type
-    each ally      1, distance, x, y, health, shield, type, last action
-    itself         health, shield, place, type, elapsed share of the time limit
+* The own moves: whether each of the 4 moves is possible, and the ground around the agent.
+* Each enemy: whether it can be attacked, its distance, x, y, health, shield and type. For a medivac
+  the first number says whether the ally with this enemy's number can be healed.
+* Each ally: 1, distance, x, y, health, shield, type and last action.
+* The agent itself: health, shield, place, type, and the elapsed share of the time limit.
 
-The state:
+The state has three parts:
 
-    each ally      health, cooldown (for a medivac: energy), x, y, shield, type
-    each enemy     health, x, y, shield, type
-    last actions, elapsed share of the time limit
+* Each ally: health, cooldown (for a medivac: energy), x, y, shield and type.
+* Each enemy: health, x, y, shield and type.
+* At the end: the last actions and the elapsed share of the time limit.
 
 Source: `StarCraft2Env.get_obs_agent` and `get_state_dict`. Rules: distances and offsets are in
 lengths of the agent's sight range. The agent's own place is in lengths of the map. In the state, x
 and y are relative to the map's centre, in lengths of the playable area. Health, shield and cooldown
-are shares of the largest value. A type is one-hot. A unit that is dead or out of sight is all
+are shares of the largest value. A type is one-hot. The numbers of a dead or invisible unit are all
 zeros, and so is a dead agent's observation. With `obs_timestep_number` SMAC's observation has one
 number more than its `get_obs_size` says. That number is always 0, and is left out here.
 """
@@ -45,12 +45,13 @@ from sc2pool.units import Floats
 Features = NDArray[np.float32]
 
 N_AROUND, N_HEIGHTS = 8, 9
-"""How many places around an agent it may see; `N_HEIGHTS` includes the agent's own place."""
+"""The number of places around an agent that the agent may see; `N_HEIGHTS` includes the agent's own
+place."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of an observation, of its parts, and of the state, as counts of numbers."""
+    """How many numbers an observation, each of its parts, and the state have."""
 
     scenario: Contest
     rules: Rules

@@ -29,10 +29,11 @@ class UnitType:
 
     Attributes:
         name: the type's name, which is part of the agents' names.
-        id: the game's standard id, as enemies have it. Allies have ids that the map defines.
+        id: the game's standard id, which the enemy's units have; the team's units have ids that the
+            map defines.
         race: a `common_pb2.Race` value.
         max_cooldown: the cooldown that the state shows as 1, in loops; for a medivac, the energy.
-        max_shield: the shield that observations show as 1. It is 0 for units without a shield.
+        max_shield: the shield that observations show as 1; 0 for units without a shield.
         sight: the sight range under the rule `use_unit_ranges`, in cells.
         reach: the range of attacks or healing under that rule, in cells.
     """
@@ -66,7 +67,7 @@ UNIT_TYPES: Final = MappingProxyType(
         )
     }
 )
-"""All types by name."""
+"""All types of units by their names."""
 
 Group = tuple[UnitType, int]
 
@@ -83,8 +84,8 @@ class Contest:
         enemy_kinds: the types of the enemy's units, in SMAC's order.
         n_agents: the number of the team's units.
         n_enemies: the number of the enemy's units.
-        n_targets: how many of an agent's actions have a target.
-        n_types: the length of the one-hot vector of a unit's type. 0 if there is a single type.
+        n_targets: the number of an agent's actions that have a target.
+        n_types: the length of the one-hot vector of a unit's type; 0 if there is a single type.
         shows_types: whether an agent sees the types of its allies.
         agents: the agents' names.
     """
@@ -194,7 +195,7 @@ def _scenario(
         n_targets=max(n_enemies, n_agents) if heals else n_enemies,
         n_types=n_types if n_types > 1 else 0,
         shows_types=True,
-        # In SMAC's order of the agents.
+        # The types in SMAC's order of the agents.
         agents=tuple(f"{kind.name}_{i}" for kind, count in allies for i in range(count)),
         allies=allies,
         enemies=enemies,
@@ -234,7 +235,7 @@ SCENARIOS: Final = MappingProxyType(
         for name, limit, allies, enemies in _ALL
     }
 )
-"""All scenarios by name."""
+"""All of SMAC's scenarios by their names."""
 
 
 SIGHT_RANGE, SHOOT_RANGE = 9.0, 6.0
@@ -323,8 +324,8 @@ class Rules:
 
 
 ZERO_SUM = Rules(reward_only_positive=False, reward_negative_scale=1.0, reward_defeat=-200.0)
-"""Rules of a zero-sum duel: what damage, deaths and the outcome add to one side's reward, they
-subtract from the other's."""
+"""Rules of a zero-sum duel: damage, deaths and the outcome add to one side's reward and subtract
+the same from the other side's."""
 
 
 def check_rules(rules: object) -> None:

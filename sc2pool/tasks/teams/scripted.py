@@ -1,15 +1,14 @@
 """Scripted players: SMAC's, which sees the whole battle, and one that sees what an agent sees.
 
-    Heuristic   soldiers attack the nearest enemy until it is dead. Medivacs heal the nearest hurt
-                ally that is not a medivac, until it is dead or unhurt.
-    choose      soldiers attack the nearest enemy in range, else walk to the nearest visible one.
-                Medivacs heal the nearest hurt ally in range, else walk to the nearest ally. Agents
-                that see no unit walk ahead.
+In `Heuristic`, soldiers attack the nearest enemy until it is dead. Medivacs heal the nearest hurt
+ally that is not a medivac, until this ally is dead or unhurt. In `choose`, soldiers attack the
+nearest enemy in range, else walk to the nearest visible enemy. Medivacs heal the nearest hurt ally
+in range, else walk to the nearest ally. Agents that see no unit walk ahead.
 
-`Heuristic` follows `StarCraft2Env.get_agent_action_heuristic`. Rules: its units are ordered to
-attack and heal from any distance, and the game makes them walk to the target. With `heuristic_rest`
-they attack or heal only if this action is available. Otherwise they move towards their target,
-along the axis on which it is further away, without regard to obstacles. SMAC's code tries to
+`Heuristic` follows `StarCraft2Env.get_agent_action_heuristic`. Rules: units are ordered to attack
+and heal from any distance, and the game makes them walk to the target. With `heuristic_rest`, units
+attack or heal only if this action is available. If it is not, they move towards their target, along
+the axis on which the target is further away, without regard to obstacles. SMAC's code tries to
 exclude medivacs from the targets of marauders, which cannot hit them. But that code never
 recognises an enemy medivac, and neither does `Heuristic`.
 
@@ -70,7 +69,7 @@ class Heuristic:
 
 
 def towards(offset: Floats) -> int:
-    """The move along the axis on which an offset is longer; north or south if both are equal."""
+    """The move along the axis on which an offset is longer; north or south for equal lengths."""
     x, y = offset.tolist()
     if abs(x) > abs(y):
         return EAST if x > 0 else WEST
@@ -79,11 +78,12 @@ def towards(offset: Floats) -> int:
 
 Vector = NDArray[np.float32]
 _DISTANCE, _OFFSET, _HEALTH = 1, slice(2, 4), 4
-"""Indices in the numbers that describe another unit; the first number marks a possible target."""
+"""Indices in the numbers of another unit; the first number says whether it is a possible target."""
 
 
 def choose(observation: Vector, sizes: Sizes, ahead: int) -> int:
-    """Choose an action, available except at cliffs; `ahead` is the move to the enemy's end."""
+    """Choose an action, which is available except at cliffs; `ahead` is the move to the enemy's
+    end."""
     if not observation.any():
         return NOTHING  # the agent is dead
     scenario, rules = sizes.scenario, sizes.rules
@@ -95,7 +95,7 @@ def choose(observation: Vector, sizes: Sizes, ahead: int) -> int:
         return _approach(enemies, enemies[:, 0] > 0, ahead)
     allies = observation[last : last + (scenario.n_agents - 1) * sizes.ally]
     allies = allies.reshape(-1, sizes.ally)
-    # Medivacs are the last agents, so every medivac lists the other agents at the same indices.
+    # Medivacs are the last agents, so all medivacs observe the other agents at the same indices.
     types = 4 + rules.obs_all_health * (1 + sizes.shield_of_allies)
     healed = (allies[:, 0] > 0) & (allies[:, types + kinds.index(MEDIVAC)] == 0)
     in_cells = allies[:, _DISTANCE] * rules.sight_of(MEDIVAC)
@@ -106,7 +106,7 @@ def choose(observation: Vector, sizes: Sizes, ahead: int) -> int:
 
 
 def _approach(units: Vector, targets: NDArray[np.bool_], ahead: int) -> int:
-    """Act on the nearest target, else walk to the nearest visible unit, else ahead."""
+    """Act on the nearest target, else walk to the nearest visible unit, else walk ahead."""
     distance = units[:, _DISTANCE]
     if targets.any():
         return FIRST_TARGET + int(np.where(targets, distance, np.inf).argmin())

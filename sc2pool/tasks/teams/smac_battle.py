@@ -1,7 +1,7 @@
 """`smac_battle`: the task of a battle from the arguments of SMAC's and SMACv2's own classes.
 
-Rule: an option that has no effect here accepts any value; for other unsupported options, a value
-that would change the game is an error.
+Rule: an option that has no effect here accepts any value. Other unsupported options raise an error
+if their value would change the game.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sc2pool.tasks.teams.smacv2 import SCENARIOS as RANDOM_TEAMS
 from sc2pool.tasks.teams.smacv2 import smacv2_task
 
 _DIFFICULTIES = {name: number for number, name in enumerate("123456789A", start=1)}
-"""The API's numbers of the built-in opponent's levels, by SMAC's names."""
+"""The game's numbers for the built-in opponent's levels, by SMAC's names of the levels."""
 _FIXED: dict[str, tuple[Any, ...]] = {
     "game_version": (None, "latest"),
     "conic_fov": (False,),
@@ -27,7 +27,7 @@ _FIXED: dict[str, tuple[Any, ...]] = {
     "prob_obs_enemy": (1.0,),
     "action_mask": (True,),
 }
-"""The only accepted values of these options of SMAC and SMACv2; others would change the game."""
+"""The only accepted value of each of these options; other values would change the game."""
 _WITHOUT_EFFECT = frozenset(
     {"window_size_x", "window_size_y", "debug", "kill_unit_step_mul", "num_fov_actions"}
 )
@@ -46,14 +46,14 @@ def smac_battle(
 
     Args:
         map_name: a scenario of SMAC or SMACv2, or a scenario of the user's own map. With a
-            `capability_config` it is a map of SMACv2.
+            `capability_config`, this must be a map of SMACv2.
         capability_config: SMACv2's dictionary, or None.
         options: SMAC's and SMACv2's other options, by name.
         difficulty: the built-in opponent's level, "1" to "9" or "A".
         limit: the battle's time limit in env steps; None for the scenario's own.
 
     Raises:
-        ConfigError: an unknown scenario, option or level, or a wrong value.
+        ConfigError: a scenario, option or level is unknown, or a value is wrong.
     """
     if difficulty not in _DIFFICULTIES:
         raise ConfigError(

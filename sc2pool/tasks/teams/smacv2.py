@@ -1,19 +1,19 @@
 """SMACv2's battles of random teams: how teams are drawn, their configuration, and the tasks.
 
-    SubprocSC2VecEnv("terran_5_vs_5")       SMACv2's name of a scenario, one of its example configs
-    SubprocSC2VecEnv("10gen_terran")        a map's name: ten units on either side
-    smacv2_task("10gen_terran", capability_config)
+* `SubprocSC2VecEnv("terran_5_vs_5")` plays a scenario of SMACv2, one of its example configs.
+* `SubprocSC2VecEnv("10gen_terran")` plays with ten units on either side on the named map.
+* `smacv2_task("10gen_terran", capability_config)` makes the task of a config.
 
-`RandomTeams` draws both sides' units and their places, and gives each agent its number:
+`RandomTeams` draws both sides' units and their places, and gives each agent its number.
 
-    team        each unit's type is drawn by weight; a team of only exceptions is drawn again
-    enemies     the same team; if there are more of them, the rest is drawn as a second team
-    reflect     the agents anywhere west of the centre, the enemies at the same places in the east
-    surrounded  the agents in the centre; the enemies in 1 to 4 groups on the map's diagonals
+* Team: each unit's type is drawn by weight; a team of only exceptions is drawn again.
+* Enemies: they have the same team; if they are more, the others are drawn as a second team.
+* Reflect: the agents are anywhere west of the centre, the enemies at mirrored places in the east.
+* Surrounded: the agents are in the centre, the enemies in 1 to 4 groups on the map's diagonals.
 
-For the team's units the map has nine types of its own, whose units act only on orders. These types
+For the team's units, the map has nine types of its own, whose units act only on orders. These types
 have the highest ids of the game, in the order of the standard types' names. The enemies have
-standard types. Sources: `smacv2/env/starcraft2/distributions.py`;
+standard types. The sources are `smacv2/env/starcraft2/distributions.py`;
 `StarCraft2Env._init_ally_unit_types`, `_create_new_team` and `init_units`. Rules: a draw depends
 only on its random generator. Agents are numbered by type and place, enemies in the game's order.
 Types are never looked up by name, because names depend on the game's language.
@@ -105,13 +105,13 @@ MAPS: dict[str, tuple[UnitType, ...]] = {
     "10gen_protoss": (STALKER, ZEALOT, COLOSSUS),
     "10gen_zerg": (ZERGLING, HYDRALISK, BANELING),
 }
-"""The types of each of SMACv2's maps, in SMACv2's order. All play on the same map of the game."""
+"""The types of each of SMACv2's maps, in SMACv2's order. All play on one map file."""
 
 _BESIDE_MIDDLE = 1.0
 """The least distance of agents from the map's centre, along x, in cells. According to SMACv2, units
 that are created at the same place block each other."""
 _OFFSET = 2.0
-"""The least distance of enemies from the centre, along both axes, for the same reason."""
+"""The least distance of enemies from the map's centre, along both axes, in cells."""
 _DIAGONALS = ((0, 0), (0, 1), (1, 1), (1, 0))
 """The corners of the map, in lengths of the map."""
 
@@ -133,7 +133,7 @@ class RandomTeams(Contest):
     """How battles of random teams are drawn.
 
     Attributes:
-        kinds: all possible types. A battle may have fewer.
+        kinds: all possible types, of which a battle may have fewer.
         drawn_kinds: the types that are drawn.
         weights: the probability of each drawn type.
         exceptions: the types that do not form a team by themselves.
@@ -192,9 +192,9 @@ class RandomTeams(Contest):
 _COPIED = sorted({kind for kinds in MAPS.values() for kind in kinds}, key=lambda kind: kind.name)
 """The types of which the map has copies for the team, in the copies' order."""
 _TEAM, _ENEMY = 1, 2
-"""The numbers of the players."""
+"""The numbers of the two players in the game."""
 _first_copies: WeakKeyDictionary[Game, int] = WeakKeyDictionary()
-"""For each game, the id of the first copied type. It is the same while the game process lives."""
+"""For each game, the id of the map's first copied type, constant in a game process."""
 
 
 async def copy_ids(game: Game) -> dict[UnitType, int]:
@@ -372,7 +372,7 @@ class _Part:
         return value
 
     def number(self, key: str, most: float, default: float | None = None) -> float:
-        """A number from 0 to `most`; required unless it has a default."""
+        """The number under a key, from 0 to `most`; required unless it has a default."""
         value = self._left.pop(key, default) if default is not None else self.take(key)
         if type(value) not in (int, float) or not 0 <= value <= most:
             raise ConfigError(f"{self.where}.{key} must be 0 to {most:g}, got {value!r}")
@@ -425,7 +425,7 @@ class _Part:
         return tuple(value / math.fsum(values) for value in values)
 
     def part(self, key: str, counts: Mapping[str, int]) -> _Part:
-        """The dictionary under a key of this one; `counts` in it are checked and removed."""
+        """The dictionary under a key of this dictionary; `counts` in it are checked and removed."""
         part = _Part(f"{self.where}.{key}", self.take(key))
         for name, count in counts.items():
             if part._left.pop(name, count) != count:
@@ -479,7 +479,7 @@ def state_names(sizes: Sizes) -> list[str]:
 
 
 def _seen(whose: str, first: str, i: int, sizes: Sizes, *, shield: int) -> Iterator[str]:
-    """The names of an agent's observation of another unit."""
+    """The names of the numbers with which an agent observes another unit."""
     for word in (first, "distance", "relative_x", "relative_y"):
         yield f"{whose}_{word}_{i}"
     if sizes.rules.obs_all_health:
@@ -516,7 +516,7 @@ SCENARIOS: dict[str, tuple[str, int, int]] = {
     },
     **{map_name: (map_name, 10, 10) for map_name in MAPS},
 }
-"""SMACv2's scenarios by name: map, units and enemies. A map's name means ten against ten."""
+"""SMACv2's scenarios by name: map, units and enemies. A map's name alone means ten against ten."""
 
 
 class RandomTeamsTask(BattleTask):
