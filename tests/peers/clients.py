@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ENVIRONMENTS = Path(__file__).resolve().parents[2] / ".venv"
-"""The folder that has the environments; each is named after its library."""
+"""The folder of the environments; each environment is named after its library."""
 _ASKED = """
 import sys, sysconfig
 print(sys.version_info >= (3, 11))
@@ -25,7 +25,8 @@ print(sysconfig.get_path("purelib"))
 
 
 class NotPrepared(SystemExit):
-    """A library's environment cannot be made; this ends the script with a message, no traceback."""
+    """A library's environment cannot be made; ends the script with a message instead of a
+    traceback."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Ran:
 
 
 def default_python() -> str:
-    """Python 3.10 if the machine has one that can make environments, else this Python."""
+    """The machine's Python 3.10 if it can make environments, else the running Python."""
     asked = ["python3.10", "-c", "import ensurepip, venv"]
     with contextlib.suppress(OSError):
         if subprocess.run(asked, capture_output=True, check=False).returncode == 0:
@@ -72,7 +73,7 @@ def prepare(
     shutil.rmtree(environment, ignore_errors=True)
     _made([base, "-m", "venv", environment], f"{base} made no environment in {environment}")
     pip = [python, "-m", "pip", "install", "--quiet", "--no-deps"]
-    for source in more:  # they come first, because they fail most often
+    for source in more:  # these packages come first, because they fail most often
         _made([*pip, source], f"pip could not install {source}; --source takes a folder, too")
     _made([*pip, "-r", requirements], f"pip could not install the packages of {requirements}")
     if customize:
@@ -93,7 +94,7 @@ def _made(words: Sequence[str | Path], otherwise: str) -> None:
 
 
 def run_to_end(words: Sequence[str | Path], game: Path, limit_s: float) -> Ran:
-    """Run a program in a library's environment to its end; games that it started are ended.
+    """Run a program in a library's environment to its end, and end the games that it started.
 
     Args:
         words: the command line.

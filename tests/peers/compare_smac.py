@@ -1,11 +1,11 @@
 """Plays SMAC and our task of a scenario with the same seeds and actions, and compares the results.
 
-    python tests/peers/compare_smac.py [SCENARIO ...] [--steps 200] [--options]
+Usage: `python tests/peers/compare_smac.py [SCENARIO ...] [--steps 200] [--options]`.
 
-SMAC plays battles with random actions until `--steps` are played; our task plays each battle again.
-The observations, states, available actions, rewards and ends must differ by at most 1e-5. If you
-name no scenario, five are played; with `--options`, under other options as well. SMAC is installed
-as run_smac.py says, with the same `--environment`, `--python` and `--source`.
+SMAC plays battles with random actions for `--steps` steps; our task plays each battle again. The
+observations, states, available actions, rewards and ends must differ by at most 1e-5. If you name
+no scenario, five are played. With `--options`, they are also played under other options. SMAC is
+installed as run_smac.py says, with the same `--environment`, `--python` and `--source`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ RECORD = Path(__file__).parent / "programs" / "record_smac.py"
 USUAL = ("3m", "8m", "2s3z", "MMM", "corridor")
 TOLERANCE = 1e-5
 BATTLE_S = 120.0
-"""Limit for a battle that SMAC plays, including the launch of its game."""
+"""Limit in seconds for a battle that SMAC plays, including the launch of its game."""
 LAUNCH_S = 60.0
 OPTIONS: tuple[Mapping[str, Any], ...] = (
     {
@@ -68,9 +68,9 @@ class Compared:
     steps: int = 0
     battles: int = 0
     over: int = 0
-    """Battles that were played to their end."""
+    """The number of battles that were played to their end."""
     largest: float = 0.0
-    """The largest difference between SMAC's number and ours."""
+    """The largest difference between a number of SMAC's and our number."""
     different: list[str] = field(default_factory=list)
 
 
@@ -113,7 +113,7 @@ def print_table(
     Args:
         options: the arguments.
         usual: the scenarios to play if none is named.
-        others: sets of options that `--options` adds.
+        others: the sets of options that `--options` adds.
         compare: compares one scenario under one set of options.
         own: the name for the empty set of options.
 
@@ -158,7 +158,7 @@ def parse_arguments(
 def compare(
     python: Path, game: Path, scenario: str, chosen: Mapping[str, Any], *, steps: int, seed: int
 ) -> Compared:
-    """Play battles of one scenario, by SMAC and by our task, until these steps are played."""
+    """Let SMAC and our task play battles of one scenario until this many steps are played."""
     members = {"scenario": SCENARIOS[scenario], "rules": Rules(**chosen), "__module__": __name__}
     task = type(scenario, (smac_task(scenario),), members)
     battle = partial(recorded, python, game, scenario, chosen)
@@ -173,7 +173,7 @@ def compared(
     steps: int,
     seed: int,
 ) -> Compared:
-    """Compare battles until these steps are played.
+    """Compare battles until this many steps are played.
 
     Args:
         battle: records the battle of a seed, with at most a given number of steps.
@@ -206,7 +206,7 @@ def recorded(
 async def played(
     task: type[BattleTask], game: Path, seed: int, actions: Any
 ) -> list[tuple[list[Transition], Any]]:
-    """Play the recorded battle with our task; returns what each row got, and the state."""
+    """Play the recorded battle with our task; returns each step's transitions and state."""
     shared = type(task.__name__, (task,), {"shares_state": True, "__module__": __name__})
     pair = ReplayingPair(actions)
     with player_of(game, shared) as player:
@@ -242,7 +242,7 @@ def check(theirs: Record, ours: list[tuple[list[Transition], Any]], found: Compa
 
 
 def differences(what: str, own: Any, other: Any) -> Iterator[str]:
-    """The difference between two arrays, as text."""
+    """A text that describes the difference between two arrays."""
     own, other = np.asarray(own, np.float64), np.asarray(other, np.float64)
     if own.shape != other.shape:
         yield f"{what}: shape {own.shape}, SMAC has {other.shape}"

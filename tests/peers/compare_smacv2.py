@@ -1,13 +1,13 @@
 """Plays SMACv2 and our task of a scenario with the same teams and actions, and compares results.
 
-    python tests/peers/compare_smacv2.py [SCENARIO ...] [--steps 200] [--options]
+Usage: `python tests/peers/compare_smacv2.py [SCENARIO ...] [--steps 200] [--options]`.
 
 SMACv2 draws and plays battles with random actions until `--steps` are played; our task plays each
 battle again. The observations, states, available actions, rewards and ends must differ by at most
-1e-5; record_smac.py says how SMACv2's own observations differ from those that are compared. If no
-scenario is named, six are played; with `--options`, each also under options other than those of
-SMACv2's examples. SMACv2 is installed like SMAC (see run_smac.py), with the same packages, into
-.venv/smacv2; `--source` names where SMACv2 comes from, by default its repository.
+1e-5. `record_smac.py` says how SMACv2's own observations differ from those that are compared. If
+you name no scenario, six are played. With `--options`, each is also played under options that
+SMACv2's examples do not use. SMACv2 is installed like SMAC (see run_smac.py), with the same
+packages, into .venv/smacv2. `--source` says where SMACv2 comes from (default: its repository).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ OPTIONS: tuple[Mapping[str, Any], ...] = (
     {"dist_type": "surrounded"},
     {"n_units": 7, "n_enemies": 4},
 )
-"""Options that SMACv2's examples do not use, some of them of its capability config."""
+"""Options that SMACv2's examples do not use; some of them belong to its capability config."""
 
 
 def main() -> int:
@@ -81,7 +81,7 @@ def main() -> int:
 def compare(
     python: Path, game: Path, scenario: str, chosen: Mapping[str, Any], *, steps: int, seed: int
 ) -> Compared:
-    """Play battles of one scenario, by SMACv2 and by our task, until these steps are played."""
+    """Let SMACv2 and our task play battles of one scenario until this many steps are played."""
     map_name, n_units, n_enemies = SCENARIOS[scenario]
     left = dict(chosen)
     config = example_config(
@@ -98,7 +98,7 @@ def compare(
 
 
 def with_draw(task: type[RandomTeamsTask], theirs: Record) -> type[RandomTeamsTask]:
-    """The task, whose teams and places are those that SMACv2 drew."""
+    """The task of a scenario, with the teams and places that SMACv2 drew."""
     kinds = {kind.name: kind for one in MAPS.values() for kind in one}
     drawn = Drawn(
         allies=tuple(kinds[name] for name in theirs["allies"].tolist()),

@@ -1,11 +1,11 @@
 """Plays python-sc2's own example bots, unmodified, on the stand-in's melee.
 
-    python tests/peers/python_sc2_examples.py REPOSITORY [--bots NAME ...] [--seeds 3]
+Usage: `python tests/peers/python_sc2_examples.py REPOSITORY [--bots NAME ...] [--seeds 3]`.
 
 REPOSITORY is a clone of python-sc2 (github.com/BurnySc2/python-sc2), because its package has no
-examples. The `sc2` that plays is the installed one. Each bot plays each seed in a process of its
-own, and one line of a table says how its games ended. The exit status is 1 if a bot raised an
-error, or did not do its job.
+examples. The installed `sc2` plays. Each bot plays each seed in a process of its own, and a table's
+line says how its games ended. The exit status is 1 if a bot raised an error, or did not reach its
+figures.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 Figures = dict[str, Any]
 TIMEOUT_S = 1800
-"""Limit for a game; long, because ramp_wall draws the whole map at each step."""
+"""Limit for a game in seconds. It is long, because ramp_wall draws the whole map at each step."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Example:
     module: str
     bot: str
     minutes: float
-    """The length at which a game is ended as a tie, as in the repository's own tests."""
+    """A game of this length is ended as a tie, as in the repository's own tests."""
     did_its_job: Callable[[Figures], bool]
     race: str = "Terran"
     difficulty: str = "VeryEasy"
@@ -45,7 +45,7 @@ def _is_refused(figures: Figures) -> bool:
 
 
 EXAMPLES = {
-    "worker_rush": Example(  # the example says Zerg, whose towns the stand-in lacks
+    "worker_rush": Example(  # the example names the race Zerg, whose towns the stand-in lacks
         "worker_rush",
         "WorkerRushBot",
         10,
@@ -56,7 +56,7 @@ EXAMPLES = {
         "distributed_workers",
         "TerranBot",
         8,
-        # The bot trains SCVs without end, so no town hall may lack SCVs while another has too many.
+        # The bot never stops training SCVs: no town hall may lack SCVs while another has too many.
         lambda it: it["town_halls"] >= 2 and (it["most_surplus"] <= 4 or it["least_surplus"] >= -4),
     ),
     "proxy_rax": Example(
@@ -97,7 +97,7 @@ EXAMPLES = {
             and it["killed"] > 0
         ),
     ),
-    "worker_stack_bot": Example(  # the example says Protoss
+    "worker_stack_bot": Example(  # the example names the race Protoss
         "worker_stack_bot",
         "WorkerStackBot",
         3,
@@ -144,7 +144,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def play_apart(repository: Path, name: str, seed: int) -> tuple[Figures | None, str]:
     """Play one game in another process; returns its figures, or None and the error."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # only this process needs it
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # only needed here
     from sc2standin.install import install
     from tests.peers.clients import run_to_end
 
@@ -168,12 +168,12 @@ def play(example: Example, seed: int) -> Figures:
     from sc2.player import Bot, Computer
     from sc2.protocol import ProtocolError
 
-    sys.path.append(str(parse_arguments().repository))  # last, so that the installed sc2 is used
+    sys.path.append(str(parse_arguments().repository))  # at the end: the installed sc2 is used
     bot_class = getattr(import_module(f"examples.{example.module}"), example.bot)
     figures: Figures = {}
 
     class Watched(bot_class):  # type: ignore[misc]
-        """The bot, which in addition notes its state before each step."""
+        """The bot's class with an addition: it notes the bot's state before each step."""
 
         wall_places: tuple[Any, ...] = ()
         had: frozenset[tuple[str, int]] = frozenset()

@@ -1,12 +1,12 @@
 """Writes the messages of python-sc2's recorded games as files that our tests read.
 
-    python tests/peers/python_sc2_maps.py REPOSITORY FOLDER
-    SC2POOL_RECORDED=FOLDER pytest tests/unit tests/standin
+Usage: `python tests/peers/python_sc2_maps.py REPOSITORY FOLDER`. Then run the tests with
+`SC2POOL_RECORDED=FOLDER pytest tests/unit tests/standin`.
 
 REPOSITORY is a clone of python-sc2 (github.com/BurnySc2/python-sc2), whose tests have the first
 messages of a real game on each of 96 ladder maps, of several patches. The messages are pickled, and
-unpickling can run any code, so use a clone that you trust. FOLDER gets `MAP.KIND.pb.xz` for each
-map's `game_info` and `observation`, and the tables of `data` of the one patch that the stand-in
+unpickling can run any code, so use a clone that you trust. FOLDER gets files `MAP.KIND.pb.xz`: each
+map's `game_info` and `observation`, and the tables of `data` for the only patch that the stand-in
 has. `scripts/data_tables.py` says what differs in a table of another patch.
 """
 

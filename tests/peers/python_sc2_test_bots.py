@@ -1,11 +1,11 @@
 """Runs python-sc2's own test bots, unmodified, on the stand-in.
 
-    python tests/peers/python_sc2_test_bots.py REPOSITORY [--bots NAME ...]
+Usage: `python tests/peers/python_sc2_test_bots.py REPOSITORY [--bots NAME ...]`.
 
 REPOSITORY is a clone of python-sc2 (github.com/BurnySc2/python-sc2), because its package has no
-tests. The `sc2` that plays is the installed one. Each bot is a script in the folder `test`, and
-asks for ladder maps. It gets the stand-in's melee map under their names; Empty128, on which nobody
-can lose, is flat. One line of a table says how each bot ended; the exit status is 1 if one failed.
+tests. The installed `sc2` plays. Each bot is a script in the folder `test`, and asks for maps of
+ranked play. The bot gets the stand-in's melee map under these maps' names. Empty128, on which no
+player can lose, is flat. A table says how each bot ended. The exit status is 1 if a bot failed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAPS: dict[str, dict[str, object]] = {
     "AcropolisLE": {},
     "Empty128": {"endless": True, "ground": None},
 }
-"""For each map: the fields in which it differs from the melee map."""
+"""For each map, the fields in which the map differs from the melee map."""
 TIMEOUT_S = 900.0
 
 
@@ -61,7 +61,7 @@ def main() -> int:
 
 
 def install_with_maps(game: Path) -> None:
-    """Install the stand-in, with the melee map for all races under the ladder maps' names."""
+    """Install the stand-in with its melee map, for all races, under the names of the bots' maps."""
     install(game, ["--any-race"])
     melee = game / "Maps" / "Melee" / "Simple64.SC2Map"
     content = json.loads(melee.read_text())
@@ -72,7 +72,7 @@ def install_with_maps(game: Path) -> None:
 
 
 def failure_in(output: str) -> str:
-    """The error in the output of a bot whose script did not fail; "" if there is none."""
+    """The error in a bot's output, which does not make its script fail; "" if there is none."""
     lines = output.splitlines()
     errors = [line for line in lines if "Error: " in line and not line.startswith(" ")]
     return errors[-1][:200] if "Traceback" in output and errors else ""

@@ -1,12 +1,12 @@
 """Plays pysc2 4.0.0, as it is published, on the stand-in: its own game tests, and its agents.
 
-    python tests/peers/run_pysc2.py tests [MODULE ...]       its game tests: ping, obs, …, or all
-    python tests/peers/run_pysc2.py scores [--episodes 20]   its scripted agents on layers
+`python tests/peers/run_pysc2.py tests [MODULE ...]` runs pysc2's game tests (by default all).
+`python tests/peers/run_pysc2.py scores [--episodes 20]` plays its scripted agents on layers.
 
-Both take `--environment DIR`, the virtual environment of pysc2 (default: .venv/pysc2). If it does
-not exist, it is made with `--python`, by default Python 3.10 if the machine has one. pysc2 calls
-`random.shuffle` with two arguments, which Python 3.11 and later refuse; there the environment's
-`sitecustomize.py` accepts the second one. pysc2's code is not changed.
+Both commands take `--environment DIR`, the virtual environment of pysc2 (default: .venv/pysc2). If
+the environment does not exist, it is made with `--python`, by default Python 3.10 if the machine
+has one. Python 3.11 and later refuse the second argument with which pysc2 calls `random.shuffle`;
+the environment's `sitecustomize.py` accepts it. The code of pysc2 is not changed.
 
 The exit code of `tests` is the number of tests that failed.
 """
@@ -34,9 +34,9 @@ MODULES = [
     *("render", "easy_scripted", "step_mul_override", "obs_spec", "random_agent"),
     *("replay_obs", "multi_player", "multi_player_env", "host_remote_agent", "actions", "obs"),
 ]
-"""The modules of `pysc2.tests` that start a game; they have 41 tests."""
+"""The test modules of `pysc2.tests` that start a game; they have 41 tests."""
 TIMEOUT_S = 300
-"""Limit for the tests of one module, and for the episodes of one agent."""
+"""Limit in seconds for the tests of one module, and for the episodes of one agent."""
 SITECUSTOMIZE = '''\
 """pysc2 4.0.0 calls random.shuffle as it was before Python 3.11."""
 
@@ -99,7 +99,7 @@ def tests(python: Path, game: Path, folder: Path, modules: Sequence[str]) -> int
 
 
 def outcomes(report: Path) -> dict[str, str]:
-    """For each test in a report: the last line of its error, or "" if it passed."""
+    """For each test in a report, the last line of the test's error, or "" if the test passed."""
     if not report.exists():
         return {}
     found = {}

@@ -1,14 +1,14 @@
 """Plays SMAC, as it is published, on the stand-in: with random agents and with its own heuristic.
 
-    python tests/peers/run_smac.py play [SCENARIO ...] [--episodes 12]
-    python tests/peers/run_smac.py play --maps FOLDER      the same on the real maps in a folder
-    python tests/peers/run_smac.py maps FOLDER             compares our files with the real maps
+`python tests/peers/run_smac.py play [SCENARIO ...] [--episodes 12]` plays on the stand-in's maps.
+`python tests/peers/run_smac.py play --maps FOLDER` plays on the real maps in a folder.
+`python tests/peers/run_smac.py maps FOLDER` compares our files with the real maps.
 
 If no scenario is named, seven are played. `play` takes `--environment DIR`, the virtual environment
-of SMAC (default: .venv/smac), because SMAC needs packages that sc2pool does not work with. If it
-does not exist, it is made with `--python`, by default Python 3.10 if the machine has one. SMAC is
-not in the package index; `--source` names where it comes from, by default its repository, which
-also has the real maps (smac/env/starcraft2/maps/SMAC_Maps). SMAC's code is not changed.
+of SMAC (default: .venv/smac), because SMAC needs packages that sc2pool does not work with. If the
+environment does not exist, it is made with `--python` (default: Python 3.10 if the machine has it).
+SMAC is not in the package index; `--source` says where SMAC comes from (default: its repository,
+which also has the real maps in smac/env/starcraft2/maps/SMAC_Maps). SMAC's code is not changed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SCENARIOS = ("3m", "8m", "5m_vs_6m", "2s3z", "3s_vs_3z", "corridor", "MMM")
 PLAYERS = ("random", "heuristic")
 LAUNCH_S = 60
 EPISODE_S = 60
-"""Limit for the launch of a game, and for each episode."""
+"""Limit in seconds for the launch of a game, and for each episode."""
 HEAD = (
     "| scenario | player | episodes | return | win rate | forced restarts | ms/step |\n"
     "|---|---|---|---|---|---|---|"
@@ -53,12 +53,12 @@ HEAD = (
 
 
 class SmacError(Exception):
-    """SMAC failed, or did not end in time; the message has the last lines of its output."""
+    """SMAC failed, or did not end in time; the message has the last lines of SMAC's output."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """The figures that SMAC reports of one player's episodes on one scenario."""
+    """The figures that SMAC reports for one player's episodes on one scenario."""
 
     returns: list[float]
     wins: int
@@ -67,7 +67,7 @@ class Played:
     seconds: float
 
     def row(self, scenario: str, player: str) -> str:
-        """The line of the table."""
+        """The line of the table for these figures."""
         returns, n = self.returns, len(self.returns)
         spread = stdev(returns) if n > 1 else 0.0
         cells = (
@@ -116,7 +116,7 @@ def parse_arguments() -> argparse.Namespace:
 
 @contextlib.contextmanager
 def installation(maps: Path | None = None) -> Iterator[Path]:
-    """A folder that SMAC takes for StarCraft II, with the maps of `maps` if that is given."""
+    """A folder that SMAC uses as the game's installation, with the maps of `maps` if given."""
     with tempfile.TemporaryDirectory(prefix="sc2pool-smac-") as folder:
         game = Path(folder) / "game"
         install(game)
@@ -126,7 +126,7 @@ def installation(maps: Path | None = None) -> Iterator[Path]:
 
 
 def smac_output(words: Sequence[str | Path], game: Path, limit_s: float, what: str) -> str:
-    """The output of a program that uses SMAC.
+    """Run a program that uses SMAC, and return its output.
 
     Args:
         words: the command line.
@@ -146,7 +146,7 @@ def smac_output(words: Sequence[str | Path], game: Path, limit_s: float, what: s
 def play(
     python: Path, game: Path, scenario: str, player: str, *, episodes: int, seed: int
 ) -> Played:
-    """Let one of SMAC's players play; when it ends, all of its games are ended."""
+    """Let one of SMAC's players play; all of its games are ended at the end."""
     words = [python, PLAY, scenario, player, str(episodes), str(seed)]
     limit_s = LAUNCH_S + EPISODE_S * episodes
     output = smac_output(words, game, limit_s, f"{scenario}, {player}")

@@ -1,4 +1,4 @@
-"""pysc2, SMAC and SMACv2, as published, play the stand-in; errors if an environment is missing.
+"""pysc2, SMAC and SMACv2, as published, play the stand-in; a missing environment is an error.
 
 `run_pysc2.py`, `run_smac.py` and `compare_smacv2.py` make the environments, and run more.
 """
@@ -22,7 +22,7 @@ SCRIPT = Path(__file__).with_name("run_smac.py")
 
 
 def play_anew(*options: str | Path) -> subprocess.CompletedProcess[str]:
-    """SMAC plays one scenario, in an environment that has to be made."""
+    """SMAC plays one scenario in an environment that the test makes."""
     return run(sys.executable, SCRIPT, "play", "3m", *options)
 
 

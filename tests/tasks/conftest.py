@@ -1,4 +1,4 @@
-"""Whole episodes of tasks on a process of the game."""
+"""Fixtures that play whole episodes of tasks on a process of the game."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.matches.playing import Policy
 def play(
     game_installation: Installation, standin_dir: Path, tempered: Callable[[str], Path]
 ) -> Callable[..., list[list[Transition]]]:
-    """Plays episodes of a task, one for each seed, on one game; returns each one's transitions.
+    """Plays episodes of a task on one game, one per seed; returns the transitions of each episode.
 
     The stand-in has no tempers (quirks) here; the games of the published scores had none either.
     """
@@ -54,7 +54,7 @@ def smac(game_installation: Installation) -> Iterator[Callable[..., StarCraft2En
 
 @pytest.fixture
 def vec(game_installation: Installation) -> Iterator[Callable[..., SubprocSC2VecEnv]]:
-    """Makes SB3's vector env, by default of one game."""
+    """Makes SB3's vector env; by default, the env has one game."""
     with ExitStack() as stack:
 
         def make(task: Any, n: int = 1, **keywords: Any) -> SubprocSC2VecEnv:

@@ -1,8 +1,8 @@
 """Calls every method of python-sc2's `Client` and `BotAI`, in the pool and under `run_game`.
 
-    python python_sc2_calls.py INSTALLATION
+Usage: `python python_sc2_calls.py INSTALLATION`.
 
-Prints JSON: for pool and `run_game`, each call's result or error, and the bot's view after it.
+The program prints JSON: each call's result or error, and the bot's view after the call.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ CLIENT: dict[str, Call] = {
     "quick_load": lambda bot: bot.client.quick_load(),
     "quit": lambda bot: bot.client.quit(),
 }
-"""The calls, by the names of method and special case. `leave` and `debug_leave` end the game."""
+"""The calls by name (a method and a special case). `leave` and `debug_leave` end the game."""
 BOT: dict[str, Call] = {
     "alert": lambda bot: bot.alert(Alert.NuclearLaunchDetected),
     "get_available_abilities": lambda bot: bot.get_available_abilities([scv(bot)]),
@@ -175,7 +175,7 @@ def told(value: Any) -> Any:
 
 
 class Calls(RLBotAI):
-    """Makes one call in each step, and leaves after the last."""
+    """Makes one call in each step, and leaves the game after the last call."""
 
     map_name = "Simple64"
     max_loops = 20_000
@@ -205,8 +205,8 @@ class Calls(RLBotAI):
             return
         self._name, call = self._left.pop(0)
         if self._name == "client.quit" and not in_pool:
-            return  # the call would end the game, and so `run_game`
-        random.seed(1)  # for python-sc2's random choice of places
+            return  # the call would end the game, and with it `run_game`
+        random.seed(1)  # a seed for python-sc2's random choice of places
         try:
             value = call(self)
             Calls.outcomes[self._name] = told(await value if inspect.isawaitable(value) else value)

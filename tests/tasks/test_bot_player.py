@@ -48,7 +48,7 @@ class AsyncBot(Coroutines, MoveToBeaconBot):
 
     async def act(self, action):
         await asyncio.sleep(0)
-        # A query to the game, in the midst of a step.
+        # A query to the game in the middle of a step.
         self.placeable = await self.client.query_pathing(self.units[0], self.units[0].position)
         super().act(action)
 
@@ -123,7 +123,7 @@ def test_exception_of_a_bot_is_no_fault_of_the_game(play):
 
 
 class ShadowsSupply(MoveToBeaconBot):
-    """Defines an attribute under a name that python-sc2 itself sets early."""
+    """Defines an attribute whose name python-sc2 itself sets early in a game."""
 
     @property
     def supply_left(self):
@@ -131,7 +131,7 @@ class ShadowsSupply(MoveToBeaconBot):
 
 
 class ShadowsPlayer(MoveToBeaconBot):
-    """Defines an attribute under a name that python-sc2 itself sets from a message."""
+    """Defines an attribute whose name python-sc2 itself sets from a message of the game."""
 
     @property
     def player_id(self):
@@ -167,7 +167,7 @@ class LeavesAtTheStart(Leaves):
 
 
 class LooksAfterwards(Leaves):
-    """Requests the result before the pool does; the game reports a result only once."""
+    """Requests the result before the pool requests it; a game reports its result only once."""
 
     async def give_up(self):
         await super().give_up()
@@ -177,7 +177,7 @@ class LooksAfterwards(Leaves):
 
 
 class IsNotHeeded(Leaves):
-    """Leaves the game, which continues nevertheless."""
+    """Leaves the game, although the game continues."""
 
     async def give_up(self):
         self.client.has_left = True
@@ -248,7 +248,7 @@ class PlaysByItself(MoveToBeaconBot):
 
 
 class EndsForItself(MoveToBeaconBot):
-    max_loops = None  # so that the game ends the episode
+    max_loops = None  # without this limit, the game ends the episode
 
     async def on_end(self, game_result):
         """Put no transition."""

@@ -1,4 +1,4 @@
-"""One rule for all ways to play: for tasks and bots, in the pool and under python-sc2's loop."""
+"""Tasks and bots follow the same rules in the pool and under python-sc2's loop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENDS = {  # the cause of the end: max_loops, ends_from, last loop, (terminated, 
     "task at the game's end": (MAP_ENDS_AT, MAP_ENDS_AT, MAP_ENDS_AT, (True, True)),
 }
 UNDER_PYTHON_SC2 = ("task", "game")
-"""Ends that have code of their own under python-sc2; all other ends share the code for flags."""
+"""The ends of episodes that have code of their own under python-sc2; other ends share code."""
 FIRST = ("observe", "info", "action_masks")
 LATER = ("observe", "reward", "terminated", "info", "action_masks")
 

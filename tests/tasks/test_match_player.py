@@ -1,4 +1,4 @@
-"""Tasks of two players: both sides of a match as rows, or one of them against an opponent."""
+"""Tasks of two players: a match has a row for each side, or one row against an opponent."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def test_both_sides_see_the_same_from_their_own_end(episodes):
         for transition in (one[0], two[0]):
             observation = transition.observation
             assert observation[:2].tolist() == [1.0, 1.0]
-            assert observation[3] < -0.2  # on the own side's half of the map
-            assert observation[5] > 0.5  # on the enemy's half
+            assert observation[3] < -0.2  # the marines are on their own side's half of the map
+            assert observation[5] > 0.5  # the enemy's marines are on the other half of the map
         own, enemies = one[0].observation[7:32], two[0].observation[32:]
         assert sorted(own.reshape(5, 5)[:, 2]) == sorted(enemies.reshape(5, 5)[:, 2])
 
@@ -122,7 +122,7 @@ class Coloured(MarineDuel):
 
 
 def test_an_opponent_plays_the_other_side(standin_dir):
-    """The only row's attributes are those of the learner's side, whichever that is."""
+    """The only row's attributes are those of the learner's side, on either side of the match."""
     opponent = Against(always(FOCUS_NEAREST))
     with player_of(standin_dir, Coloured, opponent=opponent) as player:
         assert player.rows == 1
@@ -154,7 +154,7 @@ def test_a_computer_plays_the_other_side_in_one_process(standin_dir):
 
 
 def test_an_opponents_game_fault_is_user_code(standin_dir):
-    """The error is not the game's: with a new game, the next opponent would raise it again."""
+    """The opponent causes the error, not the game: a new game would not prevent it."""
 
     def fail(_: object) -> int:
         raise GameFault(FaultKind.BAD_REPLY, "not the match's game")

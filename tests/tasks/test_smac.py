@@ -34,7 +34,7 @@ from tests.matches.playing import RecordedRows, new_player
 from tests.support.pools import begun
 
 LONG = {"25m", "27m_vs_30m", "bane_vs_bane", "2c_vs_64zg"}
-"""Scenarios with many units; the test plays only a few steps of these."""
+"""Scenarios with many units, of which the test plays only a few steps."""
 TERRAN = {"marauder": 2, "marine": 7, "medivac": 1}
 
 
@@ -48,7 +48,7 @@ def random_actions(masks: Sequence[Sequence[int]], rng: np.random.Generator) -> 
 
 @pytest.fixture(scope="module")
 def one_game(game_installation: Installation) -> Iterator[tuple[asyncio.Runner, Game]]:
-    """A process of the game, with the event loop that its connection belongs to."""
+    """A process of the game, and the event loop to which its connection belongs."""
     with asyncio.Runner() as runner:
         launching = Game.launch(game_installation, Limits(), deadline=Deadline.after(90))
         game = runner.run(launching)
@@ -85,7 +85,7 @@ def test_the_parts_of_what_an_agent_sees(name, smac):
 
 
 def test_smacs_random_agents_loop(smac):
-    # The loop is that of SMAC's smac/examples/random_agents.py, for two battles.
+    # The test plays two battles with the loop of SMAC's smac/examples/random_agents.py.
     env = smac("3m", seed=1)
     n_agents = env.get_env_info()["n_agents"]
     rng = np.random.default_rng(1)
@@ -314,7 +314,7 @@ def test_a_map_without_the_units_is_an_error(play):
 
 
 EXAMPLE_ARGUMENTS: dict[str, Any] = {
-    # What SMACv2's examples have in `env_args` besides the map and the capability config.
+    # SMACv2's examples have these in `env_args`, besides the map and the capability config.
     **{"continuing_episode": False, "difficulty": "7", "game_version": None, "move_amount": 2},
     **{"obs_all_health": True, "obs_instead_of_state": False, "obs_last_action": False},
     **{"obs_own_health": True, "obs_pathing_grid": False, "obs_terrain_height": False},

@@ -32,16 +32,16 @@ from sc2pool.units import Kind, select, unit_id
 from tests.support.programs import run
 
 ALWAYS_THE_SAME = {"CollectMineralsAndGas", "BuildMarines"}
-"""Tasks that are played with only one seed: they take long, and little on the maps is random."""
+"""Tasks that are played with only one seed, because they take long and are hardly random."""
 GOOD_STEPS = {"CollectMineralsAndGas", "BuildMarines"}
-"""Tasks whose random player is good, because each action is a whole step of a growing town."""
+"""Tasks in which random actions score well, because each action is a whole step of a town."""
 LONG = {"BuildMarines", "BuildMarinesImage", "MeleeImage"}
 """Tasks that are played for many steps."""
 IMAGES = [name for name in BUILT_IN if name.endswith("Image")]
 TOO_GOOD = {
     "DefeatZerglingsAndBanelings": "survivors join the next wave, so good targets pay more and more"
 }
-"""For each task whose scripted player beats the grandmaster by more than a fifth: the reason."""
+"""The reason for each task in which the scripted player beats the grandmaster by over a fifth."""
 
 
 @pytest.mark.standin("its rules are fitted to the published scores")
@@ -57,7 +57,7 @@ def test_scripted_player_scores_like_a_good_human(task_name, play):
 
 @pytest.fixture(scope="module")
 def at_random(play) -> Callable[[str], list[list[Transition]]]:
-    """Gives the episodes of a task, played with random actions."""
+    """Plays a task's episodes with random actions, and returns their transitions."""
 
     @cache
     def episodes(task_name: str) -> list[list[Transition]]:

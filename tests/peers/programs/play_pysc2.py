@@ -1,8 +1,8 @@
 """Plays episodes of a mini-game with pysc2's scripted agent; prints their scores as JSON.
 
-    python tests/peers/programs/play_pysc2.py NAME EPISODES
+Usage: `python tests/peers/programs/play_pysc2.py NAME EPISODES`.
 
-Runs in the environment that `tests/peers/run_pysc2.py` makes, with SC2PATH set.
+The program runs in the environment that `tests/peers/run_pysc2.py` makes, with SC2PATH set.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Plays one scenario with SMAC and prints a line of JSON; runs in SMAC's environment.
 
-    play_smac.py SCENARIO random|heuristic EPISODES SEED
+Usage: `play_smac.py SCENARIO random|heuristic EPISODES SEED`.
 
 Only SMAC, numpy and the standard library of Python 3.10 may be imported.
 """

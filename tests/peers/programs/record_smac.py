@@ -1,6 +1,6 @@
 """Plays one battle with random actions and records it; runs in SMAC's or SMACv2's environment.
 
-    record_smac.py MAP SEED STEPS OPTIONS FILE
+Usage: `record_smac.py MAP SEED STEPS OPTIONS FILE`.
 
 OPTIONS is a JSON object of keywords for SMACv2's environment if it has a `capability_config`, else
 for SMAC's. The file, a numpy archive, has the results before each action and after
