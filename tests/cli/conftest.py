@@ -1,4 +1,4 @@
-"""Pools that play in a process of their own, and commands that read a pool from another process."""
+"""Pools that play in separate processes, and commands that read such a pool from outside."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PlayingPool(Trainer):
         self.pid = self.process.pid
 
     def told(self) -> dict[str, Any]:
-        """The content of the pool's live files, read as the commands read it."""
+        """The content of the pool's live files, as the commands read them."""
         told = choose(None, self.pid).first_poll()
         assert told is not None
         return told
@@ -67,7 +67,7 @@ def in_process(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, s
 
 @pytest.fixture(scope="session")
 def into_closed_pipe() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs `sc2pool` with these arguments, with its output into a pipe whose reader is gone."""
+    """Runs `sc2pool` with these arguments, with a pipe as output that no process reads any more."""
 
     def run_unread(
         *arguments: str, closed: str = "stdout", buffered: bool = True
@@ -150,9 +150,9 @@ def start_pool(standin_dir: Path) -> Iterator[Callable[[int], PlayingPool]]:
 
 @pytest.fixture(scope="module")
 def pool(standin_dir: Path, wait_for: Callable[..., None]) -> Iterator[PlayingPool]:
-    """A pool of two envs and a spare, for tests that change nothing."""
+    """A pool of two envs and a spare game, for tests that change nothing."""
     with PlayingPool(standin_dir, 2, 1) as playing:
         playing.wait_for_stage("playing")
-        # Wait for the spare's game: if it started later, a test would be blamed for the process.
+        # Wait for the spare's game: if it started later, its process would seem left by a test.
         wait_for(lambda: all(row["pid"] for row in playing.told()["instances"]))
         yield playing

@@ -1,6 +1,6 @@
 """Plays a pool as a training program would, without training: `playing_pool.py GAME N SPARES`.
 
-The program prints a line once every env plays, and ends when its standard input is closed.
+The program prints a line when every env plays, and ends when its standard input is closed.
 """
 
 from __future__ import annotations

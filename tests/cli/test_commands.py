@@ -233,7 +233,7 @@ def test_both_rungs_with_and_without_spares(benched):
     assert [one["spares"] for one in result["resets"]] == [0, 1]
     for one in result["resets"]:
         assert set(one["cost_percent"]) == {"restart_game", "create_game"}
-        assert "create_game" in one["reset_ms"]  # a spare's restart may be too late
+        assert "create_game" in one["reset_ms"]  # a spare's restart may come too late
         assert all(0 < taken_ms < 10_000 for taken_ms in one["reset_ms"].values())
 
 
@@ -264,7 +264,7 @@ sys.exit(main())
 @pytest.mark.parametrize("buffered", [True, False], ids=["buffered", "unbuffered"])
 def test_a_closed_pipe_ends_quietly(into_closed_pipe, argument, buffered):
     done = into_closed_pipe(argument, buffered=buffered)
-    unseen = not buffered and argument == "--help"  # argparse ignores the error of writing
+    unseen = not buffered and argument == "--help"  # argparse ignores a failed write
     assert done.returncode == (0 if unseen else 141)
     assert not re.search("Error|Traceback|Exception", done.stderr)
 
@@ -299,7 +299,7 @@ def test_output_onto_a_full_disk_is_one_line(words, buffered):
 
 @pytest.mark.parametrize("arguments", ["tasks", "standin path", "train --steps 0"])
 def test_without_standard_streams(arguments):
-    """Some daemons start programs without standard streams."""
+    """Commands must work without standard streams, as some daemons start them."""
     command = shlex.join([sys.executable, "-m", "sc2pool", *arguments.split()])
     done = run("sh", "-c", f"{command} >&- 2>&-")
     assert done.returncode == (2 if "train" in arguments else 0)
@@ -312,6 +312,6 @@ def test_an_error_message_into_a_closed_pipe(into_closed_pipe, tmp_path):
 
 @pytest.mark.parametrize("module", ["sc2pool.cli.arguments", "sc2pool.cli.tasks", "numpy"])
 def test_ctrl_c_during_an_import_prints_nothing(module):
-    """The import raises KeyboardInterrupt, as if Ctrl-C arrived during it."""
+    """The import raises KeyboardInterrupt, as at a Ctrl-C during the import."""
     done = run(sys.executable, "-c", INTERRUPTED_IMPORT, module)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

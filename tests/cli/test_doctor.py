@@ -1,6 +1,6 @@
 """`sc2pool doctor` as a user runs it, on games that misbehave, and with `--full`.
 
-`--full` finds each reported behaviour on a game that has the behaviour, and on no other game.
+`--full` reports a behaviour for a game that has it, and for no other game.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.support.programs import assert_gone, start
 FAKE_GAME = Path(__file__).parents[1] / "game" / "fake_game.py"
 SHORT = Plan(resets=3, steps=10, watch_s=0.3, timeout_s=90)
 IMPATIENT = replace(SHORT, limits=Limits(step_s=0.5))
-"""Limits for a game that hangs; other games get as much time as a busy machine may need."""
+"""A plan for a game that hangs. Other games get `SHORT`, whose limits also suit a busy machine."""
 Doctor = Callable[..., tuple[int, str]]
 InProcess = Callable[..., tuple[int, str, str]]
 Installed = Callable[[str], Path]
@@ -64,7 +64,7 @@ def game_of(standin_dir: Path, tmp_path: Path) -> Installed:
 
 @pytest.fixture
 def fake_game(game_of: Installed) -> Callable[..., Path]:
-    """Makes an installation of the fake game, which behaves as asked."""
+    """Makes an installation of the fake game, which behaves as the arguments ask."""
 
     def make(**behaviour: Any) -> Path:
         root = game_of(f'exec "{sys.executable}" "{FAKE_GAME}" "$@"')
@@ -76,7 +76,7 @@ def fake_game(game_of: Installed) -> Callable[..., Path]:
 
 @pytest.fixture
 def examined(fake_game: Callable[..., Path]) -> Examined:
-    """Examines, in this process, the fake game, which behaves as asked."""
+    """Examines the fake game in this process; the game behaves as the arguments ask."""
 
     def look(plan: Plan = SHORT, **behaviour: Any) -> dict[str, Finding]:
         tasks, findings = tasks_by_map(), Findings()
@@ -182,7 +182,7 @@ def test_a_game_of_another_system(doctor: Doctor, game_of: Installed) -> None:
 
 
 def test_too_little_time(doctor: Doctor, fake_game: Callable[..., Path]) -> None:
-    # The game hangs in its fifth step; the usual limit would make this test too slow.
+    # The game hangs in its fifth step, for which the usual time limit would be too slow here.
     code, out = doctor("--json", "--timeout", "5", "--game", fake_game(on_step={"5": "stop"}))
     checks = json.loads(out)["checks"]
     assert code == 1
@@ -342,7 +342,7 @@ SETTLED: dict[str, dict[str, object]] = {
     "silent-end": {"silent_end": True},
     "spent-minerals": {"restart_faithful": False},
 }
-"""For each temper: the facts that the measurement of this temper settles."""
+"""For each temper (a quirk of a game), the facts that its measurement settles."""
 
 
 @pytest.mark.parametrize("found", TEMPERS, ids=lambda found: found[0])
@@ -363,16 +363,16 @@ FACTS: dict[str, dict[str, Any]] = {
     "D09": {"bursts_in_matches": True},
     "D16": {"after_stop": "catch-up"},
 }
-"""The facts that are settled by measuring a game without tempers."""
+"""The facts that the measurement of a game without tempers (quirks) settles."""
 NOT_MEASURED = {"D12", "D13", "D17", "D24"}
-"""Measurements that this test leaves out: of times, and long ones."""
+"""The measurements that this test leaves out, because they are long or measure times."""
 
 
 @pytest.mark.parametrize("part", sorted({part.name for part in diagnosis.PARTS} - NOT_MEASURED))
 def test_a_kind_game_differs_in_nothing_else(part: str, tempered: Installed) -> None:
     findings, settled = measure(tempered("kind"), part)
     others = {name: f.judgement for name, f in findings.items() if f.judgement.outcome is not OK}
-    # After a stop, the stand-in plays the loops that it has missed.
+    # After a stop, the stand-in plays the loops that it missed during the stop.
     assert list(others) == (["D16 stops", "D16 match stops"] if part == "D16" else []), others
     facts = FACTS.get(part, {})
     assert settled == Settled(**facts, measured=settled.measured)
@@ -411,7 +411,7 @@ def test_a_game_that_hangs_or_ends_costs_one_measurement(
     assert judgement.outcome is DIFFERS
     assert told in judgement.figure
     assert judgement.advice
-    # The next measurement starts another game.
+    # The next measurement starts another game, so it is not affected.
     assert findings["D26 ids"].judgement.outcome is OK
 
 
@@ -434,7 +434,7 @@ def test_measurements_without_maps_say_so(standin_dir: Path, tmp_path: Path) -> 
 
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test has its own cache, so other pools do not use the facts that the test settles."""
+    """Gives the test its own cache, so other pools do not use the facts that the test settles."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

@@ -52,7 +52,7 @@ def play(in_process, standin_dir):
 
 
 def test_two_models(play, trained, tmp_path):
-    # None of these folders exists: the command makes them.
+    # None of these folders exists, so the command must make them.
     replay, gif = tmp_path / "replays" / "a.SC2Replay", tmp_path / "pictures" / "a.gif"
     video = tmp_path / "videos" / "a.mp4"
     code, said, complaints = play(
@@ -147,7 +147,7 @@ class Fires:
 
 
 def test_a_model_of_another_algorithm_plays_as_it_does_in_a_program(play, standin_dir, tmp_path):
-    """The model is MaskablePPO's, so it needs masks; only the model's file names the algorithm."""
+    """MaskablePPO has trained the model, which needs masks; only its file names the algorithm."""
     with closing(SubprocSC2VecEnv("DefeatRoaches", n=1, game=standin_dir, seed=5)) as env:
         model = MaskablePPO("MlpPolicy", env, n_steps=8, batch_size=8, seed=2, device="cpu")
         env.seed(5)
@@ -164,7 +164,7 @@ def test_a_model_of_another_algorithm_plays_as_it_does_in_a_program(play, standi
 
 
 def test_files_that_cannot_be_made_after_the_game(play, tmp_path):
-    """An unfinished file has a longer name; these names are so long that it is not allowed."""
+    """An unfinished file has a longer name, which is too long here for the file system."""
     files = {"replay": ".SC2Replay", "gif": ".gif", "video": ".mp4"}
     named = {
         kind: tmp_path / f"{'a' * (250 - len(suffix))}{suffix}" for kind, suffix in files.items()
@@ -193,7 +193,7 @@ def test_sigterm_leaves_no_file(standin_dir, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_a_reader_of_replays(standin_dir, wait_for, tmp_path, number):
-    """The game that reads the replay is ended, and its folder deleted."""
+    """The game that reads the replay must be ended, and its folder deleted."""
     replay, temp = tmp_path / "a.SC2Replay", tmp_path / "temp"
     replay.write_bytes(b"MPQ")
     temp.mkdir()
@@ -257,7 +257,7 @@ KINDS = {
 
 
 def task_with(space: spaces.Space, *, masked: bool) -> type:
-    """A task that observes samples of a space, acts in the same space, and keeps its actions."""
+    """A task that observes samples of its action space, and keeps its actions."""
 
     class Sampled(resolve_task("MoveToBeacon")):
         observation_space = action_space = space
@@ -337,7 +337,7 @@ def test_a_scripted_player_then_more_of_it(record, standin_dir, tmp_path):
     assert all(seen in dataset.observation_space for seen in first.observations)
     assert all(action in dataset.action_space for action in first.actions)
 
-    # The error comes before a game is started, because this game cannot start.
+    # The error must come before a game is started, because this game cannot start.
     broken = changed(standin_dir, tmp_path / "broken", lambda _: "#!/bin/false\n")
     code, _, complaint = record("scripted", "--steps=300", f"--game={broken}")
     assert code == 2

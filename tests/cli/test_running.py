@@ -53,7 +53,7 @@ def test_json_tells_what_is_going_on(pool, command, wait_for):
         assert row["memory_bytes"] > 10_000_000
         assert row["listener"] == "proven"
         assert isinstance(row["episode_return"], float)
-    # A step is counted when it is sent, and again when its transition is returned.
+    # The rows count a step when it is sent, and the pool when its transition is returned.
     wait_for(lambda: pool.told()["env_steps"] > before["env_steps"])
     after = pool.told()
     sent = sum(row["steps"] for row in after["instances"])
@@ -80,7 +80,7 @@ def test_with_nobody_looking_nothing_is_written(pool, wait_for):
 
     def nobody_looks_any_more() -> bool:
         newest = file.stat().st_mtime_ns
-        time.sleep(0.5)  # time enough to write twice
+        time.sleep(0.5)  # enough time for the pool to write twice
         return file.stat().st_mtime_ns == newest
 
     wait_for(nobody_looks_any_more)
@@ -106,7 +106,7 @@ def test_the_screen_is_redrawn_for_each_key(pool, screen, wait_for):
 
 
 def top(pid: int) -> tuple[str, ...]:
-    """The command line of `sc2pool top` in a terminal that then shows its exit code and waits."""
+    """A shell's command line: runs `sc2pool top` in a terminal, shows its exit code and waits."""
     command = shlex.join([*COMMAND, "top", "--pid", str(pid)])
     return "sh", "-c", f"{command}; echo exit code $?; read -r _"
 
@@ -172,7 +172,7 @@ class Watching:
         return f"http://127.0.0.1:{self.port}/"
 
     def get(self, path: str, host: str | None = None) -> tuple[http.client.HTTPResponse, bytes]:
-        """Ask for a page, as if the server had this host name."""
+        """Ask for a page as if the server's host name were this one."""
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)) as connection:
             connection.request("GET", path, headers={"Host": host or f"127.0.0.1:{self.port}"})
             answer = connection.getresponse()
@@ -182,7 +182,7 @@ class Watching:
         return dict(json.loads(self.get("/state")[1]))
 
     def curves(self) -> dict[str, Any]:
-        self.state()  # this request makes the pool write the curves
+        self.state()  # this request lets the pool write the curves
         return dict(json.loads(self.get("/curves")[1]))
 
     def end(self) -> None:
@@ -268,7 +268,7 @@ def test_there_is_nothing_else(watching, path):
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "192.168.0.1:{port}"])
 @pytest.mark.parametrize("path", ["/", "/state"])
 def test_another_name_is_turned_away(watching, host, path):
-    """A foreign page whose host name was pointed at this machine (DNS rebinding) reads nothing."""
+    """A foreign page whose host name resolves to this machine (DNS rebinding) reads nothing."""
     answer, content = watching.get(path, host.format(port=watching.port))
     assert answer.status == 421
     assert b"instance" not in content
@@ -280,7 +280,7 @@ def test_localhost_is_ours(watching):
 
 def test_it_listens_on_the_loopback_address_only(watching):
     with socket.socket() as elsewhere:
-        # This succeeds only if the server has left the port free on other addresses.
+        # This call succeeds only if the server has left the port free on other addresses.
         elsewhere.bind(("127.0.0.2", watching.port))
     with socket.socket() as all_addresses, pytest.raises(OSError, match="in use"):
         all_addresses.bind(("127.0.0.1", watching.port))
@@ -293,7 +293,7 @@ def test_a_taken_port(pool, watching, command):
 
 
 class Games(HTMLParser):
-    """The games on a rendered page; each game is a dict of its parts' texts, by class name."""
+    """The games on a rendered page; a game is a dict of the texts of its parts, by class name."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -311,7 +311,7 @@ class Games(HTMLParser):
         self._in_template |= tag == "template"
         self._class = given.get("class", "") or given.get("id", "")
         if self._in_template:
-            return  # these are templates of the games' parts
+            return  # these tags are templates of the games' parts
         if tag == "figure":
             self.curves.append(given["data-name"])
         if given.get("id") == "games":
@@ -342,7 +342,7 @@ def in_browser(address: str, folder: Path) -> Games:
     done = run(
         CHROMIUM,
         "--headless",
-        "--no-sandbox",  # Chromium needs this as root
+        "--no-sandbox",  # Chromium needs this option if the user is root
         "--disable-gpu",
         "--disable-breakpad",
         "--disable-dev-shm-usage",
@@ -387,7 +387,7 @@ def test_the_chosen_game_is_shown_larger(watching, tmp_path, wait_for):
 
 
 class Told:
-    """Stands for a pool with these statistics."""
+    """Takes the place of a pool that has these statistics."""
 
     def __init__(self, stats: dict[str, Any]) -> None:
         self._stats = stats
@@ -451,7 +451,7 @@ def test_a_fault_and_the_end_are_told(start_pool, tmp_path, wait_for):
             assert game["instance"] == "instance 1"
             assert game["event"].startswith("game-exited while")
         pool.ask_to_end()
-        wait_for(lambda: page.state()["ended"])  # the command shows this for a moment
+        wait_for(lambda: page.state()["ended"])  # the command shows the end only for a moment
         said, _ = page.process.communicate(timeout=300)
         assert said == f"the pool of process {pool.pid} has ended\n"
         assert page.process.returncode == 0

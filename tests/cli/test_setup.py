@@ -1,4 +1,4 @@
-"""The set-up scripts themselves, run in a small checkout with a substitute for the interpreter.
+"""The set-up scripts run in a small checkout, with a substitute for the Python interpreter.
 
 The substitute logs its arguments, "creates" environments by copying itself, and "installs" by
 creating the commands; other calls go to the real interpreter. No network is needed.
@@ -50,7 +50,7 @@ INSTALLED_FROM = (
 
 
 class Checkout:
-    """A checkout with a space in its name, in which nothing is set up."""
+    """A checkout with a space in its path, in which nothing is set up yet."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "a checkout"
@@ -93,8 +93,8 @@ class Checkout:
         return process.returncode, out, err
 
     def calls(self) -> list[str]:
-        """For each call of the interpreter since the last check: its purpose in a word; "torch" is
-        pip with torch's own index.
+        """The purpose, in a word, of each call of the interpreter since the last check. "torch" is
+        a call of pip with torch's own index.
         """
         lines = self.log.read_text().splitlines()
         self.log.write_text("")
@@ -176,7 +176,7 @@ def test_the_other_build_of_torch_makes_the_environment_anew(checkout: Checkout)
     assert (code, out) == (0, "ran train\n")
     assert "torch: the build of the package index" in err
     assert checkout.calls() == ["venv", "pip"]
-    assert checkout.run() == (0, "ran train\n", "")  # the requested build stays
+    assert checkout.run() == (0, "ran train\n", "")  # the build that was requested first stays
     with (checkout.root / "pyproject.toml").open("a") as file:
         file.write("\n# changed\n")
     checkout.run()
@@ -196,7 +196,7 @@ def test_on_a_terminal_the_progress_is_one_line(checkout: Checkout) -> None:
     with checkout.start(stderr=theirs) as process:
         os.close(theirs)
         shown = b""
-        with contextlib.suppress(OSError):  # the terminal's other end is closed
+        with contextlib.suppress(OSError):  # the terminal's other end was closed
             while part := os.read(ours, 4096):
                 shown += part
         os.close(ours)

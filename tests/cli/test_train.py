@@ -104,7 +104,7 @@ def test_the_episodes_add_up(finished: Path) -> None:
     episodes = read_rows(finished / "episodes.csv", EpisodeRow)
     assert episodes
     assert all(e.episode_return == e.length > 0 for e in episodes)
-    # The two envs step together; the steps that remain are less than an episode of each.
+    # The two envs step together. The steps after their last episodes belong to unfinished episodes.
     assert sum(e.length for e in episodes) <= episodes[-1].total_steps <= 512
 
 
@@ -135,7 +135,7 @@ def test_a_run_that_another_training_has_ended_meanwhile(finished: Path) -> None
         steps=512,
         hyperparameters=SHORT,
         resume=finished / "model.zip",
-        steps_done=256,  # the number when the arguments were checked
+        steps_done=256,  # the steps when the arguments were checked
     )
     with pytest.raises(ConfigError, match=r"model\.zip has 512 steps already: give more as --st"):
         run(options)
@@ -153,7 +153,7 @@ def test_a_run_that_another_training_has_ended_meanwhile(finished: Path) -> None
 def test_a_value_that_the_algorithm_refuses_starts_no_game(
     algo: str, wrong: dict[str, object], told: str, tmp_path: Path, standin_dir: Path
 ) -> None:
-    """The game is broken, so the error would be another one if the game were started."""
+    """The game is broken, so its start would raise another error than the expected one."""
     broken = changed(standin_dir, tmp_path / "broken", lambda _: "#!/bin/false\n")
     options = TrainOptions(
         out=tmp_path / "run",
@@ -186,7 +186,7 @@ def test_sigterm_saves_and_ends(tmp_path: Path, capsys: pytest.CaptureFixture[st
     """The signal is raised in this process; `test_train_games.py` sends Ctrl-C to a program."""
 
     def terminate() -> None:
-        if stop.signal is None:  # only one of the two envs signals
+        if stop.signal is None:  # only one of the two envs sends the signal
             signal.raise_signal(signal.SIGTERM)
 
     out, stop = tmp_path / "run", Stop()
@@ -207,7 +207,7 @@ def test_a_second_signal_saves_nothing(tmp_path: Path) -> None:
         try:
             signal.raise_signal(signal.SIGTERM)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt from None  # as `ray.get` does
+            raise KeyboardInterrupt from None  # `ray.get` does the same
 
     stop = Stop()
     with pytest.raises(Stopped), stop.handling():
@@ -301,7 +301,7 @@ def test_it_searches_goes_on_and_writes_the_best(tune, tmp_path):
     assert found.n_timesteps == read_hyperparameters("maskable-ppo", "3m").n_timesteps
     assert re.search(r"--algo maskable-ppo --hyperparameters .*best.yml\n$", said)
 
-    # The folder is as if the search had been killed before it wrote the file of its best trial.
+    # The folder looks as if the search was killed before it wrote its best trial's file.
     written = (search / "best.yml").read_text()
     (search / "best.yml").unlink()
     assert tune("--task=3m", "--algo=maskable-ppo", "--steps=256", "--trials=3")[0] == 0
@@ -353,7 +353,7 @@ def test_a_disk_that_becomes_full(tune, monkeypatch):
 
 
 def test_a_folder_whose_search_never_began(tmp_path):
-    """The folder is left as by a search whose games could not be launched."""
+    """The folder looks like that of a search whose games could not be launched."""
     open_study(tmp_path, {"seed": 0, "n": 100_000})
     study = open_study(tmp_path, {"seed": 0, "n": 1})
     assert study.user_attrs["asked"] == {"seed": 0, "n": 1}

@@ -37,7 +37,7 @@ def said_by(*command: object, **options: Any) -> str:
 
 
 def pool_at(page: str) -> dict[str, Any]:
-    """What a page tells of its pool; empty until the pool has answered."""
+    """The state of a pool on its page; empty until the pool has answered."""
     with urllib.request.urlopen(f"{page}state", timeout=300) as answer:
         return json.load(answer)["pool"] or {}
 

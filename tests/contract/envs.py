@@ -22,7 +22,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 class Counting(gymnasium.Env):
-    """Observes the number of steps played in its episode, which ends after `length` steps."""
+    """Observes the number of steps of its episode, which ends after `length` steps."""
 
     action_space = spaces.Discrete(5)
     observation_space = spaces.Box(0, 999, (1,), np.float32)
@@ -57,7 +57,7 @@ class Counting(gymnasium.Env):
 
 
 class Outer(gymnasium.Wrapper):
-    """A wrapper as a user may write one, with a method and an attribute of its own."""
+    """A wrapper like a user's, with a method and an attribute of its own."""
 
     outer_only = "outer"
 
@@ -70,7 +70,7 @@ class Derived(Outer):
 
 
 class Sampling(gymnasium.Env):
-    """Observes random samples of a space, and has random rewards; the reset's seed decides both."""
+    """Observes samples of a space, and has random rewards; the seed of `reset` decides both."""
 
     def __init__(self, space: spaces.Space, action_space: spaces.Space | None = None) -> None:
         self.observation_space = space
@@ -106,7 +106,7 @@ class Words(spaces.Space):
 
 
 class Gated(Counting):
-    """Each step ends once a file exists; or after a limit, so that a failed test does not hang."""
+    """Each step ends when a file exists, or after a limit, so that a failed test does not hang."""
 
     def __init__(self, gate: str, **keywords: Any) -> None:
         super().__init__(**keywords)
@@ -120,7 +120,7 @@ class Gated(Counting):
 
 
 class Crowded(Counting):
-    """Counts how many envs of this class step or reset at the same time, by files in a folder."""
+    """Counts with files in a folder how many envs of this class step or reset at the same time."""
 
     def __init__(self, folder: str, **keywords: Any) -> None:
         super().__init__(**keywords)
@@ -202,7 +202,7 @@ class Mischief(Counting):
 
 
 class Answering(Counting):
-    """Observes an argument of its constructor, or returns one as its info."""
+    """Observes an argument of its constructor, or returns such an argument as its info."""
 
     def __init__(self, observation: Any = None, info: Any = None, reward: Any = 0.0) -> None:
         super().__init__()
@@ -215,7 +215,7 @@ class Answering(Counting):
 
 
 class OldInterface(Counting):
-    """One of its methods returns what that method returned in gym, gymnasium's predecessor."""
+    """One of its methods returns values as in gym, the predecessor of gymnasium."""
 
     def __init__(self, method: str = "", space: Any = Counting.observation_space) -> None:
         super().__init__()
@@ -234,7 +234,7 @@ class OldInterface(Counting):
 
 
 class OfTwo(Exception):
-    """Cannot be unpickled, because it needs two arguments and its pickle has one."""
+    """Cannot be unpickled: the constructor needs two arguments, and the pickle has one."""
 
     def __init__(self, first: str, second: str) -> None:
         super().__init__(first + second)
@@ -251,7 +251,7 @@ def raise_cancelled() -> None:
 
 
 class RaisesWhenUnpickled:
-    """Can be pickled; unpickling works the first time, in a worker, and fails after that."""
+    """Can be pickled. Unpickling works once, in a worker, and then fails."""
 
     def __init__(self, travelled: bool = False) -> None:
         self.travelled = travelled

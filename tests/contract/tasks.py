@@ -67,7 +67,7 @@ class PlacedBot(MoveToBeaconBot):
 
 
 class Painting(Placed):
-    """Draws frames of one colour: ten times the episode's number, plus the game loop."""
+    """Draws frames whose only colour value is ten times the episode's number plus the game loop."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 7}  # noqa: RUF012
 
@@ -76,7 +76,7 @@ class Painting(Placed):
 
 
 class Paid(MoveToBeacon):
-    """Episode t returns (5 t) % 7, all in its first step; its episodes are three steps long."""
+    """Episode t of three steps has the return (5 t) % 7, which comes from its first step."""
 
     max_loops = 24
 
@@ -105,7 +105,7 @@ OWN_MARINES = Kind("Marine")
 
 
 class Walk(Task):
-    """Walk in any direction; its episodes are thirty steps long."""
+    """Walk in any direction. An episode has thirty steps."""
 
     map_name = "MoveToBeacon"
     max_loops = 240
@@ -122,7 +122,7 @@ class Walk(Task):
 
 
 class Advised(MoveToBeacon):
-    """Its masks forbid the four directions away from the beacon; its episodes have thirty steps."""
+    """The masks forbid the four directions away from the beacon. An episode has thirty steps."""
 
     max_loops = 240
 

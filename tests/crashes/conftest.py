@@ -18,12 +18,12 @@ from sc2pool.platform import LINUX
 
 HERE = Path(__file__).parent
 NOTHING, KILL, TEAR, FILL = range(4)
-"""What happens at a change, by the numbers of `ends.c`."""
+"""The action at a change of the files, by the numbers of `ends.c`."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A command that has ended."""
+    """The facts of a command that has ended."""
 
     status: int
     """The exit code, or the negative number of the signal that ended the command."""

@@ -22,7 +22,7 @@ import h5py  # noqa: F401
 import minari  # noqa: F401
 import optuna  # noqa: F401
 import torch
-import torch._dynamo  # else an optimizer imports this later, which takes seconds
+import torch._dynamo  # otherwise an optimizer imports it later, which takes seconds
 
 import sc2pool.cli.bench.own_game
 import sc2pool.cli.doctor
@@ -38,13 +38,13 @@ from sc2standin.command import main as standin
 
 LIMIT_S = 300.0
 SAVES_AT = (100, 200, 400)
-"""Env steps at which a training saves itself, which it otherwise does once a minute."""
+"""Env steps at which a training saves itself here; other trainings save once a minute."""
 SHARD_STEPS = 300
-"""Steps in a shard of a dataset: so few that a shard has two episodes."""
+"""The number of steps in a shard of a dataset: so few that a shard has two episodes."""
 
 
 def saving(on_step: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """A training's step, with a save of the run at some of the steps."""
+    """A training's callback for each step, which saves the run at some of the steps."""
 
     def step(callback: Any) -> bool:
         if callback.num_timesteps in SAVES_AT:

@@ -1,8 +1,8 @@
-"""A command that is ended at a change of its files loses, doubles and damages nothing.
+"""A command that is ended while it changes its files loses, doubles and damages nothing.
 
-A command runs once undisturbed, and its changes are logged. Then it runs again for each chosen
-change: at that change the command is killed, or killed within the write, or the disk becomes full.
-The test checks the files, lets the second part of the command run, and checks the files again.
+A command first runs undisturbed, and its changes are logged. Then it runs again for each chosen
+change: there it is killed, or killed in the middle of a write, or the disk becomes full. The test
+checks the files, lets the second part of the command run, and checks the files again.
 
 A check fails with an AssertionError that begins with the kind of the damage: lost or doubled. Any
 other exception means that the check cannot read a file, because the file is damaged ("torn").
@@ -42,14 +42,14 @@ from tests.tiers import is_long
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 LATEST = 1 << 60
-"""More env steps than any training has."""
+"""A number of env steps that no training reaches."""
 
 
 class Command(ABC):
-    """A command and its files.
+    """A command that is tested, and the checks of its files.
 
     Args:
-        folder: the folder for the files, which is empty.
+        folder: an empty folder for the files.
         game: the installation that is played.
     """
 
@@ -75,7 +75,7 @@ class Command(ABC):
 
     @abstractmethod
     def check_resumed(self, *, all_figures: bool) -> None:
-        """Check the files after the second part, which ran undisturbed.
+        """Check the files after the undisturbed second part.
 
         Args:
             all_figures: whether every update must have its figures, which a full disk may prevent.
@@ -293,14 +293,14 @@ class Tuning(Command):
 
 
 def check_image(path: Path, *, needed: bool = True) -> None:
-    """Raise unless the picture can be read."""
+    """Raise an exception unless the picture can be read."""
     if needed or path.exists():
         with Image.open(path) as image:
             image.load()
 
 
 class Writing(Command):
-    """A command that writes files in the place of earlier ones.
+    """A command that replaces earlier files by new ones.
 
     Attributes:
         readers: for each file's name, the function that raises an exception if the file is damaged.
@@ -369,7 +369,7 @@ class Examining(Writing):
         return ["doctor", "--full", *flags(timeout=2, game=self.game, out=self.folder)]
 
     def has_written(self, ended: Ended) -> bool:
-        return "the report is in" in ended.complaints  # the exit code is also 1 without a report
+        return "the report is in" in ended.complaints  # exit code 1 may come without a report
 
 
 class Installing(Command):
@@ -378,7 +378,7 @@ class Installing(Command):
     program: ClassVar = "sc2standin"
 
     def begin(self) -> list[object]:
-        tempers = "all" if is_long() else "recorded"  # like those of `standin_dir`
+        tempers = "all" if is_long() else "recorded"  # the same as in `standin_dir`
         return ["install", self.folder / "game", "--temper", tempers]
 
     def check(self, ended: Ended) -> None:
@@ -400,7 +400,7 @@ LASTING: list[type[Command]] = [Training, SelfPlay, Recording, Tuning]
 COMMANDS = [*LASTING, Playing, Measuring, Examining, Installing]
 ACTIONS = {"killed": KILL, "killed within": TEAR, "full": FILL}
 MOST_OTHERS = 16
-"""How many changes other than renames a test tries; a seed decides which ones."""
+"""The number of changes that a test tries besides renames. A seed decides which ones."""
 YEAR_S = 365 * 86_400
 pytestmark = pytest.mark.timeout(3600)
 
@@ -409,7 +409,7 @@ New = Callable[[type[Command]], Command]
 
 @pytest.fixture
 def new(tmp_path: Path, standin_dir: Path) -> New:
-    """A command with an empty folder."""
+    """Makes a command whose folder is empty."""
 
     def make(kind: type[Command]) -> Command:
         folder = tmp_path / "files"
@@ -431,7 +431,7 @@ def play(
     ended = run_part(run, command, command.begin(), action=action, change=change, clock_s=clock_s)
     if action == FILL:
         assert ended.status >= 0, f"odd: {ended}"
-    else:  # if this run has fewer changes, it ends undisturbed
+    else:  # a run with fewer changes ends undisturbed
         killed = [] if action == NOTHING else [-signal.SIGKILL]
         assert ended.status in (*command.statuses, *killed), f"odd: {ended}"
     check(command, lambda: command.check(ended))

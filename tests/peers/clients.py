@@ -25,8 +25,7 @@ print(sysconfig.get_path("purelib"))
 
 
 class NotPrepared(SystemExit):
-    """A library's environment cannot be made; ends the script with a message instead of a
-    traceback."""
+    """A library's environment cannot be made. The script ends with a message and no traceback."""
 
 
 @dataclass(frozen=True)

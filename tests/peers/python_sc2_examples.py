@@ -4,8 +4,7 @@ Usage: `python tests/peers/python_sc2_examples.py REPOSITORY [--bots NAME ...] [
 
 REPOSITORY is a clone of python-sc2 (github.com/BurnySc2/python-sc2), because its package has no
 examples. The installed `sc2` plays. Each bot plays each seed in a process of its own, and a table's
-line says how its games ended. The exit status is 1 if a bot raised an error, or did not reach its
-figures.
+line says how its games ended. The exit status is 1 if a bot failed.
 """
 
 from __future__ import annotations

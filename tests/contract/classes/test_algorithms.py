@@ -24,12 +24,12 @@ from tests.contract.tasks import Advised, OneAllowed, Resting, SometimesMasked, 
 
 N = 4
 STEPS = 256
-"""Enough for a whole episode of each env, and some updates."""
+"""Env steps that are enough for a whole episode of each env, and some updates."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def one_thread() -> Iterator[None]:
-    """Limits torch to one thread, because the games need the cores more than small networks."""
+    """Limits torch to one thread, because the games need the cores more than small networks do."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -38,7 +38,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """A check that does nothing, in place of the usual one, because two pools outlive the tests."""
+    """Replaces the usual check by one that does nothing, because two pools outlive the tests."""
     yield
     assert psutil.Process().children(recursive=True) == []
 
@@ -115,7 +115,7 @@ def test_trains_on_the_env_of_make_vec_env(pools, standin_dir, caplog):
     assert "each of these 2 envs is an SC2GymEnv, with a pool of its own" in caplog.text
     model = PPO("MlpPolicy", env, n_steps=64, batch_size=64, n_epochs=1, device="cpu")
     model.learn(128)
-    # The Monitor that `make_vec_env` puts around each env saw whole episodes.
+    # The Monitor wrapper that `make_vec_env` puts around each env saw whole episodes.
     assert [episode["l"] for episode in model.ep_info_buffer] == [30] * 4
 
 
@@ -148,7 +148,7 @@ def test_evaluates_and_saves_while_it_trains(walks, vec_task, tmp_path):
 
 
 class KillsOneGame(BaseCallback):
-    """Kills the game of one env after `after` calls."""
+    """A callback that kills the game of one env after `after` calls."""
 
     def __init__(self, after: int) -> None:
         super().__init__()
@@ -186,7 +186,7 @@ def test_one_game_has_masks_too_or_returns_none(gym_env, task, others):
 
 
 def test_an_algorithm_learns_where_the_task_returns_no_masks(vec_task):
-    """A mask of None allows all actions: one env gives it in every second step, later all do."""
+    """A mask of None allows all actions. One env gives it every second step, later all envs do."""
     made = vec_task(SometimesMasked)
     made.set_attr("rests", True, indices=0)
     model = MaskablePPO("MlpPolicy", made, n_steps=8, batch_size=16, n_epochs=1)
@@ -197,7 +197,8 @@ def test_an_algorithm_learns_where_the_task_returns_no_masks(vec_task):
 
 @pytest.mark.parametrize("spares", [0, 2])
 def test_no_masked_action_is_ever_taken(vec_task, spares):
-    """The task raises at a masked action; none comes in training, after faults or in evaluation."""
+    """The task raises at a masked action: training and evaluation never take one, even after
+    faults."""
     pool = vec_task(OneAllowed, n=2, spares=spares)
     env = all_of_it(pool)
     evaluation = MaskableEvalCallback(
@@ -211,7 +212,7 @@ def test_no_masked_action_is_ever_taken(vec_task, spares):
 
 
 def test_without_its_masks_the_task_would_have_complained(vec_task):
-    """Shows that the test above would fail without masks, because the task raises."""
+    """Without masks, the task raises, so `test_no_masked_action_is_ever_taken` would fail."""
     model = MaskablePPO("MlpPolicy", vec_task(OneAllowed, n=1), device="cpu", **PPO_LIKE)
     with pytest.raises(Exception, match="is masked"):
         model.learn(64, use_masking=False)

@@ -1,4 +1,4 @@
-"""Clauses 6 and 10: how a trainer uses attributes and methods of the envs."""
+"""Clauses 6 and 10 of the contract: how a trainer uses attributes and methods of the envs."""
 
 from __future__ import annotations
 
@@ -161,7 +161,8 @@ def test_calls_while_a_step_is_pending(vec):
 
 
 class TestTasks:
-    """A task object lives for one episode; an attribute that was set holds for later episodes."""
+    """A task object lives for one episode, but an attribute that was set holds in later
+    episodes."""
 
     def test_set_attr_survives_episodes(self, vec_task):
         made = vec_task()
@@ -205,7 +206,7 @@ def masked(vec_task):
 
 
 class TestActionMasks:
-    """Masks come with the observation, so asking for them costs no round trip to the worker."""
+    """Masks come with the observation, so a call for masks needs no message to the worker."""
 
     def test_masks_are_those_of_the_newest_observation(self, masked):
         for allowed in (0, 1, 2, 3, 0, 1):

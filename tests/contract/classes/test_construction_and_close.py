@@ -1,4 +1,4 @@
-"""Clauses 1, 2 and 9: the arguments and spaces of the env classes, and `close`.
+"""Clauses 1, 2 and 9 of the contract: the arguments and spaces of the env classes, and `close`.
 
 `close` takes a bounded time, and may be called at any time and repeatedly.
 """
@@ -304,7 +304,7 @@ CALLS = {
 
 
 def close_in_time(made) -> None:
-    """Fails if closing takes longer than allowed."""
+    """Fails if closing a pool takes longer than allowed."""
     begin_s = time.monotonic()
     made.close()
     assert time.monotonic() - begin_s < 5.0
@@ -374,7 +374,7 @@ def test_a_pool_that_has_failed_and_is_forgotten_is_collected():
 
 @pytest.mark.parametrize("waits", ["step", "call"])
 def test_it_can_be_closed_while_another_thread_waits(vec, waits):
-    """Another thread, such as `AsyncPPO`'s actor, waits for the pool."""
+    """The other thread, such as `AsyncPPO`'s actor, waits for the pool."""
     made = begun(vec(partial(Hanging, waits)))
     raised: list[BaseException] = []
 

@@ -23,7 +23,7 @@ from tests.matches.duel_bots import ATTACK, WAIT, DuelBot
 from tests.support.pools import begun
 
 STEPS = 8
-"""Steps of each episode."""
+"""The number of steps of each episode."""
 SHORT = 8 * STEPS
 
 
@@ -34,7 +34,7 @@ def matches(vec_task: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def actions_at(step: int, n: int) -> np.ndarray:
-    """Actions that differ between rows and steps: rows walk or stand still."""
+    """Actions that differ between rows and steps: each player walks or stands still."""
     return 4 + (np.arange(n) + step) % 9
 
 

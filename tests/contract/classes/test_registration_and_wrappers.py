@@ -1,4 +1,5 @@
-"""Clause 11: gymnasium's registry, the env checkers of gymnasium and SB3, and SB3's wrappers."""
+"""Clause 11 of the contract: gymnasium's registry, gymnasium's and SB3's checkers, SB3's
+wrappers."""
 
 from __future__ import annotations
 
@@ -97,7 +98,7 @@ def test_make_vec_truncates_after_max_episode_steps(task, pools, standin_dir):
         ended.append(bool(truncated[0]))
         if task == "3m":
             assert ("battle_won" in infos) == ended[-1]
-    # Each fifth step is the reset after an episode of four steps.
+    # Each fifth step is the reset that follows an episode of four steps.
     assert ended == [False, False, False, True, False] * 2
 
 
@@ -149,7 +150,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("mode", ["vector_entry_point", "async"])
 def test_async_mode_warns_once(mode, tmp_path, standin_dir):
-    """In async mode, gymnasium's own class has an `SC2GymEnv` in each of its processes."""
+    """In async mode, gymnasium's own vector class has an `SC2GymEnv` in each of its processes."""
     program = tmp_path / "program.py"
     program.write_text(ASYNC.format(mode=mode))
     done = run(sys.executable, program, env={**os.environ, "SC2PATH": str(standin_dir)})

@@ -1,4 +1,4 @@
-"""User code may raise, return or pass on anything: errors name their env, and no pool deadlocks."""
+"""Whatever user code raises or returns, errors name their env, and no pool deadlocks."""
 
 from __future__ import annotations
 

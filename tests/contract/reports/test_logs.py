@@ -116,7 +116,7 @@ def test_counters_reach_tensorboard(vec_task, tmp_path, monkeypatch):
     assert values["pool/launches"][-1] == 3
     assert values["pool/faults"] == [0, 0, 1, 1]
     assert values["pool/replacements/game-exited"] == [1, 1]
-    assert len(values["pool/steps_per_s"]) == 2  # the first rollout has no rate
+    assert len(values["pool/steps_per_s"]) == 2  # the first rollout has no rate of steps
     assert min(values["pool/steps_per_s"]) > 0
     assert values["pool/recovery_s_max"][0] > 0
     assert "train/loss" in values

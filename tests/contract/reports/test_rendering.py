@@ -1,4 +1,4 @@
-"""Clause 8: frames of every env class, videos of them by SB3 and gymnasium, and replays.
+"""Clause 8 of the contract: frames of every env class, videos by SB3 and gymnasium, and replays.
 
 A frame shows the env's game at its newest observation. A video shows the same frames when it is
 decoded. A replay is on disk when the transition that names it arrives.
@@ -38,7 +38,7 @@ from tests.support.pools import begun
 
 OWN = palette.SIDES[1]
 TOLERANCE = 0.3
-"""Allowed error in cells, because the unit's nose, in the same colour, shifts the centre."""
+"""Allowed error in cells: the unit's nose has the same colour and shifts the centre."""
 
 
 def place_of_the_marine(frame: Any, game_info: Any) -> Any:
@@ -56,7 +56,7 @@ def place_of_the_marine(frame: Any, game_info: Any) -> Any:
     ("task", "spares"), [(Placed, 0), (Placed, 2), (PlacedBot, 0)], ids=["task", "spares", "bot"]
 )
 def test_frames_show_the_observed_moment(vec_task, task, spares):
-    """Frames do this in every step, even an episode's first after an autoreset or from a spare."""
+    """Frames show each step, even an episode's first after an autoreset or with a spare game."""
     made = vec_task(task, n=2, spares=spares, seed=3, render_mode="rgb_array")
     observations = made.reset()
     ((game_info, _),) = made.env_method("_seen", indices=0)
@@ -87,7 +87,7 @@ def test_the_metadata_tell_the_speed_of_real_time(vec_task):
         assert "rgb_array" in made.metadata["render_modes"]
         assert made.get_attr("metadata") == [told]
         assert made.get_attr("render_mode") == ["rgb_array"]
-        made.reset()  # the next pass checks the same after a reset
+        made.reset()  # the second pass checks the same after a reset
 
 
 @without_workers
@@ -118,7 +118,7 @@ def test_gymnasium_env(gym_env):
     assert (last != before).any(), "the episode's last state is still to be seen"
     env.reset(seed=1)
     again = env.render()
-    # Only the panel differs, because it shows the number of the episode.
+    # The frames differ only in the panel, which shows the number of the episode.
     np.testing.assert_array_equal(again[:, :MAP_PX], before[:, :MAP_PX])
 
 
@@ -261,7 +261,7 @@ def test_sb3_records_all_games_in_one_picture(vec_task, tmp_path):
         frames.append(made.render())
     recorder.close()
     assert frames[0].shape == (2 * HEIGHT, WIDTH, 3)
-    assert_video_shows(tmp_path, frames[:5])  # four steps' frames, and the one before them
+    assert_video_shows(tmp_path, frames[:5])  # of the reset and of four steps
 
 
 @without_workers
@@ -305,7 +305,7 @@ def keeping(directory: Path, **fields: Any) -> PoolConfig:
 
 
 def files(directory: Path) -> list[str]:
-    """The names in the folder, without the times."""
+    """The names of the files in the folder, without the times in them."""
     return sorted(re.sub(r"-\d{8}-\d{6}-", "-", path.name) for path in directory.iterdir())
 
 
@@ -319,7 +319,7 @@ def loops_of(path: str) -> int:
     ("task", "spares"), [(Paid, 0), (Paid, 1), (PaidBot, 0)], ids=["task", "spare", "bot"]
 )
 def test_every_kth_and_the_best(vec_task, tmp_path, task, spares):
-    """Episode t returns (t * 5) % 7: 0, 5, 3, 1, 6, 4, …; two envs play episodes of three steps."""
+    """Episode t has three steps and the return (t * 5) % 7, which is 0, 5, 3, 1, 6, 4, …"""
     folder = tmp_path / "replays"
     made = begun(vec_task(task, n=2, spares=spares, seed=0, config=keeping(folder, every=3)))
     named: list[str] = []

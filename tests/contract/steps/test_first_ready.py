@@ -1,7 +1,7 @@
 """The pool's own interface: `pool.send(actions, envs)` and `pool.recv(min_ready, …)`.
 
-A trainer steps the envs that are ready first. Env 0 is fast; env 1's step ends when a file exists.
-The pool of a cluster is checked by a test with Ray.
+A trainer steps those envs first that are ready first. Env 0 is fast; env 1's step ends when a file
+exists. The pool of a cluster is checked by a test with Ray.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def test_actions_go_to_the_envs_they_were_sent_to_and_rows_come_ascending(pool, 
 
 
 def test_a_task_is_stepped_like_that_too(vec_task):
-    """An env that is stepped alone plays the same as one that is stepped with the others."""
+    """An env that is stepped alone plays exactly like an env that is stepped with the others."""
     env = vec_task(seed=3)
     in_sync = [env.reset()] + [env.step(np.zeros(2, np.int64))[0] for _ in range(6)]
     env.seed(3)

@@ -1,4 +1,4 @@
-"""Clause 5: the next reset gets seeds and options, once."""
+"""Clause 5 of the contract: seeds and options apply to the next reset only."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_options_may_hold_objects_of_the_training_script(vec, monkeypatch):
 
 
 class FailsInWorker:
-    """Can be pickled, but not unpickled."""
+    """An object that can be pickled, but not unpickled."""
 
     def __deepcopy__(self, _: object) -> FailsInWorker:
         return self

@@ -48,7 +48,7 @@ def steps_of(env: Any) -> Iterator[Any]:
 
 
 def test_what_is_closed_is_not_waited_for(monkeypatch):
-    """The env waits with `select`, as on Windows, because `select` refuses closed descriptors."""
+    """The env waits with `select`, as on Windows, because `select` refuses a closed descriptor."""
     monkeypatch.setattr(selectors, "DefaultSelector", selectors.SelectSelector)
     env = begun(SC2VectorEnv([Counting], serial=True))
     env.close(terminate=True)
@@ -110,7 +110,7 @@ def test_games_are_processes_that_the_terminals_ctrl_c_does_not_reach(serial):
     env = begun(serial("MoveToBeacon"))
     for one in env.stats().instances:
         assert psutil.Process(one.pid).ppid() == os.getpid()
-        if not WINDOWS:  # elsewhere, a child has its own group
+        if not WINDOWS:  # on other systems, a child has its own group
             assert os.getpgid(one.pid) != os.getpgrp()
 
 
@@ -142,7 +142,7 @@ def test_exception_of_a_hook_is_raised_unchanged_and_a_reset_begins_anew(
 
 def test_errors_of_two_envs_in_one_step_are_over_with_the_next_reset(serial):
     env = begun(serial(Raising))
-    for _ in range(3):  # a second error may come before or after this one is raised
+    for _ in range(3):  # the second env's error may come at any time
         with pytest.raises(ValueError, match="of the user's own"):
             env.step([7, 7])
         env.reset()
@@ -267,7 +267,7 @@ def test_an_env_whose_close_raises_leaves_no_descriptor(monkeypatch):
         with pytest.raises(ValueError, match="of the user's own"):
             env.close()
         del env
-        gc.collect()  # frees the pool, to which a traceback refers
+        gc.collect()  # frees the pool, to which the traceback refers
         return psutil.Process().num_fds()
 
     assert descriptors_after_one() == descriptors_after_one()

@@ -1,4 +1,4 @@
-"""Clauses 3, 4 and 7: batches, autoreset, and the structure of observations and actions."""
+"""Clauses 3, 4 and 7 of the contract: batches, autoreset, structure of observations and actions."""
 
 from __future__ import annotations
 

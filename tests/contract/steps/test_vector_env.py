@@ -81,7 +81,7 @@ def test_a_mask_begins_episodes_in_the_middle_of_others(vector, mode):
     made.step([0, 0])
     mask = np.array([False, True])
     assert made.reset(options={"reset_mask": mask})[0][:, 0].tolist() == [1.0, 0.0]
-    made.step([0, 0])  # env 0 is over
+    made.step([0, 0])  # the episode of env 0 is over
     observations, _ = made.reset()
     assert observations[:, 0].tolist() == [0.0, 0.0], "a reset of all leaves no autoreset pending"
     assert made.step([0, 0])[0][:, 0].tolist() == [1.0, 1.0]
@@ -268,7 +268,7 @@ def test_at_most_so_many_run_at_one_time(vector, mode, tmp_path):
     actions = np.arange(4)
     for _ in range(3):
         made.step_async(actions)
-        actions[:] = 9  # before the actions have been sent
+        actions[:] = 9  # before the actions were sent
         _, _, terminations, _, _ = made.step_wait()
         actions[:] = np.arange(4)
         if mode is AutoresetMode.DISABLED and terminations.any():
