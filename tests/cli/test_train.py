@@ -135,7 +135,7 @@ def test_a_run_that_another_training_has_ended_meanwhile(finished: Path) -> None
         steps=512,
         hyperparameters=SHORT,
         resume=finished / "model.zip",
-        steps_done=256,  # the steps when the arguments were checked
+        steps_done=256,  # the run's steps when the arguments were checked
     )
     with pytest.raises(ConfigError, match=r"model\.zip has 512 steps already: give more as --st"):
         run(options)

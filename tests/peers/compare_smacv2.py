@@ -5,8 +5,8 @@ Usage: `python tests/peers/compare_smacv2.py [SCENARIO ...] [--steps 200] [--opt
 SMACv2 draws and plays battles with random actions until `--steps` are played; our task plays each
 battle again. The observations, states, available actions, rewards and ends must differ by at most
 1e-5. `record_smac.py` says how SMACv2's own observations differ from those that are compared. If
-you name no scenario, six are played. With `--options`, each is also played under options that
-SMACv2's examples do not use. SMACv2 is installed like SMAC (see run_smac.py), with the same
+you name no scenario, six are played. With `--options`, each scenario is also played under options
+that SMACv2's examples do not use. SMACv2 is installed like SMAC (see run_smac.py), with the same
 packages, into .venv/smacv2. `--source` says where SMACv2 comes from (default: its repository).
 """
 

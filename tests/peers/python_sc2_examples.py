@@ -3,8 +3,8 @@
 Usage: `python tests/peers/python_sc2_examples.py REPOSITORY [--bots NAME ...] [--seeds 3]`.
 
 REPOSITORY is a clone of python-sc2 (github.com/BurnySc2/python-sc2), because its package has no
-examples. The installed `sc2` plays. Each bot plays each seed in a process of its own, and a table's
-line says how its games ended. The exit status is 1 if a bot failed.
+examples. The installed package `sc2` plays. Each bot plays each seed in a process of its own, and a
+table's line says how its games ended. The exit status is 1 if a bot failed.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def play_apart(repository: Path, name: str, seed: int) -> tuple[Figures | None, str]:
     """Play one game in another process; returns its figures, or None and the error."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # only needed here
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # only needed in this process
     from sc2standin.install import install
     from tests.peers.clients import run_to_end
 
@@ -167,7 +167,7 @@ def play(example: Example, seed: int) -> Figures:
     from sc2.player import Bot, Computer
     from sc2.protocol import ProtocolError
 
-    sys.path.append(str(parse_arguments().repository))  # at the end: the installed sc2 is used
+    sys.path.append(str(parse_arguments().repository))  # last, so that the installed sc2 is used
     bot_class = getattr(import_module(f"examples.{example.module}"), example.bot)
     figures: Figures = {}
 

@@ -6,9 +6,9 @@
 
 If no scenario is named, seven are played. `play` takes `--environment DIR`, the virtual environment
 of SMAC (default: .venv/smac), because SMAC needs packages that sc2pool does not work with. If the
-environment does not exist, it is made with `--python` (default: Python 3.10 if the machine has it).
-SMAC is not in the package index; `--source` says where SMAC comes from (default: its repository,
-which also has the real maps in smac/env/starcraft2/maps/SMAC_Maps). SMAC's code is not changed.
+environment does not exist, it is made with `--python`, by default Python 3.10 if installed. SMAC is
+not in the package index; `--source` says where SMAC comes from (default: its repository, which also
+has the real maps in smac/env/starcraft2/maps/SMAC_Maps). SMAC's code is not changed.
 """
 
 from __future__ import annotations

@@ -261,7 +261,7 @@ def test_sb3_records_all_games_in_one_picture(vec_task, tmp_path):
         frames.append(made.render())
     recorder.close()
     assert frames[0].shape == (2 * HEIGHT, WIDTH, 3)
-    assert_video_shows(tmp_path, frames[:5])  # of the reset and of four steps
+    assert_video_shows(tmp_path, frames[:5])  # the frames of the reset and of four steps
 
 
 @without_workers
