@@ -2,7 +2,7 @@
 
 A command first runs undisturbed, and its changes are logged. Then it runs again for each chosen
 change: there it is killed, or killed in the middle of a write, or the disk becomes full. The test
-checks the files, lets the second part of the command run, and checks the files again.
+checks the files, lets the command's second part run, and checks the files again.
 
 A check fails with an AssertionError that begins with the kind of the damage: lost or doubled. Any
 other exception means that the check cannot read a file, because the file is damaged ("torn").

@@ -161,8 +161,7 @@ def test_calls_while_a_step_is_pending(vec):
 
 
 class TestTasks:
-    """A task object lives for one episode, but an attribute that was set holds in later
-    episodes."""
+    """A task object lives for one episode; an attribute that was set holds for later episodes."""
 
     def test_set_attr_survives_episodes(self, vec_task):
         made = vec_task()

@@ -1,4 +1,4 @@
-"""Clause 11 of the contract: gymnasium's registry, gymnasium's and SB3's checkers, SB3's
+"""Clause 11 of the contract: gymnasium's registry, the checkers of gymnasium and SB3, SB3's
 wrappers."""
 
 from __future__ import annotations
