@@ -1,16 +1,16 @@
 """The computer player of a melee.
 
-    Level      the player's behaviour at one difficulty
-    next_steps the next steps, as a pure function of the player's holdings
-    Computer   observes its town, asks for the next steps, and gives the orders
+* Class Level: the player's behaviour at one difficulty.
+* Function next_steps: computes the player's next steps from its possessions alone.
+* Class Computer: looks at its town, asks for the next steps, and gives the orders.
 
-A computer has its own economy, which follows the client's rules, and sees the whole map.
+A computer player sees the whole map. Its economy follows the same rules as the client's.
 
-A computer thinks only at fixed loops, so that the game does not depend on the sizes of steps.
+A computer player acts only at fixed loops, so that the game does not depend on the sizes of steps.
 
-How the levels differ is our choice, because the levels of the real game are in scripts that we do
-not have. A computer of a higher level thinks more often, has more workers, has more barracks and
-has them earlier, and attacks earlier and with more marines.
+We chose how the levels differ, because the real game's levels are in scripts that we do not have.
+A computer of a higher level acts more often, has more workers, has more barracks and has them
+earlier, and attacks earlier and with more marines.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ DEPOT, MARINE = TYPE_BY_NAME["SupplyDepot"], TYPE_BY_NAME["Marine"]
 HOME_CELLS = 15.0
 """The opponent's soldiers within this distance of a town hall, in cells, are a threat."""
 AWAY_CELLS = 40.0
-"""A marine that is farther than this, in cells, from all town halls counts as sent to attack."""
+"""A marine that is farther than this many cells from all town halls counts as sent to attack."""
 LATTICE_CELLS = 4
-"""Distance between two places, in cells: the largest structure takes 3, and 1 stays free."""
+"""Distance between two building places, in cells: 3 for the largest structure, and 1 free cell."""
 FARTHEST_CELLS = 24
 """The greatest offset of a new structure from its town hall along each axis, in cells."""
 FROM_FIELDS_CELLS = 5.0
@@ -65,7 +65,7 @@ class Computer:
         """Tags of the workers that fight."""
 
     def apply(self) -> int:
-        """Think, if it is time; returns the loop at which to think again."""
+        """Act if it is time to act; returns the loop at which the computer acts again."""
         every = self._level.thinks_every_loops
         if self._world.loop % every == 0:
             self._think()
@@ -83,7 +83,7 @@ class Computer:
             self._carry_out(step, halls)
 
     def _is_lost(self, halls: list[Unit]) -> bool:
-        """True if the player has no soldiers, lacks workers or a hall, and can train nothing."""
+        """True if the player has no soldiers, cannot train, and lacks workers or a town hall."""
         army = self._world.armies[self._owner]
         if army.soldiers or (halls and army.workers):
             return False
@@ -274,9 +274,9 @@ class Level:
     workers: int
     barracks: int
     barracks_from_loop: int
-    """The loop before which the player builds no barracks."""
+    """The player builds no barracks before this loop."""
     attacks_with: int
-    """The marines of the first attack; each later attack needs this many more."""
+    """The number of marines in the first attack; each later attack needs this many more."""
     attacks_from_loop: int
     workers_fight: bool
     """True if workers defend their town."""
@@ -292,11 +292,11 @@ LEVELS = {
     sc_pb.Hard: Level(32, 18, 4, 0, 12, 4500, workers_fight=True),
     sc_pb.Harder: Level(22, 20, 5, 0, 14, 4200, workers_fight=True),
 }
-"""The levels by difficulty; all other difficulties (VeryHard, the cheating ones) are VERY_HARD."""
+"""The level of each difficulty; VeryHard and the cheating difficulties have VERY_HARD instead."""
 
 
 MOST_QUEUED = 1
-"""The most units that a structure has in training and in its queue together."""
+"""A structure gets no order to train while it trains and queues this many units."""
 MOST_COMING = 2
 """The most barracks that are built at the same time."""
 
@@ -324,7 +324,7 @@ class Holdings:
     barracks: int
     barracks_coming: int
     idle_halls: int
-    """Town halls with room in their queue."""
+    """The number of town halls with room in their queue."""
     idle_barracks: int
     idle_marines: int
     attacks: int
@@ -332,7 +332,7 @@ class Holdings:
 
 
 def next_steps(have: Holdings, level: Level) -> list[Step]:
-    """The next steps, the most important first; each is affordable after those before it."""
+    """The next steps, for all of which the player can pay, the most important step first."""
     steps: list[Step] = []
     minerals = have.minerals
 

@@ -1,15 +1,15 @@
 """One episode of one map: world, rules and end.
 
 Rules of an episode:
-- the same scenario, seed and requests give the same episode, bit for bit, because no code here
-  reads a clock, and all random numbers come from the episode's seed;
-- a client's request takes effect at the beginning of the next loop, in the order of requests; with
-  two clients, one loop later, and player 1's requests before player 2's;
-- an episode ends at the map's time limit, when one of two clients leaves, or by debug command;
-- an episode ends when the client's last unit dies, except in a `Battle` or `Hunt` and on an endless
-  map; on a map for two players, when the last unit of either player dies; in a melee, only when a
-  side has no structure left;
-- 2^19 loops after create_game the game ends, and cannot be restarted.
+* The same scenario, seed and requests give the same episode, bit for bit. No code here reads a
+  clock, and all random numbers come from the episode's seed.
+* A client's request takes effect at the beginning of the next loop, in the order of requests. With
+  two clients it takes effect one loop later, and player 1's requests before player 2's.
+* An episode ends at the map's time limit, when one of two clients leaves, or by debug command.
+* An episode also ends when the client's last unit dies, but not in a `Battle` or `Hunt`, and not on
+  an endless map. A map for two players ends when the last unit of either player dies. A melee ends
+  only when a side has no structure left.
+* The game ends 2^19 loops after create_game, and cannot be restarted.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ HARD_RESET_LOOPS = 1 << 18
 END_OF_TIME_LOOPS = 1 << 19
 """Loops since create_game after which the game ends, and cannot be restarted."""
 CAMERA_BELOW = 3.0
-"""Distance of the first camera below the centre of the playable area, in cells."""
+"""Distance of the camera's first place below the centre of the playable area, in cells."""
 
 
 OPPOSITE = {
@@ -62,7 +62,7 @@ OPPOSITE = {
     sc_pb.Tie: sc_pb.Tie,
     sc_pb.Undecided: sc_pb.Undecided,
 }
-"""The result of a player's opponent."""
+"""The opponent's result for each result of a player."""
 _NO_COMPUTERS: Mapping[int, sc_pb.Difficulty.ValueType] = {}
 
 
@@ -82,11 +82,11 @@ _NO_QUIRKS = Quirks()
 
 
 Rule = Callable[[], int]
-"""Carries out a rule's effect in this loop; returns the loop of the rule's next effect."""
+"""A function that applies a rule in this loop; returns the loop of the rule's next effect."""
 
 
 class _Asked(NamedTuple):
-    """A player's request, and the loop that must be over before it takes effect."""
+    """A player's request, and the loop after which it takes effect."""
 
     due: int
     player: int
@@ -99,7 +99,7 @@ class Game:
     Args:
         scenario: the map.
         seed: the seed of all random numbers.
-        fog: True for an episode with fog of war.
+        fog: if true, the episode has fog of war.
         loops_before: the loops played between create_game and this episode.
         clients: the players that clients play.
         computers: the players that computers play, with their difficulties.
@@ -125,14 +125,14 @@ class Game:
         self.result: sc_pb.Result.ValueType | None = None
         self._is_duel = scenario.players > 1
         self.delay_loops = max(0, len(clients) - 1)
-        """Loops that a client's request waits, beyond the next loop, before it takes effect."""
+        """How many loops later than the next loop a client's request takes effect."""
         self.terrain = Terrain(scenario)
-        # The world has its own generator, so that fights do not change the random places of units.
+        # The world has its own random generator: fights must not change units' random places.
         self.world = World(int(seed.generate_state(1)[0]), clients)
         self._asked: list[_Asked] = []
         """The requests that take effect in later loops."""
         self.units_asked: Counter[int] = Counter()
-        """The number of units that each player has asked for and that do not exist yet."""
+        """The number of units that each player has asked for and that are not created yet."""
         self._ending: sc_pb.Result.ValueType | None = None
         self._bounty = {
             (rule.owner, rule.type): rule.score
@@ -146,7 +146,7 @@ class Game:
         # Obstacles that may change need `Routes`. In a battle only cliffs are obstacles.
         walls = scenario.economy is not None or not (self.terrain.is_open or scenario.is_battle)
         self.starts: tuple[Point, Point] | None = None
-        """The starts of the players of a melee."""
+        """The starting places of the players of a melee."""
         players = tuple(sorted(clients | set(computers)))
         if scenario.melee is not None:
             self.starts = found_towns(self.world, scenario.melee, placement, players)
@@ -160,7 +160,7 @@ class Game:
         self._spend(quirks.spent)
         waves_begin = self._select_army if scenario.army_selected else None
         if waves_begin is not None:
-            self.ask(waves_begin, ME)  # the units are selected in loop 1, as in the real game
+            self.ask(waves_begin, ME)  # takes effect in loop 1, as in the real game
         self._rules = self._rules_of(placement, waves_begin, quirks)
         if scenario.melee is not None:
             for owner, level in sorted(computers.items()):
@@ -185,7 +185,7 @@ class Game:
     def _rules_of(
         self, placement: Placement, waves_begin: Callable[[], None] | None, quirks: Quirks
     ) -> list[Rule]:
-        """The rules of the map file that act during the loops; others act at a unit's death."""
+        """The rules of the map file that act in the loops; other rules act when a unit dies."""
         rules: list[Rule] = []
         for rule in self.scenario.rules:
             match rule:
@@ -248,8 +248,8 @@ class Game:
     def sight_of(self, player: int) -> Sight | None:
         """A player's sight; None without fog. Call `scan` before a command depends on the sight.
 
-        Each process has a sight for both players, not for its viewer alone, because both processes
-        must decide the same about each player's commands.
+        Each process keeps the sight of both players, because both processes must decide the same
+        about each player's commands.
         """
         if self.sight is None or player == self.viewer:
             return self.sight
@@ -267,7 +267,7 @@ class Game:
         self._asked.append(_Asked(self.world.loop + self.delay_loops, player, deed))
 
     def advance(self, loops: int, stop: Callable[[], bool]) -> None:
-        """Play this many loops, or until the end, or until `stop()` is true between two loops."""
+        """Play this many loops, or fewer if the game ends or `stop` is True between two loops."""
         if self.scenario.canned:
             if loops > 0:
                 self.do_asked()
@@ -278,7 +278,7 @@ class Game:
         while world.loop < end and self.result is None and not stop():
             began = world.loop
             until = end
-            # Recovery precedes requests: a unit that they create recovers only from the next loop.
+            # Units recover before requests, so that a new unit recovers only from the next loop.
             recover(world.recovering, began + 1, 1)
             if self._asked:
                 until = min(end, self.do_asked())
@@ -295,7 +295,7 @@ class Game:
                 recover(world.recovering, world.loop, world.loop - began - 1)
 
     def employ(self, units: list[Unit]) -> None:
-        """Start the work of new structures that no worker built, and the creep of new tumors."""
+        """Let new structures that no worker built begin to work, and new tumors to spread creep."""
         if not self._has_creep and any(unit.type.creep for unit in units):
             self._has_creep = True
             self._rules.append(Creep(self.world, self.terrain).apply)
@@ -309,7 +309,7 @@ class Game:
         """Carry out the requests that are due; returns the loop at which the next ones are due."""
         loop, due = self.world.loop, self._asked
         self._asked = []
-        if self.delay_loops:  # without a delay, all requests are due, and one player made them
+        if self.delay_loops:  # with a delay, some requests are not due yet
             self._asked = [one for one in due if one.due > loop]
             due = sorted((one for one in due if one.due <= loop), key=attrgetter("player"))
         for one in due:
@@ -320,7 +320,7 @@ class Game:
         return NEVER
 
     def _quiet_loops(self) -> int:
-        """The number of coming loops in which units walk as planned, and nothing else happens."""
+        """The number of next loops in which nothing happens except that units walk as planned."""
         world = self.world
         if world.plan_until <= world.loop or world.doomed or self._ending is not None:
             return 0

@@ -1,15 +1,15 @@
 """Walking: computes units' velocities from their orders.
 
-A *plan* gives every unit a velocity that is valid until an expected event (an arrival, a unit that
-comes into reach) or an unexpected one (`World.orders_changed`). Between plans a loop costs one
+A *plan* gives every unit a velocity. A plan is valid until an expected event (an arrival, or a unit
+that comes into reach) or an unexpected one (`World.orders_changed`). Between plans a loop costs one
 addition for each unit that moves, so a map on which little happens takes little time. The result is
 the same as with a plan for every loop. In combat, and with cloaked units, each loop has a new plan.
 
 Units walk straight. A few types turn slowly: they stand until their facing is within a right angle
 of the direction of their way. Most types are at full speed from the first loop; the others
 accelerate from rest. On a map with `Routes`, units walk around obstacles, one straight leg after
-the other. On a map with `Detours`, these give the next point of the way. On other maps all ways are
-straight.
+the other. On a map with `Detours`, the detours give the next point of a unit's way. On other maps
+all ways are straight.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sc2standin.simulation.world import World
 ARRIVED = 1e-6
 """A unit that is closer than this to its goal, in cells, has arrived."""
 CROWD_SPACING = 0.5
-"""Of n units, a held-up one has arrived if it is within this times sqrt(n) cells of its goal."""
+"""A held-up unit in a crowd of n units has arrived within this times sqrt(n) cells of its goal."""
 HELD_UP_SHARE = 0.3
 """A unit is held up if it moves less than this share of the distance that it would move alone."""
 SEARCH_INTERVAL_LOOPS = 4
@@ -54,13 +54,13 @@ class Mover:
         self._moving: list[tuple[Unit, float, float]] = []
         """The units that move, each with its velocity, in cells per loop."""
         self._follows = False
-        """True if in the newest plan a unit follows another one, or a detour."""
+        """True if in the newest plan a unit follows another unit, or a detour."""
         self._speeds_up = False
         """True if in the newest plan a unit is not at full speed yet, or still turns."""
 
     def walk(self, loops: int) -> None:
         """Let the units walk for this many loops; the plan must be valid for all of them."""
-        for _ in range(loops):  # adding in a loop, because a product would round differently
+        for _ in range(loops):  # add in a loop: a product would round differently
             for unit, vx, vy in self._moving:
                 unit.x += vx
                 unit.y += vy
@@ -104,7 +104,7 @@ class Mover:
         world.plan_until = world.loop + max(1, int(min(loops, NEVER)))
 
     def _ways(self, units: list[Unit]) -> list[Way | None]:
-        """The way that each unit's order tells it to go; ends the orders of arrived units."""
+        """The way of each unit according to its order; ends the orders of arrived units."""
         # In a crowd only one unit can stand on the goal itself; the others stop around it.
         crowded = CROWD_SPACING * sqrt(len(units))
         return [
@@ -125,10 +125,10 @@ class Mover:
         return None
 
     def _way(self, unit: Unit, tolerance: float) -> Way | None:
-        """The way that a unit's next order tells it to go; ends the orders that are carried out.
+        """The way of a unit according to its order; ends orders that are carried out.
 
-        The `while` loop ends: a patrol turns at most once per game loop, even if both its ends are
-        at one place, and all other orders come from the unit's queue, which is finite.
+        The `while` loop ends, because a patrol turns at most once per game loop, even if both its
+        ends are at one place. All other orders come from the unit's queue, which is finite.
         """
         world = self._world
         turned = False
@@ -140,7 +140,7 @@ class Mover:
                     self._follows = True
                     routes = None if unit.type.aloft else self._routes
                     if routes is None and kind == _ATTACK and target_tag in self._pairs.index:
-                        return None  # `combat` decides whether to walk
+                        return None  # `combat` decides whether the unit walks
                     x, y = _beside(unit, target)
                     return way_to(unit, x, y) if routes is None else routes.way(unit, x, y, target)
                 orders.finish(world, unit)
@@ -150,7 +150,7 @@ class Mover:
                 way = way_to(unit, x, y)
                 routes = None if unit.type.aloft else self._routes
                 if routes is not None and way[2] >= tolerance:
-                    way = routes.way(unit, x, y)  # ends at the nearest point that can be reached
+                    way = routes.way(unit, x, y)  # the way ends at the nearest point in reach
                     if way[2] >= ARRIVED:
                         return way
                 if turned or kind == _CAST or way[2] >= tolerance:  # `spells` ends orders to cast
@@ -187,7 +187,7 @@ class Mover:
         return apart is not None
 
     def _wishes(self, ways: list[Way | None]) -> tuple[list[float], list[float]]:
-        """Set facings; returns the velocities along x and y that units would have if alone."""
+        """Set facings; returns the velocities that the units would have without other units."""
         units = self._pairs.units
         vxs, vys = [0.0] * len(units), [0.0] * len(units)
         for i, (unit, way) in enumerate(zip(units, ways, strict=True)):
@@ -213,7 +213,7 @@ class Mover:
         return vxs, vys
 
     def _on_ground(self, unit: Unit, vx: float, vy: float) -> Point:
-        """The velocity, changed so that the unit does not enter cliffs and walls."""
+        """The velocity of a unit, changed so that the unit enters neither cliffs nor walls."""
         here_x, here_y = unit.x, unit.y
         there_x, there_y = here_x + vx, here_y + vy
         terrain, routes = self._terrain, self._routes

@@ -23,7 +23,7 @@ def give(world: World, unit: Unit, order: Order, *, queued: bool) -> bool:
         unit.queue.clear()
     if bound and order.kind == OrderKind.IDLE:
         return True
-    if busy and order.kind == OrderKind.IDLE:  # a worker stops building
+    if busy and order.kind == OrderKind.IDLE:  # a stop makes a worker leave its site
         unit.queue.clear()
         finish(world, unit)
         return True
@@ -33,7 +33,7 @@ def give(world: World, unit: Unit, order: Order, *, queued: bool) -> bool:
         unit.queue.append(order)
         world.orders_changed()
         return True
-    # If the unit has this order already, nothing changes, except that a patrol begins here anew.
+    # If the unit has this order already, it keeps it; only a patrol begins again from this place.
     if unit.queue or unit.order != order or order.kind == OrderKind.PATROL:
         unit.queue.clear()
         _begin(world, unit, order)
@@ -51,7 +51,7 @@ def finish(world: World, unit: Unit) -> None:
 
 
 def reach_point(world: World, unit: Unit) -> bool:
-    """For a unit at its order's point: turn a patrol back (True), or end another order (False)."""
+    """A unit is at its order's point: turn a patrol back (True), or end any other order (False)."""
     if unit.order.kind != OrderKind.PATROL or unit.queue:
         finish(world, unit)
         return False
@@ -69,12 +69,12 @@ def _begin(world: World, unit: Unit, order: Order) -> None:
         unit.job = None
         world.sort_walkers()
     unit.patrol_from = unit.x, unit.y
-    # With an order to attack, an attack under way continues. If it ended, the units of a client
-    # that orders an attack in every loop would never hit.
+    # An order to attack does not end an attack under way.
+    # Otherwise the units of a client that orders an attack in every loop would never hit.
     if order.kind != OrderKind.ATTACK or unit.hits_at == NEVER:
         unit.lower_weapon()
     if order.kind == OrderKind.CAST:
         world.casting = True
-        world.disturb()  # because `Spells` is a rule, which must be applied
+        world.disturb()  # the rule `Spells` must be applied
     else:
         world.orders_changed()

@@ -1,17 +1,18 @@
 """Path finding around cliffs, structures and resources, on maps that have such obstacles.
 
-    Blocks   the blocked cells, and the units that block them
-    Field    the distances of cells to a goal
-    Routes   the next straight leg of a unit's way, on maps whose obstacles may change
-    Detours  the next point of a unit's way, on maps of battles, whose only obstacles are cliffs
+* Class Blocks: the blocked cells, and the units that block them.
+* Class Field: the distances of cells to a goal.
+* Class Routes: the next straight leg of a unit's way, on maps whose obstacles may change.
+* Class Detours: the next point of a unit's way, on maps of battles. Their only obstacles are
+  cliffs.
 
-Units are points here: they may touch obstacles. Other units do not block the way.
+Path finding takes a unit as a point that may touch obstacles. Other units do not block a way.
 
 Routes: a unit walks straight if nothing is in its way. Otherwise it takes the shortest way to its
-goal, and walks in legs: each leads to the farthest point of the way that it can reach straight.
+goal, in straight legs. A leg leads to the farthest point of the way that can be reached straight.
 
-The work for a leg is bounded: a field of distances has as many cells as the map, few fields are
-kept, and a unit that chases another one takes no detour of more than CHASE_CELLS. A leg is computed
+The work for a leg is bounded: a field of distances has as many cells as the map, and few fields are
+kept. A unit that chases another one takes no detour of more than CHASE_CELLS. A leg is computed
 again when the goal moves, when something was built or destroyed, and after LEG_LOOPS.
 
 Blocks: a cell is free, blocked by the ground, or blocked by the structure or resource on it. Cells
@@ -19,15 +20,15 @@ are numbered row by row, with a border of blocked cells around the map, so that 
 neighbours.
 
 Fields: the distances are those of the shortest way along free cells. A field grows from its goal
-until it reaches the farthest unit that needs it. It is kept, so all units with the same goal share
-it, and a unit near the goal costs little.
+until it reaches the farthest unit that needs it. The field is kept, so all units with the same goal
+share it, and a unit near the goal costs little.
 
 Detours: `Routes` find the way of each unit separately, because obstacles may change. Cliffs do not
 change, so `Detours` find a way once for each pair of cells, and keep it, even for later episodes. A
-unit's way then costs one look-up in a table. If there is no way, a unit walks to the cliff, and
-slides along it.
+unit's way then costs one look-up in a table. If no way leads to the goal, a unit walks straight to
+the cliff, and slides along it.
 
-A new search would find the same field or way as the kept one, so keeping it only saves time.
+Keeping fields and ways only saves time: a new search would find the same ones.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ FIELDS = 64
 CHASE_CELLS = 24
 """Longest detour to a unit that moves, in cells."""
 LEG_LOOPS = 32
-"""Loops after which a leg is computed again, because other units may have pushed the unit aside."""
+"""Loops after which a leg is computed again, because other units may have pushed its unit aside."""
 LONGEST_LOOKAHEAD = 24
-"""The most cells of the way that are searched for the end of a leg."""
+"""The most cells of a way among which the end of a leg is searched."""
 
 
 @dataclass(slots=True)
@@ -82,7 +83,7 @@ class Routes:
             self._legs.clear()
 
     def way(self, unit: Unit, x: float, y: float, target: Unit | None = None) -> Way:
-        """The next leg of a unit's way to a point, or to a point beside a target."""
+        """The next straight leg of a unit's way to a point, or to a point beside a target."""
         goal = x, y
         tag = 0 if target is None else target.tag
         leg = self._legs.get(unit)
@@ -111,7 +112,7 @@ class Routes:
             return goal
         blocks = self.blocks
         cell = blocks.free_cell(*start)
-        if cell != blocks.at(*start):  # something was built on the unit: it leaves this place first
+        if cell != blocks.at(*start):  # the unit first leaves a place that was built on
             return blocks.middle(cell)
         field = self._field(goal, target)
         chase = target is not None and target.type.mobile
@@ -120,7 +121,7 @@ class Routes:
         ahead: list[int] = []
         while len(ahead) < LONGEST_LOOKAHEAD and (cell := field.next(cell)):
             ahead.append(cell)
-        if not ahead:  # beside the target already, or as near to the goal as possible
+        if not ahead:  # the unit is as near to its goal as possible
             return free
         return self._farthest_straight(start, ahead)
 
@@ -161,9 +162,9 @@ class Routes:
         return sorted({cell + step for cell in under for step in steps} - under)
 
     def _farthest_straight(self, start: Point, ahead: list[int]) -> Point:
-        """Of these cells, the middle of the last one to which a unit can walk straight."""
+        """The middle of the last of these cells to which a unit can walk straight."""
         blocks = self.blocks
-        good, bad = 0, len(ahead)  # a unit can always walk straight to the next cell
+        good, bad = 0, len(ahead)  # the next cell of a way is always reached straight
         step = 1
         while good + step < bad:
             end = blocks.middle(ahead[good + step])
@@ -178,16 +179,11 @@ class Routes:
 
 FREE, NO_GROUND = 0, -1
 NEAR_CELLS = 12
-"""How far from a blocked cell a free cell is looked for, in cells."""
+"""The greatest distance, in cells, at which a free cell beside a blocked cell is looked for."""
 
 
 class Cells:
-    """The cells of a map, as its ground alone makes them free or blocked.
-
-    Attributes:
-        row: the number of cells in a row, with the border.
-        cells: FREE, NO_GROUND, or the tag of the unit that stands on the cell.
-    """
+    """The cells of a map. The ground makes them free or blocked; the class Blocks adds units."""
 
     def __init__(self, terrain: Terrain) -> None:
         self._terrain = terrain
@@ -217,7 +213,7 @@ class Cells:
             return own
         best, least = own, math.inf
         for ring in range(1, NEAR_CELLS + 1):
-            if ring - 1 > least:  # all cells of this ring are farther away than the best
+            if ring - 1 > least:  # the cells of this ring are farther away than the best cell
                 break
             for dx, dy in _ring(ring):
                 cell = self.at(x + dx, y + dy)
@@ -244,7 +240,7 @@ class Cells:
         way_x, way_y = x1 - x0, y1 - y0
         step_x, step_y = (1 if way_x > 0 else -1), (1 if way_y > 0 else -1)
         cell = self.at(x0, y0)
-        # Shares of the line at which it crosses into the next column and the next row.
+        # The shares of the line's length at which it enters the next column and the next row.
         share_x = ((math.floor(x0) + (step_x > 0)) - x0) / way_x if way_x else math.inf
         share_y = ((math.floor(y0) + (step_y > 0)) - y0) / way_y if way_y else math.inf
         every_x = abs(1.0 / way_x) if way_x else math.inf
@@ -275,7 +271,7 @@ class Cells:
                 break
         else:
             return end
-        # End a little before the edge, so that the point is in the last free cell.
+        # End a little before the edge of the blocked cell, so that the point is in a free cell.
         share = max(0.0, share - 1e-3 / max(abs(way_x), abs(way_y)))
         return x0 + way_x * share, y0 + way_y * share
 
@@ -318,7 +314,7 @@ class Blocks(Cells):
 
 
 def cells_under(kind: UnitType, x: float, y: float) -> Iterator[tuple[int, int]]:
-    """The cells (column, row) that a unit blocks; of a large footprint, the corners stay free."""
+    """The cells (column, row) that a unit blocks; the corners of a large footprint stay free."""
     half_x, half_y = kind.footprint
     columns = range(round(x - half_x), round(x + half_x))
     rows = range(round(y - half_y), round(y + half_y))
@@ -340,7 +336,7 @@ def _ring(size: int) -> Iterator[tuple[int, int]]:
 
 
 STRAIGHT, DIAGONAL = 5, 7
-"""Lengths of a straight and a diagonal step, in fifths of a cell; 7/5 is about the root of 2."""
+"""Lengths of a straight and a diagonal step, in fifths of a cell; 7/5 is near the root of 2."""
 FAR = 1 << 30
 """The distance of a cell that is not reached."""
 
@@ -360,14 +356,14 @@ class Field:
         self._diagonal = tuple((a + b, a, b) for a in (1, -1) for b in (row, -row))
         self._distance = [FAR] * len(cells)
         self._waiting: dict[int, list[int]] = {0: list(goal)}
-        """The cells from which the field grows next, by distance."""
+        """The cells from which the field still has to grow, by their distances."""
         self._level = 0
-        """All distances below this number are final."""
+        """Distances below this number do not change any more."""
         for cell in goal:
             self._distance[cell] = 0
 
     def distance(self, cell: int, most: int = FAR) -> int:
-        """The distance of a cell; FAR if there is no way, or only ways longer than `most`."""
+        """The distance of a cell from the goal; FAR if no way is as short as `most`."""
         while self._waiting and self._distance[cell] >= self._level <= most:
             self._grow()
         found = self._distance[cell]
@@ -394,11 +390,11 @@ class Field:
         return best
 
     def _grow(self) -> None:
-        """Let the field grow from the cells with the next distance."""
+        """Let the field grow from all cells at the next distance."""
         level, distance, cells = self._level, self._distance, self._cells
         waiting = self._waiting
         for cell in waiting.pop(level, ()):
-            if distance[cell] != level:  # a shorter way was found since
+            if distance[cell] != level:  # a shorter way to the cell was found later
                 continue
             there = level + STRAIGHT
             for step in self._straight:
@@ -421,12 +417,12 @@ class Field:
 
 
 MOST_WAYS = 50_000
-"""The most ways that are kept, about 10 MB; a full table of ways is cleared."""
+"""The most ways that are kept; they take about 10 MB. A full table of ways is cleared."""
 
 
 @lru_cache(maxsize=2)
 def detours_on(scenario: Scenario) -> Detours:
-    """The ways of a map; they are kept for the map's next episodes."""
+    """The ways of a map, which are kept for the map's next episodes."""
     return Detours(Terrain(scenario))
 
 
@@ -438,7 +434,7 @@ class Detours:
         self._fields: dict[int, Field] = {}
         """The distances to each goal."""
         self._next: dict[tuple[int, int], Point | None] = {}
-        """The next point for each start and goal (cells, even cliffs); None if it is the goal."""
+        """The next point for each pair of start and goal cells; None if this point is the goal."""
 
     def next_point(self, x: float, y: float, goal_x: float, goal_y: float) -> Point:
         """The point to walk to from (x, y) on the way to a goal."""
@@ -453,7 +449,7 @@ class Detours:
         return self._next[pair] or (goal_x, goal_y)
 
     def _find(self, cell: int, goal: int) -> Point | None:
-        """The farthest point of the way that can be reached straight; None if it is the goal."""
+        """The farthest point of the way in a straight line from the start; None for the goal."""
         start = self._cells.middle(cell)
         if self._is_clear(start, self._cells.middle(goal)):
             return None

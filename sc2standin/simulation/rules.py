@@ -1,6 +1,6 @@
 """The rules of a map file: the places of units, and events in the game.
 
-A map has some of these: targets to collect, waves of enemies, towns of a melee, a battle, a hunt.
+A map can have targets to collect, waves of enemies, the towns of a melee, a battle, or a hunt.
 
 The method `apply` of a rule returns the earliest loop at which the rule can have another effect.
 The game applies the rule again in that loop, or earlier if a unit is created or dies. Skipping the
@@ -8,16 +8,16 @@ loops in between changes nothing.
 
 The rule of a melee puts a command centre and twelve workers for each player on the map.
 
-In a battle the enemies attack, and when both sides are dead the battle begins again. In a hunt each
+In a battle the enemies attack. When both sides are dead, the battle begins again. In a hunt each
 enemy without an order attacks the nearest of the client's units, at regular intervals. The
 intervals are counted from the game's first loop, not from an enemy's creation. An enemy gets no
 order if it has no weapon, or if its weapon cannot hit the nearest unit, because the game refuses
 such an order. An enemy without an order still fires at units that come near.
 
 Places and creep:
-- All random places come from the episode's generator. A new group keeps its distance to the
-  units that are already on the map.
-- Tumors spread creep by one cell every SPREAD_LOOPS loops, over ground on which units walk, up to a
+* All random places come from the episode's generator of random numbers. A new group of units keeps
+  its distance to the units that are already on the map.
+* Tumors spread creep by one cell every SPREAD_LOOPS loops, over ground on which units walk, up to a
   distance that the tumor's type sets. Without a tumor, creep withers at the same speed. A game
   applies the rule of creep only after its first tumor was created.
 """
@@ -74,11 +74,11 @@ class CollectRule:
         self._version = -1
         self._mine: list[Unit] = []
         self._scans: list[tuple[int, int, Unit]] = []
-        """A heap: the earliest loop at which a unit can reach the target, its tag, the target."""
+        """A heap of targets, each with its tag and the earliest loop at which it can be reached."""
         self._lay_out()
 
     def apply(self) -> int:
-        """Add the score of targets that were reached; returns the next loop to apply the rule."""
+        """Add the score of reached targets; returns the next loop at which to apply the rule."""
         world, rule = self._world, self._rule
         if self._version != world.population_version:
             self._version = world.population_version
@@ -151,9 +151,9 @@ class WavesRule:
         self._placement = placement
 
     def apply(self) -> int:
-        """Start a wave if all enemies are dead and there is room; returns NEVER.
+        """Start a wave if all enemies are dead and the map has room for it; returns NEVER.
 
-        NEVER suffices, because only a death makes a wave due, and each death applies all rules.
+        Only a death makes a wave due, and all rules are applied again after each death.
         """
         world = self._world
         left, before = len(world.owned_by(ENEMY)), self._enemies
@@ -174,7 +174,7 @@ class WavesRule:
         return NEVER
 
     def _rejoin(self, group: Group) -> None:
-        """Create a group's units; among them, create the surviving units of its type again."""
+        """Create a group's units, with the surviving units of the group's type among them."""
         world = self._world
         survivors = [
             unit for unit in world.units if unit.owner == group.owner and unit.type is group.type
@@ -188,7 +188,7 @@ class WavesRule:
 def found_towns(
     world: World, rules: MeleeRules, placement: Placement, players: tuple[int, ...]
 ) -> tuple[Point, Point]:
-    """Create the players' towns; returns the starting places, player 1's first.
+    """Create the players' towns; returns the starting places, player 1's place first.
 
     The workers stand on the two sides of the command centre that face the minerals.
     """
@@ -204,7 +204,7 @@ def found_towns(
 
 
 def fields_near(world: World, place: Point) -> list[Unit]:
-    """The mineral fields within 10 cells of a place, the nearest first."""
+    """The mineral fields within 10 cells of a place, the nearest field first."""
     x, y = place
     fields = [
         (abs(unit.x - x) ** 2 + abs(unit.y - y) ** 2, unit.tag, unit)
@@ -220,13 +220,13 @@ def fields_near(world: World, place: Point) -> list[Unit]:
 STRAY = 0.2
 """The largest random offset of a unit from its place in its group along each axis, in cells.
 
-The places in the real game are not known. Without the offset the approach would always be the same,
-and a battle of equal sides would always have the same winner.
+The real game's places are not known. Without a random offset the enemies would always approach in
+the same way, and a battle of equal sides would always have the same winner.
 """
 REACTION_LOOPS = 4
 """The longest time that a unit needs to aim at a target that it chooses by itself.
 
-It is calibrated with the win rates of SMAC's heuristic; the README lists them.
+The number is calibrated with the win rates of SMAC's heuristic, which the README lists.
 """
 
 
@@ -261,7 +261,7 @@ class BattleRule:
             self._attack_point(attack)
 
     def apply(self) -> int:
-        """Begin again if both sides are dead; NEVER suffices, because a death applies all rules."""
+        """Begin again if both sides are dead; returns NEVER, because a death applies all rules."""
         world = self._world
         if world.loop < self._begins_at:
             return self._begins_at
@@ -306,7 +306,7 @@ class HuntRule:
         world.reaction_loops = REACTION_LOOPS
 
     def apply(self) -> int:
-        """Give attack orders if an interval ends in this loop; returns the next interval's end."""
+        """Order attacks if an interval ends in this loop; returns the end of the next interval."""
         world = self._world
         since = world.loop % self._every_loops
         if since == 0:
@@ -333,18 +333,18 @@ Floats = NDArray[np.float64]
 EDGE_MARGIN = 2.0
 """Minimum distance of a placed unit to the edge of the playable area, in cells."""
 LINE_SPACING = 1.5
-"""Distance between neighbours in a line, in cells; less if there is not enough room."""
+"""Distance between neighbours in a line, in cells; less if the line would be too long."""
 LINE_JITTER = 0.25
 """Maximum random offset of a unit from its place in a line, so that waves differ."""
 _TOUCH = 1e-6
 """The largest overlap of two neighbours that counts as a rounding error, in cells."""
 CANDIDATES = 128
-"""Points tried for each unit of a scattered group; if none fits, the best one is taken."""
+"""The points that are tried for a unit of a scattered group; if none fits, the best is taken."""
 TRIED_SINGLY = 8
-"""So many candidates are first tried singly, because nearly always one of them fits."""
+"""The number of points that are tried one by one, because nearly always one of them fits."""
 
 _Rule: TypeAlias = tuple[list[Point], float]
-"""Some points, and the distance that a place must keep to each of them."""
+"""A list of points, and the distance that a place must keep to each of these points."""
 
 
 class Placement:
@@ -358,7 +358,7 @@ class Placement:
         self._rng = rng
         self._side = 0
         self._middles: dict[Region, NDArray[np.float64]] = {}
-        """The centre of the columns in each region; forgotten when a side is drawn again."""
+        """The centre of the columns in each region, until a side is drawn again."""
 
     def draw_side(self) -> None:
         """Draw the side of the map that the place `side` means from now on."""
@@ -394,7 +394,7 @@ class Placement:
         return points
 
     def stray(self, unit: Unit, most: float) -> None:
-        """Move a unit by up to `most` cells along each axis, if it can stand there."""
+        """Move a unit at random, by up to `most` cells along each axis, if it can stand there."""
         offset_x, offset_y = self._rng.uniform(-most, most, 2).tolist()
         x, y = unit.x + offset_x, unit.y + offset_y
         if self._terrain.walkable(x, y):
@@ -419,7 +419,7 @@ class Placement:
         return np.clip(column, self._edge_low, self._edge_high)
 
     def _scatter(self, place: Scatter, count: int, owner: int, units: list[Unit]) -> Floats:
-        """Random places, chosen one by one, because each keeps its distance to the earlier ones."""
+        """Random places, found one by one, because each keeps its distance to the ones before."""
         low, high = place.region[:2], place.region[2:]
         player = [(unit.x, unit.y) for unit in units if unit.owner == ME]
         others = [(unit.x, unit.y) for unit in units if unit.owner == owner]
@@ -467,7 +467,7 @@ def _polar(centre: Point, distances: Floats, degrees: Floats) -> Floats:
 
 
 def _grid(centre: Point, spacing: float, count: int) -> list[Point]:
-    """Points of a square grid, at least four times `count`, the nearest to the centre first.
+    """At least four times `count` points of a square grid, the nearest to the centre first.
 
     With a negative spacing the grid is rotated by 180 degrees.
     """
@@ -478,7 +478,7 @@ def _grid(centre: Point, spacing: float, count: int) -> list[Point]:
 
 
 def _first_free(candidates: Floats, rules: list[_Rule]) -> Point | None:
-    """Of the first few candidates, the first that obeys all rules; or None."""
+    """The first of the first few candidates that keeps all distances; None if none does."""
     for x, y in candidates[:TRIED_SINGLY].tolist():
         if all(
             math.hypot(x - at_x, y - at_y) >= apart
@@ -490,14 +490,14 @@ def _first_free(candidates: Floats, rules: list[_Rule]) -> Point | None:
 
 
 def _with_least_lack(candidates: Floats, rules: list[_Rule]) -> Point:
-    """The first candidate that keeps all distances, or the one that falls short least."""
+    """The first candidate that keeps all distances, or the one that violates them least."""
     spare = np.min([_nearest(candidates, points) - apart for points, apart in rules], axis=0)
     x, y = candidates[np.argmax(np.minimum(spare, 0.0))].tolist()
     return x, y
 
 
 def _nearest(points: Floats, others: list[Point]) -> Floats:
-    """Distance of each point to the nearest of `others`; infinite if there are none."""
+    """Each point's distance to the nearest one of `others`; infinite if `others` is empty."""
     if not others:
         return np.full(len(points), np.inf)
     offsets = points[:, None, :] - np.array(others)
@@ -508,7 +508,7 @@ def _nearest(points: Floats, others: list[Point]) -> Floats:
 
 
 SPREAD_LOOPS = 32
-"""Loops between two steps of growth; our choice."""
+"""Loops between two steps of the creep's growth. The number is our choice."""
 
 
 class Creep:
@@ -518,7 +518,7 @@ class Creep:
         self._world, self._terrain = world, terrain
 
     def apply(self) -> int:
-        """Let creep grow and wither if a step is due; returns the loop of the next step."""
+        """Let creep grow and wither if a step is due; returns the loop of the creep's next step."""
         world = self._world
         if world.loop % SPREAD_LOOPS == 0:
             self._spread()
@@ -542,7 +542,7 @@ class Creep:
 
 
 def _grown(cells: Cells) -> Cells:
-    """These cells, and the cells beside them."""
+    """The given cells, and the cells beside them."""
     grown = cells.copy()
     grown[1:] |= cells[:-1]
     grown[:-1] |= cells[1:]

@@ -1,11 +1,10 @@
 """The fog of war: the cells and units that a player sees, has seen, and remembers.
 
 Buildings, scenery and creep stay where they are, so the player remembers each of them at the place
-where it was last seen. The player knows neutral buildings and scenery from the start, as in the
-real game. Only an episode with fog has a `Sight`.
-
-A `Sight` scans every SCAN_INTERVAL_LOOPS loops, whatever the sizes of steps, and once more for an
-observation between two such scans.
+where it was last seen. As in the real game, the player knows neutral buildings and scenery from the
+start. Only an episode with fog has a `Sight`.  A `Sight` is updated (scans) every
+SCAN_INTERVAL_LOOPS loops, whatever the sizes of steps. It scans once more for an observation
+between two such scans.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ SCAN_INTERVAL_LOOPS = 8
 """Loops between two scans; in this time a unit walks about one cell."""
 
 SNAPSHOT_TAG = (1 << 32) + 2
-"""Added to a unit's tag in a snapshot; the real game also gives a snapshot another tag."""
+"""A snapshot's tag is its unit's tag plus this; in the real game, the two tags differ, too."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Snapshot:
 
     unit: Unit
     kind: UnitType
-    """The type that was seen; a structure may have another type by now."""
+    """The type that the player saw; a structure may have another type by now."""
     x: float
     y: float
 
@@ -43,13 +42,13 @@ class Sight:
     def __init__(self, world: World, terrain: Terrain, player: int) -> None:
         self._world, self._terrain, self._player = world, terrain, player
         self._scanned_at = (-1, -1)
-        """Loop and population version of the last scan."""
+        """The loop of the last scan, and the value of `population_version` in that loop."""
         self.next_look = SCAN_INTERVAL_LOOPS
         """The loop at which a scan is due."""
         self.lit: Cells = np.zeros((terrain.height, terrain.width), dtype=np.bool_)
         """True for the cells in sight, indexed (y, x)."""
         self.explored = self.lit.copy()
-        """The cells that have been in sight."""
+        """True for the cells that the player has ever seen."""
         self.is_lifted = False
         """True while the player sees the whole map, by debug command."""
         self.creep: Cells | None = None

@@ -1,8 +1,8 @@
 """Spells: units walk into range and cast, with effects on the ground and on units.
 
 Energy is spent when a spell is cast. A spell whose target is gone is not cast. A caster may die
-before its spell takes effect. Buffs are shown, but have no effect themselves: only the numbers in
-`data.spells` have effects.
+before its spell takes effect. Observations show buffs, but a buff has no effect: all effects of a
+spell are numbers in `data.spells`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Cast:
     x: float
     y: float
     target_tag: int
-    """Tag of the unit at which the spell is aimed, or with which it moves; 0 for none."""
+    """Tag of the unit at which the spell is aimed, or with which the spell moves; 0 for none."""
     due: int
     """The loop at which the spell takes effect."""
     until: int
@@ -51,12 +51,12 @@ class Spells:
         self._casts: list[_Cast] = []
 
     def apply(self) -> int:
-        """Cast new spells, and continue those that were cast; returns the next loop to do so."""
+        """Cast new spells, and continue the others; returns the next loop at which to do this."""
         world = self._world
         if world.casting:
             casters = [unit for unit in world.units if unit.order.kind == OrderKind.CAST]
             for unit in casters:
-                if unit.order.kind == OrderKind.CAST:  # a partner's merge may have ended the order
+                if unit.order.kind == OrderKind.CAST:  # a merge with an earlier unit ends the order
                     self._try(unit)
             world.casting = bool(casters)
         if not world.casting and not self._casts:
@@ -120,7 +120,7 @@ class Spells:
         self._casts.append(cast)
 
     def _partner(self, unit: Unit) -> Unit | None:
-        """Another unit of the owner with the same order."""
+        """A unit of the same owner that has the same order as this unit."""
         others = (
             one
             for one in self._world.units
@@ -129,7 +129,7 @@ class Spells:
         return next(others, None)
 
     def _leave(self, cast: _Cast, kind: UnitType, caster: Unit, target: Unit | None) -> list[Unit]:
-        """Create the units that a spell puts on the map."""
+        """Create the units that a spell adds to the map."""
         world = self._world
         if cast.spell.becomes and target is not None:
             target.order = STOPPED
@@ -150,12 +150,12 @@ class Spells:
         if target is not None:
             cast.x, cast.y = target.x, target.y
         elif spell.aim is Aim.SELF and not spell.summons:
-            cast.until = world.loop  # the spell ends, because it moved with its caster, who is dead
+            cast.until = world.loop  # the spell's caster, with whom it moved, is dead
             return
         if world.loop < cast.due:
             return
         begins = world.loop == cast.due
-        if begins or spell.effect_id:  # an effect on the ground affects units that come later, too
+        if begins or spell.effect_id:  # units may enter an effect on the ground
             cast.met = self._near(cast, target)
         else:
             cast.met = [unit for unit in cast.met if unit.tag in world.by_tag]
@@ -200,7 +200,7 @@ class Spells:
 
 
 def refusal(unit: Unit, spell: Spell, loop: int) -> error_pb.ActionResult.ValueType:
-    """Success if a unit can cast a spell now, or why not."""
+    """Success if a unit can cast a spell now; otherwise the reason for a refusal."""
     if unit.energy < spell.energy:
         return error_pb.NotEnoughEnergy
     cools = loop < unit.cools_until.get(spell.ability_id, 0)

@@ -1,4 +1,4 @@
-"""The ground of a map. Without a ground in the map file, the playable area is flat and open.
+"""The ground of a map. If the map file has no ground, the playable area is flat and open.
 
 Grids have the real game's layout: row by row from the bottom, with one byte per cell, or with one
 bit per cell, the first cell in a byte's highest bit.
@@ -16,7 +16,7 @@ from sc2standin.map_reader.fields import Point
 from sc2standin.map_reader.scenario import Scenario
 
 GROUND_HEIGHT_BYTE = 223
-"""The height of the ground in the terrain grid."""
+"""The height of flat ground in the terrain grid, as a byte."""
 _INSIDE = 1e-6
 """A point that is put into a cell keeps this distance to the cell's edges, in cells."""
 HIDDEN, FOGGED, VISIBLE = 0, 1, 2
@@ -124,7 +124,7 @@ class Terrain:
         return bool(self.open_cells[min(int(y), y1 - 1), min(int(x), x1 - 1)])
 
     def clamp(self, x: float, y: float, aloft: bool = False) -> Point:
-        """The nearest point of the playable area if `aloft`, else of the walkable bounds."""
+        """The nearest point of the playable area if `aloft`, else of the walkable rectangle."""
         x0, y0, x1, y1 = self.area if aloft else self.bounds
         return min(max(x, x0), x1), min(max(y, y0), y1)
 
@@ -139,7 +139,7 @@ class Terrain:
         return float(near_x[nearest]), float(near_y[nearest])
 
     def slide(self, x: float, y: float, to_x: float, to_y: float, aloft: bool) -> Point:
-        """The point that a unit at (x, y) reaches on its way: it slides along cliffs and edges."""
+        """The point that a unit at (x, y) reaches; the unit slides along cliffs and edges."""
         if self.is_open or aloft or self.walkable(to_x, to_y):
             return self.clamp(to_x, to_y, aloft)
         for point in ((to_x, y), (x, to_y), (x, y)):
@@ -148,7 +148,7 @@ class Terrain:
         return self.nearest_ground(to_x, to_y)
 
     def seen_from(self, eyes: Iterable[tuple[float, float, float]]) -> Cells:
-        """The cells that at least one eye sees; an eye is a point (x, y) and its reach in cells."""
+        """The cells that at least one eye sees. An eye is a point (x, y) with a range in cells."""
         y, x = np.ogrid[0.5 : self.height, 0.5 : self.width]
         seen = np.zeros((self.height, self.width), dtype=np.bool_)
         for eye_x, eye_y, reach in eyes:

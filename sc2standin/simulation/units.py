@@ -46,7 +46,7 @@ STOPPED = Order(OrderKind.IDLE, 0.0, 0.0, 0)
 
 @dataclass(slots=True)
 class Errand:
-    """The job of a worker that walks or waits until a loop, and then calls `then`."""
+    """The job of a worker that walks or waits until the loop `until`, and then calls `then`."""
 
     until: int
     then: Callable[[Unit], None]
@@ -59,7 +59,7 @@ class Errand:
 
 
 LAST_LOOP = 1 << 60
-"""The value of `Errand.until` for an errand that does not end by itself."""
+"""The value of `Errand.until` of an errand that does not end by itself."""
 
 
 @dataclass(slots=True)
@@ -78,9 +78,9 @@ class Site:
     """The job of a structure under construction."""
 
     left: int
-    """Loops of work that are left."""
+    """The number of loops of work that are left."""
     loops: float
-    """Loops of work in total."""
+    """The number of loops that the whole work takes."""
     builder: int = 0
     """Tag of the worker that builds the structure, 0 without a worker."""
     is_add_on: bool = False
@@ -96,7 +96,7 @@ class Factory:
     add_on: int = 0
     """Tag of the add-on beside the structure, 0 for none."""
     rally: list[Order] = field(default_factory=list)
-    """The order that new units get, in a list; empty without such an order."""
+    """A list with the order that new units get. The list is empty without such an order."""
 
 
 class Term(NamedTuple):
@@ -123,13 +123,13 @@ class Unit:
     shields: float
     energy: float = 0.0
     ready_at: float = 0.0
-    """Time at which the weapon may fire again, in loops."""
+    """The time at which the weapon can fire again, in loops."""
     pace: float = 0.0
     """For a unit that accelerates, the distance that it moved in the last loop, in cells."""
     hits_at: float = NEVER
     """Time at which the attack under way does its damage, in loops."""
     rests_until: float = 0.0
-    """Time until which the unit does not go after another target by itself, in loops."""
+    """Until this time, in loops, the unit does not pursue another target by itself."""
     hit_at: int = NO_HIT
     """Loop of the last hit on the unit."""
     engaged: int = 0
@@ -170,12 +170,12 @@ class Unit:
         self.engaged, self.hits_at, self.chases = target.tag, NEVER, 0
 
     def go_after(self, target: Unit) -> None:
-        """Walk up to a unit, with the weapon down."""
+        """Begin to walk to a target; this ends any attack under way."""
         self.lower_weapon()
         self.chases = target.tag
 
     def lower_weapon(self) -> None:
-        """Give up the target; this ends an attack under way, without a cooldown."""
+        """Give up the target. An attack under way ends without a cooldown."""
         self.engaged, self.hits_at, self.chases = 0, NEVER, 0
 
     def fired(self, ready_at: float, rests_until: float) -> None:
@@ -184,7 +184,7 @@ class Unit:
 
 
 Way = tuple[float, float, float]
-"""The way of a unit to a point: the offsets along x and y, and the length."""
+"""A unit's straight way to a point: the offsets along x and y, and the length."""
 
 
 def way_to(unit: Unit, x: float, y: float) -> Way:

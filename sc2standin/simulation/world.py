@@ -1,12 +1,12 @@
 """All units of one episode, and the events since the last observation.
 
 Rules of this file:
-- units stay in the order of creation;
-- only this file creates and removes units, so that all lists of living units stay correct;
-- code that makes a plan of movement invalid calls `orders_changed`; code that also changes
-  the loops in which rules have effects calls `disturb`.
+* Units stay in the order of creation.
+* Only this file creates and removes units, so that all lists of living units stay correct.
+* Code that makes a plan of movement invalid calls `orders_changed`. Code that also changes the
+  loops in which rules have effects calls `disturb`.
 
-`Upgrades` keeps the upgrades of all players, and gives the unit types as changed by upgrades.
+`Upgrades` keeps the upgrades of all players, and knows the unit types that upgrades have changed.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ DOWN = 1.5 * math.pi
 """The facing of a new unit."""
 
 ATTACK_ALERT_LOOPS, ATTACK_ALERT_CELLS, MOST_ATTACK_ALERTS = 240, 15.0, 2
-"""Limits of attack alerts, from `Attack` of the alerts in the game's data.
+"""Limits of the alerts about attacks, from `Attack` in the game's data.
 
-For 240 loops (15 s) after an alert, no other alert is given for a target within 15 cells of the
-first target. In any 240 loops at most two alerts are given on the whole map.
+For 240 loops (15 s) after an alert, an attack on a target within 15 cells of the first target gives
+no alert. In any 240 loops at most two alerts are given on the whole map.
 """
 
 MOST_FOOD = 200
@@ -53,7 +53,7 @@ MOST_FOOD = 200
 
 
 class Scan(NamedTuple):
-    """A circle that a player sees, with the cloaked units in it, until a loop."""
+    """A circle in which a player sees all units, even cloaked ones, until a loop."""
 
     owner: int
     x: float
@@ -83,7 +83,7 @@ class Army:
     food_provided: float = 0.0
     structure_minerals: float = 0.0
     sites: int = 0
-    """Structures that are not finished."""
+    """The number of structures that are not finished."""
     workers: int = 0
     soldiers: int = 0
     warp_gates: int = 0
@@ -91,7 +91,7 @@ class Army:
 
 @dataclass
 class Losses:
-    """What one side has lost and healed, in total; the score details report these sums."""
+    """The sums of one side's losses and healing, which the score details report."""
 
     life: float = 0.0
     shields: float = 0.0
@@ -115,7 +115,7 @@ class News:
         self.dead_tags: list[int] = []
         self.alerts: list[tuple[int, sc_pb.Alert.ValueType]] = []
         self._attacks: dict[tuple[int, bool], list[tuple[int, Unit]]] = {}
-        """Loop and target of each recent attack alert, by (owner, True for structures)."""
+        """Loop and target of recent attack alerts. The keys are (owner, True for structures)."""
 
     def clear(self) -> None:
         """Forget all deaths and alerts, because an observation has shown them."""
@@ -171,7 +171,7 @@ class World:
         self.cloaked: list[Unit] = []
         """The cloaked units, which enemies see only if they detect them."""
         self.scans: list[Scan] = []
-        """The scans that are not over yet."""
+        """The scans of orbital commands that are not over yet."""
         self.casting = False
         """True while a unit has an order to cast."""
         self.effects: list[Effect] = []
@@ -182,11 +182,11 @@ class World:
         """The states that debug commands have set, each with its player.
 
         With `god` the player's units take no damage. With `control_enemy` the player commands all
-        units. Other states lift rules of the player's economy.
+        units. Other states switch off rules of the player's economy.
         """
         self.upgrades = Upgrades()
         self.armies = dict.fromkeys(PLAYERS, Army())
-        """The totals of each player."""
+        """The totals of each player's units."""
 
         self.reaction_loops = 0
         """Longest time that a unit needs to aim at a target that it chooses by itself."""
@@ -197,7 +197,7 @@ class World:
         self.plan_until = 0
         """The last loop for which the plan of movement is valid."""
         self.rules_at = 0
-        """No rule has an effect before this loop."""
+        """The first loop in which a rule can have an effect."""
         self._next_tag = _FIRST_TAG
 
     def owned_by(self, owner: int) -> list[Unit]:
@@ -212,7 +212,7 @@ class World:
         )
 
     def heal(self, unit: Unit, life: float) -> None:
-        """Give a unit life, and count this as healed by its owner's side."""
+        """Give a unit life, and add the gain to the healing of its owner's side."""
         unit.life += life
         self.losses_of(unit.owner).healed_life += life
 
@@ -225,7 +225,7 @@ class World:
         self.plan_until = self.loop
 
     def disturb(self) -> None:
-        """Make plan and rules' next loops invalid, after a unit was created, removed or moved."""
+        """After a unit was created, removed or moved, make plan and rules' next loops invalid."""
         self.orders_changed()
         self.rules_at = self.loop
 
@@ -297,7 +297,7 @@ class World:
         self.disturb()
 
     def sort_walkers(self) -> None:
-        """Sort units into walkers and workers, after one was created, or began or ended work."""
+        """Sort units into walkers and workers after a unit was created, or began or ended work."""
         self.population_version += 1
         mobile = [unit for unit in self.units if unit.type.mobile]
         self.workers = [unit for unit in mobile if unit.order.kind >= OrderKind.GATHER]

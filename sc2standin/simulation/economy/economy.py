@@ -1,22 +1,22 @@
 """Money and supply of a player, and their changes in each loop; units that change their type.
 
-Rules of this file: only types that a map lists under `makes` can be made on the map. Research, and
-units that structures of Protoss and Zerg train, need not be listed. A client may lift rules by
+Only unit types that a map lists under `makes` can be made on the map. Research, and units that
+structures of Protoss and Zerg train, need not be listed. A client may switch such rules off by
 debug command (`World.cheats`).
 
-`Earnings` is a player's income, in total and per minute. The rates equal those of real replays to
-the digit. A rate is the income of the last 240 loops, converted to a minute of 960 loops, and
-multiplied by 1.4 (rounded to 4096ths, as in the game).
+`Earnings` is a player's income, in total and per minute. The incomes per minute equal those of real
+replays to the digit. Each is the income of the last 240 loops, converted to a minute of 960 loops,
+and multiplied by 1.4 (rounded to 4096ths, as in the game).
 
 `Morphs`: a zergling that becomes a baneling is first a cocoon, which does nothing. The baneling is
 paid for when the cocoon is made, and needs a baneling nest unless the client has lifted this rule.
 
-`Modes` of siege tanks, vikings and hellions: while a unit changes its mode, it stands, does not
-fire, and obeys no order; it carries out queued orders afterwards. A viking that lands over a cliff
-or a structure comes down beside it. A unit keeps its share of full life through the change.
+`Modes` of siege tanks, vikings and hellions: while a unit changes its mode, it stands still
+and does not fire. New orders wait for the end of the change. A viking that lands over a cliff or a
+structure comes down beside it. A unit keeps the same share of its full life through the change.
 
-`Stimpacks`: a marine or marauder pays with some life, and walks and fires faster for a while. With
-a second stimpack this time starts again.
+`Stimpacks`: a marine or marauder loses some life, and walks and fires faster for a while. A second
+stimpack begins this time again.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ from sc2standin.simulation.units import (
 from sc2standin.simulation.world import MOST_FOOD, World
 
 FAST_LOOPS = 16
-"""The most loops that making anything takes after the client asked for fast building."""
+"""The most loops that making a product takes after the client has asked for fast building."""
 
 
 class Economy:
@@ -83,7 +83,7 @@ class Economy:
 
     Attributes:
         minerals, vespene: minerals and gas to spend; player 1's minerals are `World.minerals`.
-        town: the start of a player in a melee, otherwise None.
+        town: the starting place of a player in a melee, otherwise None.
         earnings: the income of the player.
         spent: the minerals and gas paid in this episode.
         idle_worker_loops: loops in which a worker had no order, as a sum over all workers.
@@ -137,7 +137,7 @@ class Economy:
             self.employ(unit)
 
     def employ(self, unit: Unit) -> None:
-        """Give a job to a structure or resource that no worker has built, if it has no job."""
+        """If a structure or resource that no worker has built has no job yet, give it one."""
         kind = unit.type
         if unit.job is not None:
             return
@@ -184,7 +184,7 @@ class Economy:
                 unit.workplace = field_tag
 
     def apply(self) -> int:
-        """Play one loop; returns the number of the next loop, because each loop has an effect."""
+        """Play one loop; returns the next loop's number, because every loop has an effect."""
         world = self._world
         loop = world.loop
         for worker in tuple(world.workers):
@@ -238,7 +238,7 @@ class Economy:
         return self.food_cap - self.food_used
 
     def allows(self, kind: UnitType | Research) -> error_pb.ActionResult.ValueType:
-        """Success if this unit or research can be begun now; else the reason why not."""
+        """Success if this unit or research can be begun now; otherwise the reason for a refusal."""
         any_tech = self.lifts(debug_pb.tech_tree)
         if isinstance(kind, Research):
             possible = self.laboratory.allows(kind, any_tech=any_tech)
@@ -267,12 +267,12 @@ class Economy:
         )
 
     def _loops_for(self, kind: UnitType | Research) -> int:
-        """The loops to make a unit or to finish research."""
+        """The number of loops that making a unit or finishing research takes."""
         loops = int(kind.build_time_loops)
         return min(loops, FAST_LOOPS) if self.lifts(debug_pb.fast_build) else loops
 
     def pay(self, kind: UnitType | Research) -> error_pb.ActionResult.ValueType:
-        """Take the cost of a unit or research; returns Success, or why it cannot be begun now."""
+        """Pay for a unit or research; returns Success, or the reason why it cannot be begun."""
         result = self.allows(kind)
         if result == error_pb.Success:
             self._spend(*kind.cost)
@@ -298,7 +298,7 @@ class Economy:
         self.spent = (self.spent[0] - minerals, self.spent[1] - vespene)
 
     def make(self, factory: Unit, order: Order) -> error_pb.ActionResult.ValueType:
-        """Order a product of a structure and pay for it; returns Success or the reason why not."""
+        """Let a structure make a product, and pay for it; returns Success or the refusal."""
         if order.makes is None or not self.production.has_place(factory):
             return error_pb.QueueIsFull
         alone = order.kind not in QUEUED or factory.order.kind not in QUEUED
@@ -318,7 +318,7 @@ class Economy:
         return result
 
     def cancel(self, factory: Unit, place: int) -> bool:
-        """Cancel the order at this place of a structure's queue; False if none can be cancelled."""
+        """Cancel the order at this place of a structure's queue; False if that is impossible."""
         order = self.production.cancel(factory, place)
         if order is None or order.makes is None:
             return False
@@ -334,7 +334,7 @@ class Economy:
         owner = self._add_ons.owner_of(site)
         if owner is None:
             self.refund(*self.building.cancel(site))
-        elif owner.order.kind == OrderKind.ADD_ON:  # else it is cancelled already
+        elif owner.order.kind == OrderKind.ADD_ON:  # else the add-on is cancelled already
             self.cancel(owner, 0)
 
     def _give_up(self, factory: Unit) -> None:
@@ -343,7 +343,7 @@ class Economy:
             pass
 
     def _done(self, factory: Unit, order: Order) -> None:
-        """Finish an order of a structure: a product, or the change into another structure."""
+        """Finish a structure's order to make a product or to become another structure."""
         kind = order.makes
         if kind is not None and order.kind != OrderKind.LIFT:
             self._world.news.alert(self.owner, _alert_of(kind, order.kind))
@@ -387,7 +387,7 @@ def _trains(kind: UnitType) -> bool:
 
 
 WINDOW_LOOPS = 240
-"""The rates count the income of this many last loops, or of fewer as a game begins."""
+"""The rates count the income of this many last loops, or of all loops if a game is younger."""
 _FASTER = 5734 / 4096
 _LOOPS_PER_MINUTE = LOOPS_PER_DATA_S * 60
 
@@ -424,7 +424,7 @@ class Earnings:
 
 BANELING = TYPE_BY_NAME["Baneling"]
 COST = (25, 25)
-"""The minerals and gas that turning a zergling into a baneling costs."""
+"""The cost of turning a zergling into a baneling, in minerals and gas."""
 
 
 class Morphs:
@@ -443,7 +443,7 @@ class Morphs:
         """The loop at which each cocoon opens, and the cocoon's tag."""
 
     def allows(self) -> error_pb.ActionResult.ValueType:
-        """Success if a zergling can become a cocoon, apart from the cost; else why it cannot."""
+        """Success if a zergling can become a cocoon, whatever it costs; else the reason why not."""
         nests = (
             unit.type.name == "BanelingNest" and not isinstance(unit.job, Site)
             for unit in self._world.structures[self._owner]
@@ -511,7 +511,7 @@ class Stimpacks:
         self._until: dict[Unit, int] = {}
 
     def use(self, unit: Unit) -> bool:
-        """Let a unit take a stimpack; False if it has too little life."""
+        """Let a unit take a stimpack; returns False if the unit has too little life."""
         if not can_afford(unit):
             return False
         unit.life -= STIMPACKS[unit.type.name].costs_life
@@ -529,5 +529,5 @@ class Stimpacks:
 
 
 def can_afford(unit: Unit) -> bool:
-    """True if a unit survives a stimpack."""
+    """True if a unit has more life than a stimpack takes."""
     return unit.life > STIMPACKS[unit.type.name].costs_life

@@ -1,6 +1,6 @@
 """The abilities that a unit can use now, for commands, queries and the command card.
 
-Places and targets are not checked here, but when a command is read.
+This file does not check places and targets: they are checked when a command is read.
 """
 
 from __future__ import annotations
@@ -54,22 +54,22 @@ MADE_BY: dict[int, UnitType] = {
     for unit in UNIT_TYPES
     if KIND_BY_ABILITY.get(unit.build_ability_id) in _MAKES
 }
-"""The product of each ability, by the id of the ability."""
+"""The product of each ability, by the ability's id."""
 
 
 _CANCELS_UPGRADE = {CANCEL_ORBITAL: ORBITAL_COMMAND, CANCEL_FORTRESS: PLANETARY_FORTRESS}
 
 
 def made_by(ability_id: int) -> UnitType | Research:
-    """The product or research of an ability."""
+    """The product that an ability makes, or the upgrade that it researches."""
     return RESEARCH_BY_ABILITY.get(ability_id) or trained_by(ability_id) or MADE_BY[ability_id]
 
 
 def meant(ability_id: int, unit: Unit, economy: Economy | None) -> int:
     """The specific ability that a client means by the id of a general or specific ability.
 
-    What a general ability to cancel means depends on what the unit does. A general ability to
-    research means the next level of an upgrade.
+    A general ability to cancel depends on the unit's present activity. A general ability to
+    research stands for the next level of an upgrade.
     """
     if economy is not None and ability_id in GENERAL_RESEARCH:
         level = economy.laboratory.next_level(unit, ability_id)
@@ -84,7 +84,7 @@ def meant(ability_id: int, unit: Unit, economy: Economy | None) -> int:
 def can_use(
     economy: Economy | None, unit: Unit, ability_id: int, loop: int, *, free: bool = False
 ) -> bool:
-    """True if a unit can use an ability in this loop; with `free`, whatever it costs."""
+    """True if a unit can use an ability in this loop; with `free`, its cost does not count."""
     spell = SPELL_BY_ABILITY.get(ability_id)
     if spell is not None:
         result = spells.refusal(unit, spell, loop)
@@ -98,7 +98,7 @@ def can_use(
 
 
 def refusal(economy: Economy, unit: Unit, ability_id: int) -> Result:
-    """Success if a unit can use an ability of an economy now; else the reason why not."""
+    """Success if a unit can use an ability of an economy now; else the reason for a refusal."""
     kind = KIND_BY_ABILITY[ability_id]
     if kind in (OrderKind.CANCEL, OrderKind.HALT):
         cancels = _cancels(unit, ability_id)
@@ -165,11 +165,11 @@ _REFUSALS: dict[OrderKind, Callable[[Economy, Unit, int], Result]] = {
     OrderKind.SALVAGE: _refusal_to_salvage,
     **dict.fromkeys(_MAKES, _refusal_to_make),
 }
-"""The check for each kind of order that needs one; it returns Success or the reason why not."""
+"""The check for each kind of order that needs one: it returns Success or the refusal."""
 
 
 def _cancels(unit: Unit, ability_id: int) -> bool:
-    """True if the unit does what this ability cancels or halts."""
+    """True if the unit is doing the activity that this ability cancels or halts."""
     job, kind = unit.job, unit.order.kind
     if ability_id == HALT:
         return isinstance(job, Errand) and job.constructing

@@ -1,9 +1,9 @@
 """Activities of structures: make units, add-ons and upgrades, lift off, land, call down MULEs.
 
 Production makes units, and puts them beside their structure. A unit is paid for when it is ordered,
-and begun when there is supply for it. A structure has five places in its queue and makes one unit
-at a time; with a reactor it has eight places and makes two. Research takes places in the same
-queue.
+and begun when the supply suffices for it. A structure has five places in its queue and makes one
+unit at a time. With a reactor it has eight places and makes two units at a time. Research takes
+places in the same queue.
 
 An add-on is a tech lab or a reactor beside a barracks, factory or starport, which builds it. An
 add-on belongs to the structure that last landed or was built beside it, and has the unit type for
@@ -11,15 +11,15 @@ that structure (such as BarracksTechLab). An add-on without a structure has the 
 If the structure is lost before the add-on is finished, the add-on is lost, too. If an add-on's type
 changes, its research is cancelled and refunded.
 
-Research: an upgrade is researched once, by one structure; a level needs the level before it.
+Each upgrade is researched once, by one structure. A level needs the level before it.
 
 Orbital commands use energy for MULEs and scans. A MULE gathers from the field at which it was
 called down, and disappears after a while. A scan shows a part of the map, and the cloaked units in
 it, for a while.
 
-`Flight` moves barracks, factories, starports and town halls that have lifted off. They fly
-straight, over everything and through each other. Landing takes a while. If the place is not free
-when the landing ends, the structure stays in the air.
+`Flight` moves barracks, factories, starports and town halls that have lifted off. Such structures
+fly straight, over everything and through each other. Landing takes a while. If the landing place is
+not free when the landing ends, the structure stays in the air.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from sc2standin.simulation.units import STOPPED, Factory, Order, Point, Site, Te
 from sc2standin.simulation.world import Scan, World
 
 RINGS, PLACES_A_RING = 12, 16
-"""The rings around a structure, and the places in each ring, one of which a new unit takes."""
+"""Rings around a structure, and places in each ring; a new unit appears at a free place."""
 RING_SPACING = 2.2
-"""Distance between two of these rings, in radii of the unit."""
+"""Distance between two rings of places around a structure, in radii of the new unit."""
 PLACES, PLACES_WITH_REACTOR = 5, 8
 """The most orders in a structure's queue, those in progress included."""
 QUEUED = (OrderKind.TRAIN, OrderKind.RESEARCH)
@@ -64,7 +64,7 @@ class Production:
 
     Args:
         done: called with a structure and its finished order, after the order's unit was created.
-        loops_for: returns the loops to make a unit or to finish research.
+        loops_for: returns the number of loops to make a unit or to finish research.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Production:
             kind = order.makes
             if kind is None or (kind.food and free_food() < kind.food):
                 return
-            # One loop less, because real SCVs take 272 loops but appear 271 loops apart.
+            # Subtract a loop: SCVs of the real game take 272 loops but appear 271 loops apart.
             job.done_at.append(self._world.loop + self._loops_for(kind) - 1)
 
     def _finish(self, factory: Unit, order: Order, job: Factory) -> None:
@@ -162,7 +162,7 @@ class Production:
         for ring in range(RINGS):
             distance = factory.type.radius + kind.radius * (1 + RING_SPACING * ring)
             for i in range(PLACES_A_RING):
-                # The places go from the front to both sides, alternately.
+                # Try the places from the front on, alternately to the left and to the right.
                 turn = (i + 1) // 2 * (1 - i % 2 * 2) / PLACES_A_RING * math.tau
                 x = factory.x + distance * math.sin(turn)
                 y = factory.y - distance * math.cos(turn)
@@ -199,7 +199,7 @@ class AddOns:
     """A player's add-ons in one episode.
 
     Args:
-        loops_for: returns the loops to make an add-on.
+        loops_for: returns the number of loops to make an add-on.
         give_up: cancels all orders of a structure.
     """
 
@@ -214,7 +214,7 @@ class AddOns:
         self._world, self._walking, self._owner = world, walking, owner
         self._loops_for, self._give_up = loops_for, give_up
         self._seen: list[Unit] = []
-        """The list of structures at the last call; after a change the world has another list."""
+        """The world's list of structures at the last call; each change makes a new list."""
         self._sites: list[tuple[Unit, Unit]] = []
         """The add-ons under construction, each as (structure, add-on)."""
 
@@ -230,7 +230,7 @@ class AddOns:
         self._sites.append((structure, site))
 
     def owner_of(self, site: Unit) -> Unit | None:
-        """The structure that builds an add-on; None for all other sites."""
+        """The structure that builds this add-on; None for a site that is no add-on."""
         return next((structure for structure, one in self._sites if one is site), None)
 
     def cancel(self, structure: Unit) -> None:
@@ -258,7 +258,7 @@ class AddOns:
                 site.life = min(site.life + more, kind.life)
 
     def _settle(self) -> None:
-        """Assign each add-on to the structure beside it, and give it the type for the structure."""
+        """Give each add-on to the structure beside it, and change its type for that structure."""
         world = self._world
         self._give_up_lost()
         own = world.structures[self._owner]
@@ -307,7 +307,7 @@ class Laboratory:
         self._world, self._owner = world, owner
 
     def allows(self, research: Research, *, any_tech: bool) -> bool:
-        """True if an upgrade can be begun now; with `any_tech` it needs no structures."""
+        """True if an upgrade can be begun now; with `any_tech`, it needs no other structures."""
         done = self._world.upgrades.of(self._owner)
         if research.id in done or (research.after and research.after not in done):
             return False
@@ -328,7 +328,7 @@ class Laboratory:
     def next_level(self, structure: Unit, general_id: int) -> Research | None:
         """The research that a general ability means: the first level that is not begun.
 
-        If all levels are begun, it means the last level. None if the structure has no such levels.
+        The last level if all levels are begun. None if the structure does not research the upgrade.
         """
         levels = [
             one for one in RESEARCH_OF.get(structure.type.name, ()) if one.general_id == general_id
@@ -364,10 +364,10 @@ class Orbital:
     def __init__(self, world: World, routes: Routes, owner: int) -> None:
         self._world, self._routes, self._owner = world, routes, owner
         self._mules: list[tuple[int, int]] = []
-        """The loop at which each MULE disappears, and its tag."""
+        """The loop at which each MULE disappears, and the MULE's tag."""
 
     def cast(self, unit: Unit, order: Order) -> bool:
-        """Carry out an order for a MULE or a scan; False if the energy does not suffice."""
+        """Call down a MULE or a scan; returns False if the energy does not suffice."""
         if unit.energy < ENERGY:
             return False
         unit.energy -= ENERGY
@@ -442,7 +442,7 @@ class Flight:
         job.done_at.clear()  # a landing that was interrupted begins again
 
     def _land(self, unit: Unit, job: Factory) -> None:
-        """Continue a landing for one loop; the unit is above its place already."""
+        """Continue a landing for one loop; the structure is above its landing place already."""
         loop, kind = self._world.loop, unit.type.made_from
         if not job.done_at:
             job.done_at.append(loop + LAND_LOOPS)

@@ -1,7 +1,9 @@
 """Fights: targets, attacks, damage and healing.
 
-pairs     distances between units, nearest enemies, and how units give way; compiled in `_pairs`
-combat    targets and shots; bystanders are targets that do not fight (structures, busy workers)
-cloak     cloaked units and their detection
-damage    the damage of hits and explosions, medivacs, the regeneration of shields, life and energy
+* File pairs: distances between units, nearest enemies, and how units give way. The file `_pairs`
+  has the same code in compiled form.
+* File combat: targets and shots. Bystanders are targets that do not fight: structures, and workers
+  at work.
+* File cloak: cloaked units and their detection.
+* File damage: the damage of hits and explosions, medivacs, and the regeneration of units.
 """

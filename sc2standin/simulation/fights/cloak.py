@@ -1,11 +1,11 @@
 """Cloak: units that their enemies neither see nor attack, unless a detector is near.
 
 Rules of cloak:
-- a cloaked unit is unseen unless it is within the range of an enemy's detector, centre to centre,
-  or within an enemy's scan;
-- detection is checked once a loop, so a detector detects in the loop after its arrival;
-- an unseen unit is not a target: enemies stop attacking it, and orders to attack it end;
-- beams and explosions are not aimed at a unit, so they hit unseen units, too.
+* A cloaked unit is unseen unless it is within the range of an enemy's detector, or within an
+  enemy's scan. The range is measured between the centres of the two units.
+* Detection is checked once a loop, so a detector detects in the loop after its arrival.
+* An unseen unit is not a target: enemies stop attacking it, and orders to attack it end.
+* Beams and explosions hit unseen units, too, because they are not aimed at a unit.
 """
 
 from __future__ import annotations

@@ -1,26 +1,27 @@
 """Combat: target choice and damage.
 
 Rules of combat:
-- An attack begins if the target is in range, edge to edge, and the cooldown is over. At the
-  weapon's damage point (a little later) the attack does its damage, or launches its missile.
-- An attack ends without a cooldown if, before the damage point, the unit does something else, or
-  the target dies, hides or is farther away than the range plus the weapon's slop.
-- After an attack the unit stands for its backswing, unless the next target is in range or a client
-  orders it to move. A missile follows its target.
-- All hits of a loop count, even those of units that die in this loop.
-- Each cooldown is a little shorter or longer, at random, as in the real game. Otherwise equal
-  fights would always have the same result.
-- A unit with an order to move or to cast does not fire. A unit that holds its position does not
+* An attack begins if the target is in range, measured between the edges of the two units, and the
+  cooldown is over. A little later, at the weapon's damage point, the attack does its damage, or
+  launches its missile. A missile follows its target.
+* Before the damage point, an attack ends without a cooldown if the unit does something else. It
+  also ends if the target dies, hides or is farther away than the range plus the weapon's slop.
+* After an attack the unit stands for the weapon's backswing, unless the next target is in range or
+  a client orders the unit to move.
+* All hits of a loop count, even those of units that die in this loop.
+* Each cooldown is a little shorter or longer, at random, as in the real game. Without this random
+  part, equal fights would always have the same result.
+* A unit with an order to move or to cast does not fire. A unit that holds its position does not
   walk. A passive unit fires only with an attack order.
-- A unit that is not ordered to attack a certain unit keeps its target while the target is in range.
-  It follows a target out of range until another enemy is in range. In other cases it takes the
-  nearest enemy within its scan range, or else a bystander. A computer's units scan all in sight.
-- A unit with two weapons fires the one that can hit the target; if both can, the stronger one.
-- A worker attacks only if it is ordered to.
+* A unit that is not ordered to attack a certain unit keeps its target while the target is in range.
+  It follows a target out of range until another enemy is in range. In all other cases it takes the
+  nearest enemy within its scan range, or else a bystander. Computers' units scan all in sight.
+* A unit with two weapons fires the weapon that can hit the target; if both can, the stronger one.
+* A worker attacks only if it is ordered to.
 
 Bystanders are units that can be attacked and are not in `Pairs`: structures, and workers at work.
-They do not fight, and are not pushed. A unit attacks a bystander only if it has no other target
-within its reach. It attacks workers before structures, and the nearest first.
+Bystanders do not fight, and other units do not push them. A unit attacks a bystander only if no
+other target is in reach: first the nearest worker, then the nearest structure.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ class Combat:
     def fight(self, pairs: Pairs, bystanders: Bystanders | None, ways: list[Way | None]) -> bool:
         """Choose targets, attack and let missiles land; returns True while there is a fight.
 
-        Changes the way of each unit with a target: the unit stands if the target is in range, and
-        otherwise walks to it.
+        Each unit with a target gets a new way: it stands if the target is in range, and otherwise
+        walks to the target.
         """
         if not (pairs.hostile or bystanders is not None or self._missiles):
             return False
@@ -112,17 +113,17 @@ class Combat:
         if not unit.attacks(target):
             unit.aim(target)
             if unit.ready_at <= loop:
-                # If the weapon became ready within the last loop, the attack begins at that time,
-                # not at this loop. So continuous fire has exactly the weapon's period.
+                # If the weapon became ready within the last loop, the attack begins at that time.
+                # So a unit that fires without a pause keeps exactly the weapon's period.
                 start = unit.ready_at if loop - unit.ready_at < 1.0 else float(loop)
                 unit.hits_at = start + fired.damage_point_loops
         return unit.hits_at <= loop
 
     def _approach(self, unit: Unit, target: Unit, way: Way | None) -> Way | None:
-        """The way of a unit whose target is out of range; None if the unit stands."""
+        """The way of a unit whose target is out of range; None if the unit must stand still."""
         if unit.rests_until > self._world.loop:
             return None
-        if unit.order.kind == _HOLD:  # only the unit's other weapon can reach the target
+        if unit.order.kind == _HOLD:  # the target is within reach of the unit's other weapon alone
             return way
         return _way_up(unit, target, self._routes, way)
 
@@ -134,8 +135,8 @@ class Combat:
         target: Unit,
         damage: dict[Unit, float],
     ) -> None:
-        """Fire a weapon; immediate hits are added to the damage of this loop."""
-        if weapon.splash:  # the attacker explodes
+        """Fire a weapon: launch a missile, or add the hits to the damage of this loop."""
+        if weapon.splash:  # a weapon with a splash makes the attacker explode
             return
         world = self._world
         least, more = weapon.delay_loops
@@ -181,7 +182,7 @@ def _holds_fire(unit: Unit) -> bool:
 
 
 def _way_up(unit: Unit, target: Unit, routes: Routes | None, way: Way | None) -> Way | None:
-    """The way of a unit to its target: `way` itself if the unit is ordered to attack the target."""
+    """The unit's way to its target, which is `way` if the unit is ordered to attack the target."""
     if routes is None or unit.type.aloft:
         return way_to(unit, target.x, target.y)
     if unit.order.target_tag == target.tag:
@@ -192,7 +193,7 @@ def _way_up(unit: Unit, target: Unit, routes: Routes | None, way: Way | None) ->
 def _choose_target(
     pairs: Pairs, bystanders: Bystanders | None, i: int, weapon: WeaponType
 ) -> tuple[Unit | None, float]:
-    """The target of an armed unit that may fire, or None, and the gap to the target."""
+    """The target that an armed unit chooses (None without one), and the gap to the target."""
     unit, weapon_range = pairs.units[i], weapon.reach
     order = unit.order
     kind = order.kind
@@ -221,18 +222,18 @@ def _choose_target(
 def _named(
     pairs: Pairs, bystanders: Bystanders | None, i: int, tag: int
 ) -> tuple[Unit | None, float]:
-    """The target with this tag and the gap to it; None if it cannot be attacked now."""
+    """The unit with this tag and the gap to it; None if the unit cannot be attacked now."""
     j = pairs.index.get(tag, -1)
     if j >= 0:
         return pairs.units[j], pairs.gap(i, j)
     target = None if bystanders is None else bystanders.by_tag.get(tag)
     if bystanders is None or target is None or not is_target(pairs.units[i], target):
-        return None, 0.0  # a structure may have lifted off
+        return None, 0.0  # for example, a structure that has lifted off
     return target, bystanders.gap(pairs.units[i], target)
 
 
 class Bystanders:
-    """The bystanders of a world; valid until a unit is created or dies, or begins or ends work."""
+    """The bystanders of a world, valid until a unit is created or dies, or begins or ends work."""
 
     def __init__(self, attackers: list[Unit], units: list[Unit]) -> None:
         self._attackers, self._units = attackers, units
@@ -240,7 +241,7 @@ class Bystanders:
         spared = np.array([[not is_target(one, unit) for unit in units] for one in attackers])
         structures = np.array([not unit.type.mobile for unit in units])
         self._ranks = [np.where(spared | later, np.inf, 0.0) for later in (structures, ~structures)]
-        """Two matrices to add to gaps: one is 0 only for workers, one only for structures."""
+        """Two matrices to add to gaps: one is 0 for workers alone, the other for structures."""
         radius = np.array([unit.type.radius for unit in units])
         self._touch = np.array([one.type.radius for one in attackers])[:, None] + radius
         self._nearest: list[list[tuple[int, float]]] = []
@@ -255,7 +256,7 @@ class Bystanders:
         return float((dx * dx + dy * dy) ** 0.5 - attacker.type.radius - target.type.radius)
 
     def choose(self, i: int, weapon_range: float, reach: float) -> tuple[Unit | None, float]:
-        """The bystander within reach that attacker i takes, or None, and the gap to it."""
+        """The bystander that attacker i chooses (None if no one is in reach), and the gap to it."""
         attacker = self._attackers[i]
         kept = self.by_tag.get(attacker.engaged)
         if kept is not None:
@@ -271,7 +272,7 @@ class Bystanders:
         return None, 0.0
 
     def _all_nearest(self) -> list[list[tuple[int, float]]]:
-        """The nearest worker and the nearest structure of each attacker."""
+        """For each attacker, the nearest worker and the nearest structure."""
         gap = np.sqrt(_between(self._attackers, self._units)) - self._touch
         found = []
         for rank in self._ranks:
@@ -283,7 +284,7 @@ class Bystanders:
 
 
 def _between(attackers: list[Unit], units: list[Unit]) -> NDArray[np.float64]:
-    """The squared distance of each pair."""
+    """The squared distance between each attacker and each unit."""
     x = np.array([one.x for one in attackers])[:, None] - np.array([unit.x for unit in units])
     y = np.array([one.y for one in attackers])[:, None] - np.array([unit.y for unit in units])
     return np.asarray(x * x + y * y)

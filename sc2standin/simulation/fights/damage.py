@@ -1,22 +1,25 @@
 """Damage and healing: the effects of hits, explosions, medivacs and time on a unit.
 
 Rules of damage:
-- Damage reduces the shields first, then the life. A unit without life dies at the end of the loop.
-- Armor reduces the damage of each blow to the life. Shield levels reduce the damage of each blow to
-  the shields. All attacks of a loop count with the shields that the target had before the loop.
-- The units of a player in god mode take no damage.
-- A beam hits the target, and its neighbours on a line across the shot.
-- A blast hits all units around the target, own ones included; the nearest units take most damage.
-- A unit whose weapon has a splash explodes once, when it attacks or when damage kills it, and dies.
-  The explosion hits all its enemies within the splash, which may then explode, too.
+* Damage reduces the shields first, then the life. A unit without life dies at the end of the loop.
+* An attack has one hit or several hits. Armor reduces the damage of each hit to the life. Shield
+  levels reduce the damage of each hit to the shields. For all attacks of a loop, the target has the
+  shields that it had before the loop.
+* The units of a player in god mode take no damage.
+* A beam hits the target, and the target's neighbours on a line across the shot.
+* A blast hits all units around the target, the attacker's own units included. The nearest units
+  take most damage.
+* A unit whose weapon has a splash explodes once, when it attacks or when damage kills it, and dies.
+  The explosion hits all enemies within the splash radius, which may then explode, too.
 
 Medivacs use energy to heal wounded biological units of their side. A medivac that is ordered to
-heal a unit follows this unit until it is healed. Without such an order, a healer that stands or
-attacks heals the nearest wounded unit within its scan range. A passive healer heals only by order.
+heal a unit follows this unit until the unit is healed. Without such an order, a healer that stands
+or attacks heals the nearest wounded unit within its scan range. A passive healer heals only by
+order.
 
-Shields regenerate after a while without a hit, and so does the life of some types. Energy, and the
-life of other types, always regenerate. These amounts are added loop by loop, so that the sums do
-not depend on the sizes of steps.
+Shields, and the life of some unit types, regenerate after a while without a hit. Energy, and the
+life of other types, always regenerate. Regeneration is added loop by loop, so that the sums do not
+depend on the sizes of steps.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ BEAM_RADIUS = 0.15
 
 
 def damage_of(world: World, shooter: Unit, target: Unit) -> float:
-    """Damage of one attack of a unit on another one, all its blows together."""
+    """The damage of one attack of a unit on another one, as the sum of all its hits."""
     attack = world.upgrades.levels_of(shooter.owner, shooter.type).attack
     levels = world.upgrades.levels_of(target.owner, target.type)
     if target.shields > 0.0:
@@ -50,7 +53,7 @@ def damage_of(world: World, shooter: Unit, target: Unit) -> float:
 
 
 def _on_shields(attack: Blows, target: Unit, levels: Levels) -> float:
-    """Damage of one attack on a unit with shields, all its blows together."""
+    """The damage of one attack on a unit with shields, as the sum of all its hits."""
     armor = target.type.armor + levels.armor_points
     shields, on_life = target.shields, 0.0
     for _blow in range(attack.times):
@@ -71,7 +74,7 @@ def harm(world: World, target: Unit, damage: float) -> bool:
         damage *= 2.0
     to_shields = min(damage, target.shields)
     to_life = min(damage - to_shields, max(target.life, 0.0))
-    target.hit_at = world.loop + 1  # the number that this loop has when it is over
+    target.hit_at = world.loop + 1  # this loop's number: the loop is counted only when it is over
     target.shields -= to_shields
     target.life -= to_life
     if target.owner in world.clients:
@@ -87,7 +90,7 @@ def harm(world: World, target: Unit, damage: float) -> bool:
 
 
 def beside(units: list[Unit], shooter: Unit, target: Unit, reach: float) -> list[Unit]:
-    """The other enemies that a beam hits, on a line across the shot, `reach` long to each side."""
+    """The enemies besides the target that a beam hits, up to `reach` to each side of the shot."""
     x, y, length = way_to(shooter, target.x, target.y)
     x, y = x / max(length, TINY), y / max(length, TINY)
     found = []
@@ -102,7 +105,7 @@ def beside(units: list[Unit], shooter: Unit, target: Unit, reach: float) -> list
 
 
 def around(units: list[Unit], shooter: Unit, target: Unit) -> Iterator[tuple[Unit, float]]:
-    """The other units, of any owner, that a blast hits, each with its share of the damage."""
+    """The units of any owner besides the target that a blast hits, with their share of damage."""
     weapon = shooter.type.weapon
     if weapon is None:
         return
@@ -137,15 +140,14 @@ def explode(world: World, units: list[Unit], exploding: list[Unit]) -> None:
 
 
 SCAN_MARGIN = 2.0
-"""A healer's scan range is the range of its ability plus this, in cells."""
+"""A healer's scan range is the range of its ability plus this number of cells."""
 _BY_ITSELF = (OrderKind.IDLE, OrderKind.ATTACK, OrderKind.PATROL, OrderKind.SCAN_MOVE)
 
 
 def heal(world: World, pairs: Pairs, ways: list[Way | None]) -> bool:
-    """Let healers heal for one loop; True if one of them has a patient.
+    """Let healers heal for one loop; True if one of them has a unit to heal.
 
-    Changes the way of each healer with a patient: the healer stands if the patient is in range, and
-    otherwise walks to the patient.
+    A healer stands if the unit to heal is in range, and otherwise walks to this unit.
     """
     heals = False
     for i in pairs.healers:
@@ -171,7 +173,7 @@ def is_wounded(unit: Unit) -> bool:
 
 
 def _patient(world: World, pairs: Pairs, i: int) -> tuple[Unit | None, float]:
-    """The unit to heal, or None, and the gap to it."""
+    """The unit that a healer chooses to heal (None without one), and the gap to it."""
     unit = pairs.units[i]
     order, ability = unit.order, unit.type.heals
     if order.kind == OrderKind.HEAL:
@@ -201,7 +203,7 @@ ENERGY_PER_LOOP = 0.5625 / LOOPS_PER_DATA_S
 
 
 def recover(units: list[Unit], loop: int, loops: int) -> None:
-    """Let units regenerate for `loops` loops, of which `loop` is the last one."""
+    """Let units regenerate for `loops` loops; the last one has the number `loop`."""
     for unit in units:
         kind = unit.type
         if unit.shields < kind.shields:
@@ -216,7 +218,7 @@ def recover(units: list[Unit], loop: int, loops: int) -> None:
 
 
 def _calm_loops(unit: Unit, loop: int, loops: int, delay_loops: int) -> int:
-    """How many of the last `loops` loops up to `loop` are `delay_loops` or more after a hit."""
+    """How many of the last `loops` loops are `delay_loops` or more after the unit's last hit."""
     return loop - max(loop - loops, unit.hit_at + delay_loops)
 
 

@@ -1,12 +1,12 @@
 """Pairs of units that walk: nearest enemies, units in the way, and the time until units meet.
 
 `_pairs` is a compiled copy of the loops here, with the same results to the last bit. `pairs_of`
-chooses the compiled loops if they are available. SC2POOL_PURE=1 prevents this. An installation
-without a compiler has no compiled loops.
+chooses the compiled loops if they are available. SC2POOL_PURE=1 forbids compiled loops. An
+installation without a compiler has no compiled loops.
 
-So that the results are equal, a sum is computed in the order of the units, and a distance is the
-square root of a sum of squares (`math.hypot` and `math.dist` round differently). Compiled loops
-change only the speed, so one process of a match may use them and the other one not.
+For equal results, both compute a sum in the order of the units, and a distance as the square root
+of a sum of squares (`math.hypot` and `math.dist` round differently). Compiled loops change only the
+speed. So one process of a match may use compiled loops, and the other process none.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ SCAN_MARGIN = 0.5
 
 TINY = 1e-9
 NO_TOUCH = -1.0
-"""The touching distance if one unit passes over the other: the two never touch."""
+"""The touching distance of two units of which one passes over the other: they never touch."""
 STILL = (0.0, 0.0)
 
 ROUNDS = 3
-"""How often per loop all pairs are moved apart, because a moved unit may overlap others."""
+"""How often per loop overlapping units are moved apart; a moved unit may overlap others."""
 AHEAD = 1.0
 """Distance within which a unit looks for other units in its way, in cells."""
 GRAZE = 0.98
-"""A unit is in another one's way if their distance is below this share of touching distance."""
+"""A unit is in another's way if they are closer than this share of touching distance."""
 TURNS = tuple(
     (math.cos(angle), math.sin(angle)) for angle in (math.pi / 12 * k for k in range(1, 9))
 )
-"""The directions in which a unit may walk around others: cosine and sine of turns up to 120°."""
+"""The turns by which a unit may walk around others: cosine and sine of angles up to 120°."""
 
 
 class Ground(IntEnum):
-    """What a unit on the ground does when other units want to pass."""
+    """How a unit on the ground reacts when other units want to pass."""
 
     YIELDS = 0
     IS_HELD_UP = 1
@@ -52,7 +52,7 @@ class Ground(IntEnum):
 
 
 class Pairs:
-    """The units that walk, numbered; valid until a unit is created, dies or is detected."""
+    """The units that walk, with numbers; valid until a unit is created, dies or is detected."""
 
     def __init__(self, world: World) -> None:
         self.version = world.population_version
@@ -68,14 +68,14 @@ class Pairs:
         self.hostile = any(targets.values())
         """True if some of the units are enemies."""
         self._targets = [targets[unit.owner, unit.type] for unit in units]
-        """The enemies that each unit can fire at, by index, in ascending order."""
+        """For each unit, the indices of the enemies at which it can fire, in ascending order."""
         self.weapons = [unit.type.weapon for unit in units]
         self.healers = [i for i, unit in enumerate(units) if unit.type.heals is not None]
-        """The units that heal others, by index."""
+        """The indices of the units that heal others."""
         self.scan = [_scan(unit, world.clients) for unit in units]
-        """Distance at which each unit notices an enemy, edge to edge; 0 without a weapon."""
+        """The gap at which each unit notices an enemy, in cells; 0 for a unit without a weapon."""
         self.closest = [_closest(unit) for unit in units]
-        """For each unit, the least gap to an enemy at which the unit can fire."""
+        """The least gap to an enemy at which each unit can fire, in cells."""
         self._radius = [unit.type.radius for unit in units]
         self._ground = [Ground.YIELDS] * len(units)
         self._x: list[float] = []
@@ -92,7 +92,7 @@ class Pairs:
         return sqrt(dx * dx + dy * dy) - (self._radius[i] + self._radius[j])
 
     def nearest_enemy(self, i: int) -> tuple[int, float]:
-        """The index of a unit's nearest enemy that is not too close, and the gap to it.
+        """The index of a unit's nearest enemy at which it can fire, and the gap to the enemy.
 
         Of two enemies that are equally near, the older one is taken. Without an enemy, the index is
         -1 and the gap is infinite.
@@ -108,7 +108,7 @@ class Pairs:
         return nearest, least
 
     def take_note(self, ways: list[Way | None]) -> None:
-        """Record what each unit does in this loop when other units want to pass."""
+        """Record for this loop how each unit reacts when other units want to pass."""
         for i, unit in enumerate(self.units):
             if ways[i] is not None:
                 self._ground[i] = Ground.IS_HELD_UP if unit.held_up else Ground.YIELDS
@@ -149,7 +149,7 @@ class Pairs:
         return way
 
     def _near(self, i: int, target: int, ahead: float) -> list[tuple[float, float, float]]:
-        """The offset and touching distance of each other unit that may be in this one's way."""
+        """For each unit that may be in a unit's way: its offset, and the distance of touching."""
         found = []
         for j, ground in enumerate(self._ground):
             if not ground or j in (i, target) or self.units[j].type.aloft:
@@ -169,7 +169,7 @@ class Pairs:
     def keep_apart(
         self, vx: list[float], vy: list[float]
     ) -> tuple[list[float], list[float]] | None:
-        """Velocities with which no units overlap; None if the given velocities cause no overlap.
+        """New velocities that cause no overlap of units; None if the given velocities cause none.
 
         Of two units that overlap, each moves by half of the overlap; if one fights, only the other
         one moves. Two units at the same point separate along the x axis, the older to the left.
@@ -183,7 +183,7 @@ class Pairs:
             for i in range(count):
                 for j in range(i + 1, count):
                     touch = self._touch(i, j)
-                    # Along one axis, most pairs are farther apart than `touch`; this saves a root.
+                    # Most pairs are farther apart than `touch` along one axis: compute no root.
                     dx = xs[j] - xs[i]
                     if dx >= touch or -dx >= touch:
                         continue
@@ -280,7 +280,7 @@ def _scan(unit: Unit, clients: frozenset[int]) -> float:
     if not unit.type.mobile:
         return weapon.reach
     scan = max(weapon.reach + SCAN_MARGIN, MIN_SCAN)
-    # A computer's units scan as far as they see.
+    # The scan range of a computer's units is their range of sight.
     return scan if unit.owner in clients else max(unit.type.sight, scan)
 
 

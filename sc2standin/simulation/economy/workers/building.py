@@ -1,19 +1,19 @@
 """Building: a worker walks to the place, and stays until the structure is finished.
 
 Rules of building:
-- a structure is paid for when it is ordered, and refunded if the work is not begun
-  (because of this, python-sc2's own test of `expand_now` sends only one worker);
-- a structure needs open ground without other structures or resources on the cells of its footprint;
-  a town hall also keeps its distance to resources; a refinery stands on a geyser;
-- own units step aside if they can walk; all other units on the ground block a place, and so does
-  creep;
-- work stops when the worker dies or is stopped, and another worker may continue it.
+* A structure is paid for when it is ordered, and refunded if the work is not begun. Because
+  of this rule, python-sc2's own test of `expand_now` sends only one worker.
+* A structure needs open ground without other structures or resources on the cells of its footprint.
+  A town hall also keeps its distance to resources. A refinery stands on a geyser.
+* The player's own units step aside if they can walk. All other units on the ground block a place,
+  and so does creep.
+* Work stops when the worker dies or is stopped. Another worker may then continue the work.
 
 Repairing: SCVs and MULEs give life back to structures and mechanical units, at a cost. One worker
 repairs the whole life of a unit in the time in which the unit's type is made, for a quarter of the
 type's cost. Two workers repair twice as fast. The cost is paid whenever a whole mineral or unit of
-gas is due. A worker follows its patient (the unit that it repairs), and stops when the patient is
-repaired or gone, or the player cannot pay. A structure under construction cannot be repaired.
+gas is due. A worker follows the unit that it repairs. The worker stops when the unit is repaired or
+gone, or the player cannot pay. A structure under construction cannot be repaired.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from sc2standin.simulation.units import (
 from sc2standin.simulation.world import World
 
 FIRST_LIFE = 0.1
-"""The share of its full life that a structure has at first."""
+"""The share of its full life with which a new structure begins."""
 FROM_RESOURCES_CELLS = 2.75
 """The least distance between the edges of a town hall and a resource, as in all recorded towns.
 
-So three free cells suffice beside the town hall, and two free cells along both axes at its corners.
+So three free cells suffice beside a town hall, and two free cells along both axes at its corners.
 """
 REFUND = 0.75
 """The share of the cost that is refunded for an unfinished or salvaged structure."""
@@ -65,7 +65,7 @@ class Known(NamedTuple):
     hidden: Container[Unit] = ()
     """The units that the player does not see; they do not block a place."""
     lit: Cells | None = None
-    """The cells that the player sees; creep on other cells does not count. None if it sees all."""
+    """The cells that the player sees, or None for all cells; creep elsewhere does not count."""
 
 
 ALL_KNOWN = Known()
@@ -98,13 +98,13 @@ class Building:
         """The centre of the cells on which a structure would stand; None for points off the map."""
         if not self._terrain.on_map(x, y):
             return None
-        odd = kind.footprint[0] % 1.0  # 0.5 for an odd number of cells: their centre is in a cell
+        odd = kind.footprint[0] % 1.0  # 0.5 for an odd number of cells, else 0
         return round(x - odd) + odd, round(y - odd) + odd
 
     def can_place(
         self, kind: UnitType, x: float, y: float, known: Known = ALL_KNOWN
     ) -> error_pb.ActionResult.ValueType:
-        """Success, or why a structure cannot stand here, as far as the player knows."""
+        """Success, or the reason why, as far as the player knows, a structure cannot stand here."""
         half_x, half_y = kind.footprint
         if not self._is_ground(x - half_x, y - half_y, x + half_x, y + half_y):
             return error_pb.CantBuildLocationInvalid
@@ -142,7 +142,8 @@ class Building:
         kind = unit.type
         if kind.flies or kind.invulnerable or STRUCTURE in kind.attributes:
             return False
-        return unit.owner != self._owner or not kind.step  # own units if sieged or burrowed
+        # The player's own units do not step aside if they are sieged or burrowed.
+        return unit.owner != self._owner or not kind.step
 
     def _is_ground(self, x0: float, y0: float, x1: float, y1: float) -> bool:
         """True if structures can stand on all cells of a rectangle."""
@@ -153,7 +154,7 @@ class Building:
         return bool(cells.all())
 
     def order(self, worker: Unit, order: Order, *, queued: bool) -> error_pb.ActionResult.ValueType:
-        """Pay for a structure and let a worker build it; with a target, continue that site."""
+        """Pay for a structure and let a worker build it, or continue the site that it targets."""
         if isinstance(order.makes, UnitType) and not order.target_tag:
             result = self._pay(order.makes)
             if result != error_pb.Success:
@@ -163,7 +164,7 @@ class Building:
         return error_pb.Success if accepted else error_pb.OrderQueueIsFull
 
     def _give_back(self) -> None:
-        """Refund the paid orders that their workers no longer have."""
+        """Refund the paid orders to build that their workers have given up."""
         kept = []
         for worker, order in self._paid:
             has_it = any(one is order for one in (worker.order, *worker.queue))
@@ -179,7 +180,7 @@ class Building:
         kind = order.makes
         assert isinstance(kind, UnitType)
         site = self._world.by_tag.get(order.target_tag)
-        if order.target_tag and site is None:  # the site is gone, and the order has no other place
+        if order.target_tag and site is None:  # the site that the worker was to continue is gone
             orders.finish(self._world, worker)
             return
         place = (order.x, order.y) if site is None else (site.x, site.y)
@@ -205,14 +206,14 @@ class Building:
             loops = self._loops_for(kind)
             site.job, site.life = Site(loops, loops), kind.life * FIRST_LIFE
             self._sites.append(site)
-            world.count_units()  # an unfinished structure provides no supply
+            world.count_units()  # because an unfinished structure provides no supply
             self._walking.step_aside(site)
         assert isinstance(site.job, Site)
         site.job.builder = worker.tag
         worker.job = Errand(LAST_LOOP, _stay, constructing=True)
 
     def resume(self, site: Unit) -> Order | error_pb.ActionResult.ValueType:
-        """The order to continue a site, or the reason why this order cannot be given."""
+        """The order to continue a site, or the reason for a refusal."""
         if not can_be_resumed(site):
             return error_pb.CantTargetThatUnit
         return Order(OrderKind.BUILD, 0.0, 0.0, site.tag, site.type)
@@ -275,14 +276,14 @@ class Building:
         self._sites.remove(site)
         if site.type.has_vespene:
             geyser = next(unit for unit in world.units if is_geyser(unit, site.x, site.y))
-            site.job = geyser.job  # one job for both, so that the geyser's content is kept
+            site.job = geyser.job  # a shared job keeps the geyser's content
             if not worker.queue and isinstance(site.job, Deposit):
                 worker.queue.append(Order(OrderKind.GATHER, 0.0, 0.0, site.tag))
         else:
             site.job = Factory()
         world.news.alert(site.owner, sc_pb.BuildingComplete)
         world.count_units()
-        world.sort_walkers()  # a finished turret can fire
+        world.sort_walkers()  # a turret can fire as soon as it is finished
         orders.finish(world, worker)
 
 
@@ -292,7 +293,7 @@ def can_be_resumed(site: Unit) -> bool:
 
 
 def _stay(_worker: Unit) -> None:
-    """Does nothing; never called, because `Building.grow` ends a worker's construction errand."""
+    """Do nothing; never called, because `Building.grow` ends errands of construction."""
 
 
 def constructs(worker: Unit) -> bool:
@@ -379,7 +380,7 @@ def work_loops(kind: UnitType) -> float:
     """
     while kind.made_from is not None:
         kind = kind.made_from
-    # The bare type of an add-on has a build time of two loops, so take the type beside a barracks.
+    # The bare type of an add-on has a build time of two loops, so use the type for a barracks.
     return ADD_ONS.get((BARRACKS, kind), kind).build_time_loops
 
 

@@ -1,12 +1,12 @@
 """Mining: workers walk to a deposit, wait for their turn, gather, and bring the load home.
 
-A trip brings 5 minerals or 4 gas. An SCV occupies a mineral field for 45 loops (2.786 s), and
-stands for 8 loops more; it occupies a refinery for 32 loops (1.981 s). The time to turn and to
+A trip brings 5 minerals or 4 gas. An SCV occupies a mineral field for 45 loops (2.786 s), and then
+stands for 8 loops more. An SCV occupies a refinery for 32 loops (1.981 s). The time to turn and to
 accelerate (`START_LOOPS`) is fitted so that one SCV on a near field brings 39 to 45 minerals in 960
-loops. A MULE brings 25 minerals a trip, and gathers 2.05 times as long: it makes nine trips.
+loops. A MULE brings 25 minerals a trip, and gathers 2.05 times as long as an SCV, for nine trips.
 
 One SCV and one MULE at a time gather from a deposit. If a worker finds a mineral field occupied, it
-goes to a near field that has fewer workers of the same type, or waits.
+goes to a near field that has fewer workers of the same type. Without such a field, it waits.
 
 Workers at work walk straight, or around obstacles. They walk through other units, as gathering
 workers do in the real game. The time to turn and to accelerate is added at the beginning of a walk.
@@ -39,7 +39,7 @@ MINERAL_LOOPS_OF_A_MULE = 92
 PAUSE_LOOPS = 8
 """How long a worker stands after it has gathered minerals, in loops."""
 NEAR_CELLS = 10.0
-"""Greatest distance of another field that a worker goes to by itself, in cells."""
+"""Greatest distance of a field to which a worker changes by itself, in cells."""
 
 MINERALS_LEFT, VESPENE_LEFT = 1800, 2250
 """Initial content of a mineral field and of a geyser."""
@@ -88,7 +88,7 @@ class Mining:
             self._walking.walk_to(worker, home, self._deliver)
 
     def _arrive(self, worker: Unit) -> None:
-        """On the worker's arrival, let it gather; if the deposit is occupied, go on or wait."""
+        """Let an arrived worker gather; if the deposit is occupied, change to another or wait."""
         loop, deposit = self._world.loop, self._deposit(worker)
         if deposit is None:
             self.gather(worker)
@@ -100,8 +100,7 @@ class Mining:
         if free_at > loop:
             other = self._emptier(worker) if minerals else None
             if other is None:
-                # One loop is added, because in real games three SCVs bring 145 minerals a minute
-                # from one field, and 162 gas from one geyser.
+                # With one loop more, three SCVs bring 145 minerals a minute, or 162 gas.
                 worker.job = Errand(free_at + 1, self._arrive)
                 return
             worker.order = Order(OrderKind.GATHER, 0.0, 0.0, other.tag)
@@ -133,7 +132,7 @@ class Mining:
         self.bring_home(worker)
 
     def _deliver(self, worker: Unit) -> None:
-        """Unload the worker at home; then begin its next order, or send it back."""
+        """Unload the worker at the town hall; then begin its next order, or let it gather again."""
         self._earn(*worker.cargo)
         worker.cargo = (0, 0)
         if worker.queue or not worker.workplace:
@@ -150,11 +149,11 @@ class Mining:
         return unit if isinstance(unit.job, Deposit) and unit.job.left > 0 else None
 
     def _other(self, worker: Unit) -> Unit | None:
-        """The nearest mineral field within `NEAR_CELLS`."""
+        """The nearest mineral field within `NEAR_CELLS` of a worker."""
         return self._nearest(worker, [unit for unit in self._world.units if unit.type.has_minerals])
 
     def _emptier(self, worker: Unit) -> Unit | None:
-        """The nearest field with fewer workers than this worker's field, even if this one joins."""
+        """The nearest field that, even with this worker, has fewer workers than its own field."""
         world = self._world
         crowd = Counter(one.workplace for one in world.workers if one.type is worker.type)
         least = crowd[worker.workplace] - 1
@@ -173,7 +172,7 @@ class Mining:
 
 
 def _amount(worker: Unit, *, minerals: bool) -> int:
-    """The load that a worker takes from a deposit, if the deposit has that much."""
+    """The load that a worker takes from a deposit that contains at least this load."""
     if worker.type is MULE:
         return MINERALS_A_TRIP_OF_A_MULE
     return MINERALS_A_TRIP if minerals else VESPENE_A_TRIP
@@ -191,10 +190,10 @@ START_LOOPS = 16
 """The extra loops of a walk, because a worker first turns and accelerates.
 
 Nine loops follow from an SCV's acceleration, 2.5 cells per second squared. The other loops are
-fitted, see the text at the top.
+fitted to a worker's income.
 """
 TINY_CELLS = 1e-3
-"""If a leg is shorter than this, in cells, the worker cannot come nearer to its goal."""
+"""If the next leg is shorter than this many cells, the worker cannot come nearer to its goal."""
 Then = Callable[[Unit], None]
 
 
@@ -244,7 +243,7 @@ class Walking:
         if leg != end:
             way_x, way_y, distance = way_to(worker, *leg)
             left = distance
-            if left < TINY_CELLS:  # the walk ends here
+            if left < TINY_CELLS:  # the worker has arrived
                 worker.job = Errand(world.loop + 1, then)
                 return
             then = partial(self._go_on, walk, 0)
@@ -254,7 +253,7 @@ class Walking:
         worker.job = Errand(world.loop + loops, then, way_x * share, way_y * share)
 
     def step_aside(self, site: Unit) -> None:
-        """Move the units on the ground, the builder included, off the cells of a new structure."""
+        """Move units on the ground, the builder too, off the cells of a new structure."""
         self._routes.update()
         blocks = self._routes.blocks
         under = set(blocks.under(site.type, site.x, site.y))
@@ -265,10 +264,10 @@ class Walking:
 
 
 def _touch(worker: Unit, target: Unit) -> float:
-    """The distance between the centres when a worker that walks straight touches a unit.
+    """The distance between the centres of a worker that walks straight and a unit that it touches.
 
-    A unit with a footprint is a rectangle whose corners are cut off at the unit's radius. A town
-    hall accepts a load at its radius, because some clients let workers stop there.
+    A unit with a footprint is a rectangle whose corners are cut off at the unit's radius. A worker
+    unloads at the town hall's radius, because some clients let workers stop there.
     """
     if target.type in TOWN_HALLS:
         return target.type.radius + worker.type.radius
