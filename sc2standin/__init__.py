@@ -3,20 +3,19 @@
 The stand-in is a separate program (`python -m sc2standin`). Clients use it only through its command
 line and its port, as they use the real game. README.md beside this file says what it simulates.
 
-    process/      the socket (`server`), the check and the answers of requests (`session`), the
-                  state between two requests (`state`)
-    requests/     one handler per request
-    meeting       connects the processes of two clients in one game
-    match         the game of two clients, in the process of one of them
-    recording     records the requests of an episode; writes, reads and plays replay files
-    layers/       the screen: feature layers, rendered images and panels
-    view/         the client's view of the world, as messages
-    simulation/   one episode (`game`), its units (`world`), one file per mechanism
-    map_reader/   the format of map files: units, places, ground, rules, economy
-    data/         unit types, abilities, spells, research, the data tables
-    maps/         the map files
-    tempers       reported behaviours of the real game that are hard on clients
+* Folder process/: the socket, the check and the answers of requests, and the state between them.
+* Folder requests/: one handler per request.
+* File meeting: connects the processes of two clients in one game.
+* File match: the game of two clients, in the process of one of them.
+* File recording: records the requests of an episode; writes, reads and plays replay files.
+* Folder layers/: the screen, with feature layers, rendered images and panels.
+* Folder view/: the client's view of the world, as messages.
+* Folder simulation/: one episode (`game`), its units (`world`), and one file per mechanism.
+* Folder map_reader/: the format of map files, with units, places, ground, rules and economy.
+* Folder data/: unit types, abilities, spells, research, and the data tables.
+* Folder maps/: the map files.
+* File tempers: reported behaviours of the real game that are hard on clients.
 
-Imports go one way only: `session` → `requests` → `match` → `state` → `meeting`, `tempers`, `view`,
-`recording` → `simulation` → `map_reader` → `data`.
+Imports go one way only. From first to last, the order is session, requests, match, state, then
+meeting, tempers, view and recording, then simulation, map_reader and data.
 """

@@ -1,10 +1,11 @@
 """The command line of the stand-in.
 
-    python -m sc2standin install DIR [--after-stop freeze] [--any-race] [--temper NAME[:VALUE],...]
-    python -m sc2standin -listen 127.0.0.1 -port 5000 -dataDir DIR -tempDir DIR
+* To install the game: `python -m sc2standin install DIR [--after-stop freeze] [--any-race]
+  [--temper NAME[:VALUE],...]`.
+* To run it: `python -m sc2standin -listen 127.0.0.1 -port 5000 -dataDir DIR -tempDir DIR`.
 
-The second form takes the real game's flags, with one dash, and ignores unknown flags, as the real
-game does. The flags with two dashes are the stand-in's own. An installation puts them into its
+To run, the stand-in takes the real game's flags, with one dash. Like the real game, it ignores
+unknown flags. The flags with two dashes are the stand-in's own. An installation puts them into its
 start script, so clients need not know about them.
 """
 
@@ -34,7 +35,7 @@ def main(arguments: list[str]) -> int:
     options, _ignored = parser.parse_known_args(arguments)
     if not 1 <= options.port <= 65535:
         parser.error(f"-port must be 1 to 65535, not {options.port}")
-    if not options.listen:  # an empty text means all addresses of the machine
+    if not options.listen:  # an empty address means all addresses of the machine
         parser.error("-listen must be an address, not an empty text")
     after_stop = AfterStop(options.after_stop)
     data_dir = options.dataDir.absolute()
@@ -92,7 +93,7 @@ def _add_ours(parser: argparse.ArgumentParser) -> None:
 
 
 def _temper(text: str) -> str:
-    """Check that a text is a choice of tempers, and return it unchanged."""
+    """Check that a text is a valid choice of tempers, and return the text unchanged."""
     try:
         Temper(text)
     except ValueError as error:

@@ -1,10 +1,10 @@
-"""The cost of a step on maps that have a `step_cost`: CPU time to burn, time to sleep.
+"""The cost of a step on maps that have a `step_cost`: time to burn on the CPU, and time to sleep.
 
-Burning imitates a game that is busy on this core. Sleeping imitates a game that is busy on another
-core. The game's replies do not change.
+Burning CPU time imitates a game that is busy on this core. Sleeping imitates a game that is busy on
+another core. The game's replies do not change.
 
-Burning is measured in CPU time of the thread, so a game burns the whole time even if it has to wait
-for a core. Sleeping uses no CPU time.
+Burning is measured in the thread's CPU time, so a game that has to wait for a core still burns the
+whole time. Sleeping uses no CPU time.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 MAX_MS = 1000.0
-"""The upper limit of a cost, because a process that sleeps or burns handles no signals."""
+"""The upper limit of a cost in ms, because a process that sleeps or burns handles no signals."""
 _SPIN = range(50)
-"""About 1 µs of work between two readings of the clock, because each reading is a system call."""
+"""About 1 µs of work between two readings of the clock. Each reading is a slow system call."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class StepCost:
     sleep_ms: float
 
     def pay(self) -> None:
-        """Burn, then sleep."""
+        """Burn the CPU time, and then sleep."""
         if self.burn_ms > 0.0:
             burn(self.burn_ms / 1000.0)
         if self.sleep_ms > 0.0:
@@ -35,7 +35,7 @@ class StepCost:
 
 
 def burn(cpu_s: float, stop: Callable[[], bool] = bool) -> None:
-    """Use this many seconds of CPU time, or less if `stop()` becomes true."""
+    """Use this many seconds of CPU time, or fewer if `stop()` becomes true."""
     end_s = time.thread_time() + cpu_s
     while time.thread_time() < end_s and not stop():
         for _ in _SPIN:

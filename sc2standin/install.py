@@ -1,14 +1,14 @@
 """Writes an installation of the stand-in, with the folders of a StarCraft II installation.
 
-    DIR/Versions/Base<N>/SC2_x64          a script that runs the stand-in in this Python; on Windows
-                                          the program SC2_x64.exe, and an empty DIR/Support64
-    DIR/Maps/mini_games/<name>.SC2Map     the maps of the mini-games
-    DIR/Maps/Melee/<name>.SC2Map          the melee map Simple64; for pysc2 also a copy (Simple96)
-                                          and a flat variant (Flat64)
-    DIR/Maps/Ladder/<name>.SC2Map         copies of Simple64, named after ladder maps (`LADDER`)
-    DIR/Maps/SMAC_Maps/<name>.SC2Map      SMAC's and SMACv2's maps, where their packages look
-    DIR/Maps/SMAC_Duels/<name>.SC2Map     variants of SMAC's maps for two players
-    DIR/sc2pool-standin.txt               marks the directory as ours
+* File DIR/Versions/Base<N>/SC2_x64: a script that runs the stand-in in this Python. On Windows it
+  is the program SC2_x64.exe, with an empty folder DIR/Support64.
+* Folder DIR/Maps/mini_games: the maps of the mini-games.
+* Folder DIR/Maps/Melee: the melee map Simple64, with a copy for pysc2 (Simple96) and a flat variant
+  (Flat64).
+* Folder DIR/Maps/Ladder: copies of Simple64, named after ladder maps (`LADDER`).
+* Folder DIR/Maps/SMAC_Maps: the maps of SMAC and SMACv2, where their packages look for them.
+* Folder DIR/Maps/SMAC_Duels: variants of SMAC's maps for two players.
+* File DIR/sc2pool-standin.txt: marks the directory as an installation of the stand-in.
 
 A directory with other contents is not changed. Every file is replaced atomically, so several
 processes may install at the same time. Installing again replaces files that have changed.
@@ -32,7 +32,7 @@ from sc2standin.version import BASE_BUILD
 
 MARKER = "sc2pool-standin.txt"
 _TRIES, _PAUSE_S = 100 if sys.platform == "win32" else 1, 0.05
-"""How often, and with which pause, to try to replace a file: Windows refuses while it is in use."""
+"""Attempts to replace a file, and the pause between them; Windows refuses if the file is in use."""
 LADDER = (
     *("AcropolisLE", "Acropolis", "Abyssal Reef LE", "AbyssalReefLE", "(2)CatalystLE"),
     *("CatalystLE", "PillarsofGoldLE", "AutomatonLE", "KairosJunctionLE", "EphemeronLE"),
@@ -61,7 +61,7 @@ def install(directory: Path, options: Sequence[str] = ()) -> Path:
         directory = directory.expanduser().absolute()
         _check_is_ours_or_empty(directory)
         directory.mkdir(parents=True, exist_ok=True)
-        # The marker comes first, so that an unfinished installation is recognised as ours.
+        # Write the marker first, so that an unfinished installation is recognised as ours.
         _write(directory / MARKER, _MARKER_TEXT.encode(), 0o644)
         for folder, name, content in _maps():
             _write(directory / "Maps" / folder / name, content, 0o644)
@@ -72,13 +72,13 @@ def install(directory: Path, options: Sequence[str] = ()) -> Path:
             _write(executable, _windows_launcher(options), 0o755)
         else:
             _write(executable, _launcher(options).encode(), 0o755)
-    except (OSError, RuntimeError) as error:  # RuntimeError: no user has the name after the ~
+    except (OSError, RuntimeError) as error:  # RuntimeError: the user after ~ is unknown
         raise InstallError(f"cannot install the stand-in in {directory}: {error}") from error
     return executable
 
 
 def _maps() -> Iterator[tuple[str, str, bytes]]:
-    """Folder, name and content of each map."""
+    """The folder, name and content of each map."""
     ours = resources.files("sc2standin").joinpath("maps")
     for folder, sources in (
         ("mini_games", ours),
@@ -110,7 +110,7 @@ def _check_is_ours_or_empty(directory: Path) -> None:
         raise InstallError(f"{directory} is not a directory")
     if (directory / MARKER).is_file():
         return
-    # Ignore temporary names of the marker: another process may be writing it.
+    # Ignore temporary files of the marker, because another process may be writing the marker.
     others = [path.name for path in directory.iterdir() if not path.name.startswith(f".{MARKER}")]
     if others and not (directory / MARKER).is_file():
         raise InstallError(
@@ -120,9 +120,9 @@ def _check_is_ours_or_empty(directory: Path) -> None:
 
 
 def _launcher(options: Sequence[str]) -> str:
-    """A shell script that becomes this Python (`exec`), so that the process keeps its id.
+    """A shell script that is replaced by this Python (`exec`), so that the process keeps its id.
 
-    If a client gives no `-dataDir`, the game uses the installation in which the script lies.
+    If a client gives no `-dataDir`, the game uses the installation that contains the script.
     """
     package_parent = str(Path(sc2standin.__path__[0]).resolve().parent)
     ours = "".join(f"{option} " for option in options)
@@ -132,7 +132,7 @@ def _launcher(options: Sequence[str]) -> str:
         # The simulation has one thread, so numpy's pool of threads would only use memory.
         "OPENBLAS_NUM_THREADS=1\n"
         "export PYTHONPATH OPENBLAS_NUM_THREADS\n"
-        # -P: modules in the working directory must not be imported.
+        # The option -P prevents imports of modules in the working directory.
         f"exec {shlex.quote(sys.executable)} -P -m sc2standin"
         f' -dataDir "${{0%/*}}/../.." {ours}"$@"\n'
     )
@@ -144,7 +144,7 @@ def _windows_launcher(options: Sequence[str]) -> bytes:
     return windows_program(
         "import os, sys\n"
         f"sys.path.insert(0, {package_parent!r})\n"
-        "os.environ['OPENBLAS_NUM_THREADS'] = '1'\n"  # for the reason in `_launcher`
+        "os.environ['OPENBLAS_NUM_THREADS'] = '1'\n"  # the reason is given in `_launcher`
         "from sc2standin.command import main\n"
         "folder = os.path.join(os.path.dirname(sys.argv[0]), '..', '..')\n"
         f"sys.exit(main(['-dataDir', folder, *{list(options)!r}, *sys.argv[1:]]))\n"
@@ -152,10 +152,10 @@ def _windows_launcher(options: Sequence[str]) -> bytes:
 
 
 def windows_program(main: str) -> bytes:
-    """A program for Windows that runs these lines in this Python.
+    """A program for Windows that runs these lines of code in this Python.
 
     The program begins with distlib's launcher, which pip uses for installed scripts. After the
-    launcher's bytes come the name of the Python that it runs, and an archive with the lines.
+    launcher follow the name of the Python that it runs, and an archive with the lines of code.
     """
     launcher = resources.files("distlib").joinpath("t64.exe").read_bytes()
     archive = io.BytesIO()

@@ -3,19 +3,18 @@
 Each process simulates the whole game, as the processes of the real game do. Both processes carry
 out both players' requests, at the same loops and in the same order. Nothing else changes the game.
 So a process needs only the requests of its peer (the other process), and continues if the peer
-dies. `meeting` connects the processes. A process sends these frames to its peer:
-
-    loop              the sender's player has asked to play up to this loop
-    loop, request     the sender has carried out its player's action or debug request at this loop
+dies. `meeting` connects the processes. A process sends two kinds of frames to its peer:
+* A loop alone: the sender's player has asked to play up to this loop.
+* A loop and a request: the sender has carried out this action or debug request at this loop.
 
 Rules of a match:
-- A request is carried out in both processes at the same loop. So a player that has asked for loops
+* A request is carried out in both processes at the same loop. So a player that has asked for loops
   cannot change anything until these loops are played.
-- A loop is played when both players have asked for it, so both processes play the same loops. A
+* A loop is played when both players have asked for it, so both processes play the same loops. A
   player cannot withdraw a loop, because the other process may have played it already.
-- In real time a process asks for each loop when the loop is due by its own clock. While an action
-  of its client waits for loops, the process asks for no more loops; else the wait would not end.
-- The connection ends when a player leaves, or a player's process dies. The remaining player wins
+* In real time a process asks for each loop when the loop is due by its own clock. While an action
+  of its client waits for loops, the process asks for no more loops, because the wait must end.
+* The connection ends when a player leaves, or a player's process dies. The remaining player wins
   with the next loop. If a process hangs, its peer waits.
 """
 
@@ -65,7 +64,8 @@ class Match:
         return f"Match({self._asked}, loop {self._game.world.loop})"
 
     def wait_s(self, request: sc_pb.Request | None, loops: int) -> float:
-        """Seconds until a request can be answered: 0, or infinity if it waits for the other player.
+        """Seconds until a request can be answered: 0, or infinity if the request waits for the
+        other player.
 
         Args:
             request: the request; None if it could not be decoded.
@@ -94,11 +94,11 @@ class Match:
         return 0.0 if is_over else math.inf
 
     def end_step(self) -> None:
-        """End the client's step, because the step is answered or the client is gone."""
+        """End the client's step, because the step was answered or the client is gone."""
         self.is_stepping = self._holds = False
 
     def play_to(self, loop: int) -> None:
-        """Ask for the loops up to this one, and play those that both players have asked for."""
+        """Ask for the loops up to this one, and play all for which both players have asked."""
         player = self._state.player_id
         if loop > self._asked[player] and not self._holds:
             self._asked[player] = loop
@@ -140,14 +140,14 @@ class Match:
             if loop != self._game.world.loop:
                 raise RequestRefused("The other player's game is another one")
             self._perform(self._other, sc_pb.Request.FromString(content))
-        except (DecodeError, RequestRefused):  # the peer has carried it out: the two games differ
+        except (DecodeError, RequestRefused):  # the two games differ
             self._link.close()
             self._end_without_other()
             return
         self._state.created().recording.note(loop, self._other.player_id, content)
 
     def _end_without_other(self) -> None:
-        """Let the other player lose, because it has left or its process is dead."""
+        """Let the other player lose, because the player has left or its process is dead."""
         if self._game.result is not None:
             return
         player = self._other.player_id

@@ -1,18 +1,18 @@
 """Connects the processes of two players, while join_game waits in both.
 
 `Link` is the connection: a TCP socket on the game's own port. A frame consists of a loop, a size,
-and this many bytes: a serialized request, or nothing if the loop alone is the message. Frames that
-arrive before there is a receiver are kept for it. Bytes that are not a frame close the connection.
-If the peer is gone, the receiver is told once, unless this process has closed the connection.
+and as many bytes as the size says. The bytes are a serialized request. A frame without bytes is a
+message with the loop alone. Frames that arrive before there is a receiver are kept for it. Bytes
+that are not a frame close the connection. If the peer is gone, the receiver is told once, unless
+this process has closed the connection.
 
-The two sides of a `Meeting`:
+A `Meeting` has two sides:
+* The host listens on the game port of `server_ports`, and sends create_game and its join_game.
+* The guest connects to the host's port, and sends its join_game.
 
-    host    listens on the game port of `server_ports`, and sends create_game and its join_game
-    guest   connects to this port, and sends its join_game
-
-Either process may come first. The host listens only until the guest has connected. Each waits for
-the other at most JOIN_TIMEOUT_S. After the meeting both processes know create_game and each
-join_game.
+Either process may come first. The host listens only until the guest has connected. Each side waits
+for the other at most JOIN_TIMEOUT_S. After the meeting both processes know create_game, and the
+join_game of both players.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 _HEAD: Final = struct.Struct("<II")
 _MAX_BYTES: Final = 64 * 1024 * 1024
-"""The largest size of a frame, here and on the websocket."""
+"""The largest size of a frame between two processes, and of one on the websocket."""
 Frame = tuple[int, bytes]
 """A loop, and the bytes of a serialized request; no bytes if the loop alone is the message."""
 
@@ -43,7 +43,7 @@ class Link(asyncio.Protocol):
         self._buffer = bytearray()
         self._frames: deque[Frame] = deque()
         self._arrived = asyncio.Event()
-        """Set if a frame has arrived or the connection is lost."""
+        """An event that is set if a frame has arrived or the connection is lost."""
         self._is_lost = False
         self._receive: Callable[[int, bytes], None] | None = None
         self._lose: Callable[[], None] | None = None
@@ -71,13 +71,13 @@ class Link(asyncio.Protocol):
         self._deliver()
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """Tell the receiver, unless this side has closed the connection itself."""
+        """Tell the receiver that the peer is gone, unless this side has closed the connection."""
         self._is_lost = True
         self._arrived.set()
         self._deliver()
 
     async def next_frame(self) -> Frame:
-        """The next frame, until a receiver is set; raises ConnectionError after the last frame."""
+        """The next frame, if no receiver is set; raises ConnectionError after the last frame."""
         while not self._frames:
             if self._is_lost:
                 raise ConnectionError("the other player's process is gone")
@@ -86,7 +86,7 @@ class Link(asyncio.Protocol):
         return self._frames.popleft()
 
     def deliver_to(self, receive: Callable[[int, bytes], None], lose: Callable[[], None]) -> None:
-        """From now on call `receive` with each frame, and `lose` when the peer is gone."""
+        """From now on, call `receive` with each frame, and call `lose` when the peer is gone."""
         self._receive, self._lose = receive, lose
         self._deliver()
 
@@ -125,18 +125,18 @@ class Link(asyncio.Protocol):
 JoinError = sc_pb.ResponseJoinGame.Error
 Problem = tuple[JoinError.ValueType, str]
 JOIN_TIMEOUT_S: Final = 120.0
-"""How long join_game waits for the other player, whose game may take a minute to start."""
+"""How long join_game waits for the other player; that player's game may take a minute to start."""
 _GREETING_S: Final = 5.0
 """How long the host waits for the greeting of a process that has connected."""
 _RETRY_S: Final = 0.02
-"""Time between two attempts of the guest to connect."""
+"""Time between two attempts of the guest to connect, in seconds."""
 _GREETING: Final = 0x53432D31
-"""The number in place of the loop in a greeting, by which a process of the game is recognised."""
+"""A greeting has this number instead of a loop, so that a process of the game is recognised."""
 
 
 @dataclass(frozen=True)
 class Invitation:
-    """What a process knows of the game before it has met its peer."""
+    """A process's knowledge of the game before it has met its peer."""
 
     address: str
     port: int
@@ -147,12 +147,12 @@ class Invitation:
 
 @dataclass
 class Meeting:
-    """What a process knows of the game after it has met its peer."""
+    """A process's knowledge of the game after it has met its peer."""
 
     is_host: bool
     done: bool = False
     problem: Problem | None = None
-    """The reason why the meeting failed, or None; valid if `done`."""
+    """The reason why the meeting failed, or None. It is valid if `done` is True."""
     link: Link = field(default_factory=Link)
     create: sc_pb.RequestCreateGame = field(default_factory=sc_pb.RequestCreateGame)
     other_join: sc_pb.RequestJoinGame = field(default_factory=sc_pb.RequestJoinGame)
@@ -175,7 +175,7 @@ def begin_meeting(invitation: Invitation, when_done: Callable[[], None]) -> Meet
         except TimeoutError:
             why = f"the other player did not come within {JOIN_TIMEOUT_S:.0f} s"
             meeting.problem = JoinError.NetworkError, why
-        except (OSError, ValueError, DecodeError) as error:  # ValueError: there is no such address
+        except (OSError, ValueError, DecodeError) as error:  # ValueError: a wrong address
             why = f"{invitation.address}:{invitation.port}: {error}"
             meeting.problem = JoinError.NetworkError, why
         meeting.done = True
@@ -207,7 +207,7 @@ async def _wait_for_guest(
     try:
         while True:
             meeting.link = link = await guests.get()
-            with contextlib.suppress(OSError, DecodeError):  # TimeoutError is an OSError
+            with contextlib.suppress(OSError, DecodeError):  # this includes TimeoutError
                 request = await asyncio.wait_for(_greeting(link), _GREETING_S)
                 break
             link.close()  # the program that connected was not a process of the game
@@ -223,7 +223,7 @@ async def _wait_for_guest(
 async def _find_host(meeting: Meeting, invitation: Invitation) -> None:
     loop = asyncio.get_running_loop()
     while True:
-        with contextlib.suppress(OSError):  # the host may not listen yet
+        with contextlib.suppress(OSError):  # maybe the host does not listen yet
             _, link = await loop.create_connection(Link, invitation.address, invitation.port)
             meeting.link = link
             _greet(link, sc_pb.Request(join_game=invitation.join))

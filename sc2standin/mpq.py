@@ -1,14 +1,15 @@
 """MPQ archives, the container of the game's replay files.
 
-    user data     in replays of the real game: a block before the header, with the header's offset
-    header        offsets and sizes of the two tables
-    contents      each file in one piece or in sectors, compressed if that makes it smaller
-    hash table    three hashes of a file's name → its number in the block table
-    block table   place, sizes and flags of each file
+An archive has these parts:
+* User data, in replays of the real game: a block before the header, with the header's offset.
+* Header: the offsets and sizes of the two tables.
+* Contents: each file in one piece or in sectors, compressed if that makes it smaller.
+* Hash table: for three hashes of a file's name, the file's number in the block table.
+* Block table: the place, size and flags of each file.
 
-Both tables are encrypted with their names as keys, as the format demands. The file `(listfile)`
-lists the other files. `pack` writes each file in one piece, compressed with zlib. `unpack` checks
-every place and size.
+The hash table and the block table are encrypted with their names as keys, as the format demands.
+The file `(listfile)` lists the other files. `pack` writes each file in one piece, compressed with
+zlib. `unpack` checks every place and size.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MAGIC = b"MPQ\x1a"
 USER_DATA = b"MPQ\x1b"
 LIST_FILE = "(listfile)"
 _USER_DATA = struct.Struct("<4sII")
-"""Magic, size of the block, and the header's offset."""
+"""The magic bytes, the size of the block of user data, and the header's offset."""
 _HEADER = struct.Struct("<4sIIHHIIII")
 _HASH = struct.Struct("<IIHHI")
 _BLOCK = struct.Struct("<IIII")
@@ -31,10 +32,10 @@ _VERSION, _SECTOR_SHIFT = 0, 3
 _EXISTS, _ONE_PIECE, _COMPRESSED = 0x80000000, 0x01000000, 0x00000200
 _ENCRYPTED, _IMPLODED = 0x00010000, 0x00000100
 _SECTOR_BYTES = 512
-"""A sector has this many bytes, times two to the power of the shift in the header."""
+"""A sector's size in bytes is this number times two to the power of the shift in the header."""
 _MOST_SHIFT = 15
 _ZLIB, _BZIP2 = b"\x02", b"\x10"
-"""The first byte of contents that are compressed with zlib and with bzip2."""
+"""The first byte of contents compressed with zlib, and of contents compressed with bzip2."""
 _FREE = 0xFFFFFFFF
 """The block number of a free entry of the hash table."""
 _MAX_FILES = 64
@@ -127,7 +128,7 @@ def _sectors(stored: bytes, size: int, sector_bytes: int) -> bytes:
 
 
 def _expanded(stored: bytes, size: int) -> bytes:
-    """The content of a file or sector; it is compressed if `stored` has less than `size` bytes."""
+    """The content of a file or sector, compressed if `stored` has less than `size` bytes."""
     return _inflated(stored, size) if len(stored) < size else stored
 
 
@@ -144,7 +145,7 @@ def _inflated(stored: bytes, size: int) -> bytes:
 
 
 def _hash_table(names: list[str]) -> list[tuple[int, int, int, int, int]]:
-    """The entries of the hash table, each at its name's hash, or at the next free place."""
+    """The entries of the hash table. Each stands at its name's hash, or at the next free place."""
     count = 16
     while count < 2 * len(names):
         count *= 2
@@ -175,7 +176,7 @@ def _table(
 
 
 def _hash(name: str, kind: int) -> int:
-    """One of the four kinds of hashes of a name; upper and lower case have equal hashes."""
+    """One of the four kinds of hashes of a name. Upper and lower case have equal hashes."""
     table = _numbers()
     first, second = 0x7FED7FED, 0xEEEEEEEE
     for letter in name.upper().encode():
@@ -193,7 +194,7 @@ def _decrypted(content: bytes, key_name: str) -> bytes:
 
 
 def _crypted(content: bytes, key_name: str, *, decrypt: bool) -> bytes:
-    """Combine each word of 32 bits with a key that depends on the plain words before that word."""
+    """Combine each word of 32 bits with a key that depends on the plain words before it."""
     table, key, second = _numbers(), _hash(key_name, _KEY), 0xEEEEEEEE
     words = []
     for (word,) in struct.iter_unpack("<I", content):

@@ -1,26 +1,25 @@
 """The content of a replay, its file, and its playback.
 
 An episode is determined by create_game, join_game, the episode's number since create_game, and the
-requests that changed it, each with a player and a loop. The file of a replay is an MPQ archive:
-
-    replay.gamemetadata.json   versions, length, players, as in replays of the real game
-    sc2pool.info               `ResponseReplayInfo`, serialized
-    sc2pool.episode.json       the name of our format, the episode's number, and its `Quirks`
-    sc2pool.requests           loop, player, size and bytes of each `Request`; first comes
-                               create_game, with the map and the seed, then join_game of each player
+requests that changed it, each with a player and a loop. A replay file is an MPQ archive:
+* File replay.gamemetadata.json: versions, length and players, as in replays of the real game.
+* File sc2pool.info: a serialized `ResponseReplayInfo`.
+* File sc2pool.episode.json: the name of our format, the episode's number, and its `Quirks`.
+* File sc2pool.requests: loop, player, size and bytes of each `Request`. The first request is
+  create_game, with the map and the seed. Then follows the join_game of each player.
 
 Rules of the recording:
-- A request is recorded as the bytes that arrived, so recording takes hardly any time.
-- The recording is limited to MAX_BYTES; a longer episode has no replay.
-- Before anything is played, a file is checked with the same limit. The check decodes one request
-  at a time, because a decoded request takes much more memory than its bytes.
-- The requests of a loop are in the order of the players, because the processes of both players must
+* A request is recorded as the bytes that arrived, so recording takes hardly any time.
+* The recording is limited to MAX_BYTES; a longer episode has no replay.
+* Before a file is played, it is checked with the same limit. The check decodes one request at a
+  time, because a decoded request takes much more memory than its bytes.
+* The requests of a loop are in the order of the players, because the processes of both players must
   write the same file.
 
 `Playback` plays the created game again, with each recorded request at its loop:
-- The requests of a loop are carried out when the replay continues from this loop. So, as in the
+* The requests of a loop are carried out when the replay continues from this loop. So, as in the
   game, an observation of the loop is made before its requests are carried out.
-- A replay that was saved before the game's end stops at the last saved loop, and its result is
+* A replay that was saved before the game's end stops at the last saved loop, and its result is
   Undecided.
 """
 
@@ -46,15 +45,15 @@ from sc2standin.simulation.game import Game, Quirks
 RECORDED: Final = frozenset({"action", "debug"})
 """The requests, besides step, that change an episode."""
 _PLAYABLE = RECORDED | {"leave_game"}
-"""The requests that may follow join_game in a file; leave_game comes from one of two players."""
+"""The requests that can follow join_game in a file; leave_game comes from one of two players."""
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""The largest recording of an episode, in memory; enough for three hours of a command per loop."""
+"""The largest recording in memory; it suffices for three hours with a command in each loop."""
 _ENTRY_BYTES: Final = 150
-"""The memory that a recorded request takes in addition to its content."""
+"""The memory that a recorded request takes in addition to its content, in bytes."""
 _REQUEST_BYTES: Final = 2 * 1024 * 1024
-"""The largest recorded request: create_game, with a map of 1 MiB."""
+"""The largest size of a recorded request, which is create_game with a map of 1 MiB."""
 _INFO_BYTES: Final = 256 * 1024
-"""The largest description of a game; a usual description has a few hundred bytes."""
+"""The largest size of a game's description. A usual description has a few hundred bytes."""
 _FORMAT: Final = "sc2pool-standin-replay/3"
 _METADATA, _INFO = "replay.gamemetadata.json", "sc2pool.info"
 _EPISODE, _REQUESTS = "sc2pool.episode.json", "sc2pool.requests"
@@ -62,7 +61,7 @@ _REAL: Final = b"StarCraft II replay"
 """A text in the user data at the beginning of a replay of the real game."""
 _USER_DATA_BYTES, _METADATA_BYTES = 1024, 1 << 20
 LAST_LOOP: Final = 1 << 19
-"""Loops since create_game at which every game ends."""
+"""The number of loops since create_game after which every game ends."""
 HEAD: Final = struct.Struct("<IBI")
 """Loop, player and size of a request."""
 Entry = tuple[int, int, bytes]
@@ -91,7 +90,7 @@ class Recording:
         self._joins[player].CopyFrom(join)
 
     def begin(self, episode: int, loops_before: int, quirks: Quirks) -> None:
-        """Begin to record an episode, and forget the requests of the last one."""
+        """Begin to record an episode, and forget the requests of the previous episode."""
         self._episode, self._loops_before, self._quirks = episode, loops_before, quirks
         self._requests.clear()
         self._bytes = 0
@@ -194,7 +193,7 @@ def read(content: bytes) -> Replay:
 
 
 def _quirks(spent: list[tuple[float, float, int]], late_loops: int, *, waves_stall: bool) -> Quirks:
-    """The odd rules in a file; raises TypeError or ValueError."""
+    """The odd rules of an episode in a file; raises TypeError or ValueError."""
     places = [one for x, y, _left in spent for one in (x, y)]
     counts = [late_loops, *(left for _x, _y, left in spent)]
     if not (all(map(_is_place, places)) and all(map(_is_count, counts))):
@@ -248,7 +247,7 @@ def entry(loop: int, player: int, request: sc_pb.Request) -> bytes:
 
 
 def _entries(log: bytes) -> list[Entry]:
-    """The requests of a log, not decoded yet; raises ValueError if they are too many or too long.
+    """The undecoded requests of a log; raises ValueError if they are too many or too long.
 
     The limit is that of `Recording`, plus room for create_game and each join_game, which
     `Recording` does not count.
@@ -265,7 +264,7 @@ def _entries(log: bytes) -> list[Entry]:
 
 
 def _metadata(info: sc_pb.ResponseReplayInfo) -> dict[str, object]:
-    """The metadata file, in which clients look up which version of the game can play the replay."""
+    """The metadata file, from which clients learn which version of the game can play the replay."""
     return {
         "Title": info.map_name,
         "GameVersion": f"{info.game_version}.{info.base_build}",
@@ -309,8 +308,8 @@ class Playback:
         perform: carries out a recorded, serialized request of a player.
 
     Attributes:
-        sees_all: True if the replay is watched without fog.
-        may_be_saved: True if the client asked for a recording of the replay.
+        sees_all: if true, the replay is watched without fog.
+        may_be_saved: if true, the client asked for a recording of the replay.
     """
 
     def __init__(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 
 def replace_file(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Write a temporary file in the same folder, and move it to `path`."""
-    # On Windows, `tempfile` would try for ever if it may not write to the folder.
+    """Write a temporary file in the folder of `path`, and move this file to `path`."""
+    # On Windows, `tempfile` would try for ever in a folder without permission to write.
     unfinished = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
         with unfinished.open("xb") as file:

@@ -2,7 +2,8 @@
 
 `LEGAL` lists for each request the statuses in which the game accepts it. The source is the table in
 `protocol.md` of Blizzard's s2client-proto. The table forbids create_game in a running game, but the
-real game allows it, and pysc2's reset needs it. Keys are the field names of `sc2api_pb2.Request`.
+real game allows it, and pysc2's reset needs it. The keys of the table are the field names of
+`sc2api_pb2.Request`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 
 class Status(IntEnum):
-    """`sc2api_pb2.Status` under its protocol names."""
+    """The values of `sc2api_pb2.Status`, with their names in the protocol."""
 
     LAUNCHED = sc_pb.launched
     INIT_GAME = sc_pb.init_game

@@ -1,12 +1,12 @@
 """Tempers: reported behaviours of StarCraft II that are hard on its clients.
 
 `Temper` has the behaviours that are chosen for a process. `State`, the session, the requests and
-the server ask the `Temper` what to do, and act accordingly. Some behaviours change the rules of an
-episode; these changes are the episode's `Quirks`, which its replay keeps.
+the server ask the `Temper` which behaviour they must show. Some behaviours change the rules of an
+episode. These changes are the episode's `Quirks`, which the episode's replay keeps.
 
-A choice is a text such as `stub-end,untold-end:still`: names of `TEMPERS`, some with a value, and
-names of `GROUPS`. The README describes the behaviours and names their sources; a test compares the
-README with `TEMPERS`.
+A choice is a text with names of `TEMPERS`, some with a value, and with names of `GROUPS`. An
+example is `stub-end,untold-end:still`. The README describes the behaviours and names their sources.
+A test compares the README with `TEMPERS`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Known:
     hangs: bool = False
     """True if a client that behaves as python-sc2 does would wait for ever."""
     is_rarer: bool = False
-    """True if the behaviour is rarer in the real game than here; such are not in `default`."""
+    """True if the behaviour is rarer in the real game than here; then it is not in `default`."""
     value: str = ""
     """The notation of the value that may follow the name, after a colon."""
     pattern: str = ""
@@ -114,7 +114,7 @@ class Temper:
     Args:
         text: the chosen names, separated by commas, each with or without a value. If a name has
             two values, the last one counts.
-        file: a file of the installation; by locks on it, processes see each other's launches.
+        file: a file of the installation; processes see each other's launches by locks on this file.
 
     Raises:
         ValueError: a name or a value is unknown; the message lists the known ones.
@@ -124,30 +124,30 @@ class Temper:
         self._chosen = _read(text)
         """The value of each chosen name."""
         self.alters_replies = not self._chosen.keys().isdisjoint(("stub-end", "warnings"))
-        """True if `altered` must see each reply before it is sent."""
+        """True if each reply must pass through `altered` before it is sent."""
         self.silent_end = "silent-end" in self._chosen
         """True if, in real time, observations of later loops get no reply after the game's end."""
         self.refuses_after_end = "not-in-game" in self._chosen
         """True if the end of a game in real time sets the status to launched."""
         self.untold_end = self._chosen.get("untold-end")
-        """A text if the clients of a match in real time are not told of the match's end; else None.
+        """A text if the end of a match in real time is hidden from its clients, else None.
 
-        With an empty text the game continues after its end, otherwise it stands still.
+        With an empty text the game continues after its end. With another text it stands still.
         """
         self.takes_any_file = "no-player" in self._chosen
         """True if create_game succeeds with a file that is not a map."""
         self.loads_newer_maps = "map-crash" in self._chosen
-        """True if a map of a newer editor is loaded, and then ends the process."""
+        """True if the process loads a map of a newer editor, and then ends."""
         self.fatal_close = self._chosen.get("fatal-close", "")
-        """What the process does if its client leaves while a reply is due; empty for nothing."""
+        """The process's reaction if its client leaves while a reply is due; empty for none."""
         self.error_box = "error-box" in self._chosen
         """True if the process hangs instead of crashing."""
         self.slows = "slowing" in self._chosen
         """True if loops must be played by `slow_down`."""
         self.crowd: Crowd | None = None
-        """Set if launches and joins depend on the launches and joins of other processes."""
+        """Set if a launch or join depends on launches and joins of other processes."""
         if file is not None and not self._chosen.keys().isdisjoint(("crowd", "same-instant")):
-            with suppress(OSError):  # no file means no installation: ignore other processes
+            with suppress(OSError):  # without the file, ignore other processes
                 self.crowd = Crowd(
                     file,
                     float(self._chosen.get("crowd", 0.0)),
@@ -180,7 +180,7 @@ class Temper:
     def slow_down(
         self, play: Callable[[Callable[[], bool]], None], stop: Callable[[], bool]
     ) -> None:
-        """Call `play`, and use additional CPU time in proportion to the age of the process."""
+        """Call `play`, and then use CPU time in proportion to the age of the process."""
         period_s = 3600.0 * float(self._chosen["slowing"])
         share = (time.monotonic() - self._began_s) / period_s
         began_s = time.thread_time()
@@ -188,13 +188,13 @@ class Temper:
         burn((time.thread_time() - began_s) * share, stop)
 
     def results(self, true: list[sc_pb.PlayerResult]) -> list[sc_pb.PlayerResult]:
-        """The results that the clients of a match get; `true` has the true results."""
+        """The results that the clients of a match get instead of the true results in `true`."""
         if "both-win" not in self._chosen:
             return true
         return [sc_pb.PlayerResult(player_id=p.player_id, result=sc_pb.Victory) for p in true]
 
     def altered(self, reply: bytes, *, is_over: bool) -> bytes:
-        """The reply after the tempers' changes; `is_over` is True if the game has its result."""
+        """The reply as changed by the tempers; `is_over` is True if the game has its result."""
         self._replies_unwarned += 1
         warns = "warnings" in self._chosen and self._replies_unwarned >= WARNED_EVERY
         stubs = "stub-end" in self._chosen and is_over
@@ -211,15 +211,15 @@ class Temper:
 
 
 class Crowd:
-    """The launches and joins that are under way now, in all processes of an installation.
+    """The launches and joins that are in progress in all processes of an installation.
 
     Each launch or join holds a lock on a byte of a file. The system drops the locks of a process
     that ends.
 
     Args:
         file: a file of the installation.
-        wait_s: how long each simultaneous launch or join elsewhere delays the one of this process.
-        instant_s: two processes may not start within this time of each other.
+        wait_s: the delay of a launch or join for each simultaneous one in another process.
+        instant_s: the least time between the starts of two processes.
     """
 
     def __init__(self, file: Path, wait_s: float, instant_s: float) -> None:
@@ -227,13 +227,13 @@ class Crowd:
         self._place: int | None = None
         """The byte that the launch or join of this process has locked."""
         self._count_at_s: float | None = None
-        """The time to count simultaneous launches and joins; None before the first wait."""
+        """The time to count launches and joins in other processes; None before the first wait."""
         self._ends_at_s: float | None = None
-        """The time at which the launch or join is over; None before the count."""
+        """The time at which the launch or join is over; None before the others are counted."""
         self._file = file.open("rb+", buffering=0)
 
     def may_start(self) -> bool:
-        """False if another process has started within `instant_s`.
+        """False if another process has started less than `instant_s` ago.
 
         As long as a process runs, it locks one byte for each tick of `instant_s` after its start.
         """
@@ -243,7 +243,7 @@ class Crowd:
     def remaining_s(self) -> float:
         """How long the launch or join of this process still takes; the first call begins it.
 
-        During a short first wait, others may begin, too. After this wait the others are counted.
+        Other launches and joins are counted after a short wait, during which more can begin.
         """
         if self._wait_s == 0.0:
             return 0.0
@@ -272,7 +272,7 @@ class Crowd:
         return not is_free
 
     def _lock(self, place: int, length: int = 1, *, exclusive: bool = True) -> bool:
-        if sys.platform != "win32":  # Windows has no such locks: there, no process sees another
+        if sys.platform != "win32":  # Windows has no such locks
             kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
             try:
                 fcntl.lockf(self._file, kind | fcntl.LOCK_NB, length, place)

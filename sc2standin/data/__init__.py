@@ -1,1 +1,1 @@
-"""Data that are the same in every game: unit types, abilities, spells, research, data tables."""
+"""Data that are the same in every game: unit types, abilities, spells, research and data tables."""

@@ -1,8 +1,8 @@
 """The abilities of the simulated units, and the kind of order that each ability gives.
 
-`abilities.jsonc` has all abilities but those of research, spells, stimpacks and modes. A client may
-send an ability's specific id (23, Attack) or its general id (3674). The game always answers with
-the specific id, which depends on the unit's type.
+The abilities are in `abilities.jsonc`, except those of research, spells, stimpacks and modes. A
+client may send an ability's specific id (23, Attack) or its general id (3674). The game always
+answers with the specific id, which depends on the unit's type.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ POINT, UNIT = data_pb.AbilityData.Point, data_pb.AbilityData.Unit
 
 
 class OrderKind(IntEnum):
-    """What units do: the values of `Order.kind`. MOVE and all later kinds have a goal.
+    """The kinds of orders, by the activity of the unit. MOVE and all later kinds have a goal.
 
-    LAND and all later kinds belong to an economy. The kinds from GATHER to CHANGE_MODE are an
-    `Errand` of a unit that can walk. A structure carries out the kinds from TRAIN to RESEARCH by
+    LAND and all later kinds belong to an economy. A unit that can walk does the kinds from GATHER
+    to CHANGE_MODE as an `Errand`. A structure carries out the kinds from TRAIN to RESEARCH by
     itself. Orders of RALLY and all later kinds are carried out as soon as they are given.
     """
 
@@ -65,16 +65,16 @@ class OrderKind(IntEnum):
 
 
 class Ability(NamedTuple):
-    """One ability: some fields of the game's ability data, and fields of our own."""
+    """One ability: some fields of the game's ability data, and fields that the stand-in adds."""
 
     id: int
     target: data_pb.AbilityData.Target.ValueType = NO_TARGET
     remaps_to: int = 0
-    """The general id, 0 for none."""
+    """The ability's general id; 0 if it has none."""
     order: OrderKind | None = None
     """The kind of order that the ability gives a unit."""
     makes: str = ""
-    """The name of the type that the ability trains; set only for structures that are on no map."""
+    """The name of the type that the ability trains; set only for structures that no map has."""
     refused: error_pb.ActionResult.ValueType = error_pb.NotSupported
     """The result of a command with this ability to a unit whose type `refuses` the ability."""
 
@@ -134,12 +134,12 @@ WALKER_ABILITIES = (SMART, STOP, MOVE, PATROL, HOLD)
 SCOUT_ABILITIES = (*WALKER_ABILITIES, SCAN_MOVE)
 FIGHTER_ABILITIES = (*WALKER_ABILITIES, ATTACK)
 HEALER_ABILITIES = (*SCOUT_ABILITIES, HEAL)
-"""The abilities of mobile units, in this order: all units, unarmed ones, armed ones, healers."""
+"""The abilities of mobile units: of all, of unarmed ones, of armed ones, and of healers."""
 ROOTED_ABILITIES = (SMART, STOP, HOLD, ATTACK)
 
 
 def trained_by(ability_id: int) -> UnitType | None:
-    """The unit type that an ability of a Protoss or Zerg structure trains; None for all others."""
+    """The type that an ability of a Protoss or Zerg structure trains; None for other abilities."""
     name = TRAINED_BY_ABILITY.get(ability_id)
     return None if name is None else TYPE_BY_NAME[name]
 
@@ -149,9 +149,9 @@ def needs_target(ability_id: int) -> bool:
     return ABILITY_BY_ID[ability_id].target not in (NO_TARGET, POINT_OR_NONE)
 
 
-@lru_cache(maxsize=4096)  # bounded, because a client may send any number
+@lru_cache(maxsize=4096)  # bounded, because a client may send any id
 def specific(ability_id: int, kind: UnitType | None = None) -> int:
-    """The specific id for a general or specific id; with `kind`, the one for units of that type."""
+    """The specific id for a general or specific id; with `kind`, the id for units of this type."""
     if ability_id not in _SPECIFIC:
         return ability_id
     own = () if kind is None else (*available_to(kind), *refused_to(kind))
@@ -160,12 +160,12 @@ def specific(ability_id: int, kind: UnitType | None = None) -> int:
 
 
 _SPECIFIC = {ability.remaps_to: ability.id for ability in reversed(ABILITIES) if ability.remaps_to}
-"""For each general id, the first specific id for which it can stand."""
+"""For each general id, the first of the specific ids that it can mean."""
 
 
 @cache
 def shown_as(kind: UnitType, order: OrderKind) -> int:
-    """The ability that a unit of this type shows for an order of this kind."""
+    """The id of the ability that a unit of this type shows for an order of this kind."""
     own = (one for one in available_to(kind) if KIND_BY_ABILITY.get(one) == order)
     return next(own, _ABILITY_BY_KIND[order])
 

@@ -1,7 +1,7 @@
 """Reads data files: JSON, in which a line that begins with `//` is a comment.
 
-A file has entries by name, and an entry has fields. The field `like` of an entry names an earlier
-entry, from which the later one takes the fields that it lacks.
+A file has entries with names, and an entry has fields. The field `like` of an entry names an
+earlier entry. The later entry takes the fields that it lacks from the earlier entry.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Readers = Mapping[str, Callable[[Any], Any]]
 
 
 def read(path: Path, readers: Readers | None = None) -> Iterator[tuple[str, Entry]]:
-    """The names and entries of a file, in its order."""
+    """The names and entries of a file, in the file's order."""
     lines = path.read_text().splitlines()
     # Comments become empty lines, so that the line numbers in errors are right.
     text = "\n".join("" if line.startswith("//") else line for line in lines)
@@ -29,5 +29,5 @@ def read(path: Path, readers: Readers | None = None) -> Iterator[tuple[str, Entr
 
 
 def fields(entry: Entry, readers: Readers) -> Entry:
-    """The fields of an entry, converted by their readers."""
+    """The fields of an entry, each converted by the reader of its name."""
     return {name: readers[name](v) if name in readers else v for name, v in entry.items()}

@@ -1,7 +1,7 @@
 """Research: the structures, abilities and requirements of each upgrade.
 
-`upgrades.jsonc` has ids and requirements. Costs and times are those of the game's upgrade table
-(`tables`), which is read when the first number is needed.
+`upgrades.jsonc` has the ids and requirements of upgrades. Costs and times are those of the game's
+upgrade table (`tables`), which is read when a cost or time is first needed.
 
 The levels of an upgrade are researched one after the other, and share a general id.
 """
@@ -20,7 +20,7 @@ from sc2standin.data.jsonc import Entry, read
 from sc2standin.data.tables import kept
 
 
-@dataclass(frozen=True, eq=False)  # compared by identity: there is one object for each upgrade
+@dataclass(frozen=True, eq=False)  # compared by identity, because each upgrade has one object
 class Research:
     """One upgrade that structures research, or one level of an upgrade; see `Order.makes`."""
 
@@ -32,7 +32,7 @@ class Research:
     general_id: int = 0
     """The id of the ability that all levels of the upgrade share; 0 without levels."""
     needs: tuple[str, ...] = ()
-    """The names of structures; the player needs one of them. Empty if the player needs none."""
+    """The names of structures of which the player needs one; empty if no structure is needed."""
     after: int = 0
     """The id of the upgrade that must be finished before this one, 0 for none."""
     alert: sc_pb.Alert.ValueType = sc_pb.ResearchComplete
@@ -59,7 +59,7 @@ def _rows() -> dict[int, data_pb.UpgradeData]:
 
 LEVELS = 3
 UPGRADES: dict[str, Entry] = dict(read(Path(__file__).with_name("upgrades.jsonc"), {"by": tuple}))
-"""The entries of the data file, by the names of the upgrades without their levels."""
+"""The entries of the data file. A key is an upgrade's name without its level."""
 
 
 def _researched(entry: Entry) -> Iterator[Research]:

@@ -47,21 +47,21 @@ class Spell:
     aim: Aim
     side: Side = Side.ENEMIES
     range: float = 0.0
-    """Greatest distance, from the caster's edge to the point or the target's edge, in cells."""
+    """Greatest distance from the caster's edge to the point, or to the target's edge, in cells."""
     energy: float = 0.0
     cooldown_s: float = 0.0
     delay_s: float = 0.0
-    """Time from the cast until the spell takes effect."""
+    """Time from the cast until the spell takes effect, in seconds."""
     lasts_s: float = 0.0
     """How long buffs, damage, and the effect on the ground continue after the spell takes effect.
 
-    One number is enough, because a storm, for example, is shown as long as it does damage.
+    One number suffices for all three: a storm, for example, is shown as long as it does damage.
     """
     radius: float = 0.0
     effect_id: int = 0
     """The id of the spell's effect on the ground, shown until the spell is over; 0 for none."""
     marker: str = ""
-    """The type of the unit that marks the place until the spell takes effect."""
+    """The type of the unit that marks the spell's place until the spell takes effect."""
     buffs: tuple[int, ...] = ()
     """The ids of the buffs that observations show on the affected units."""
     damage: float = 0.0
@@ -74,7 +74,7 @@ class Spell:
     takes_energy: float = 0.0
     """The most energy that a unit loses."""
     takes_energy_share: float = 0.0
-    """The share of the unit's energy that it loses, 0 to 1."""
+    """The share of its energy that a unit loses, 0 to 1."""
     damage_per_energy: float = 0.0
     """Damage for each point of energy that a unit loses."""
     summons: str = ""
@@ -84,7 +84,7 @@ class Spell:
     hallucinates: bool = False
     """True if the summoned units are hallucinations."""
     becomes: str = ""
-    """The type of unit into which caster and target merge; the unit grows while the spell lasts."""
+    """The type of the unit into which caster and target merge. It grows while the spell lasts."""
     shown_as: int = 0
     """The ability id that observations show for an order to cast, if it is not `ability_id`."""
     ground_only: bool = False

@@ -1,12 +1,12 @@
 """The game's data tables: every ability, unit type, upgrade, buff and effect.
 
 Ids, names, costs, times and flags are those of the real game's patch 5.0.3. The stand-in reports
-the build of this patch (`version`), because ids differ between patches. Most entries do not exist
-in the simulation.
+the build of this patch (`version`), because ids differ between patches. Most entries of the tables
+do not exist in the simulation.
 
 `tables.json.xz` stores each table as columns. A column is the list of one field's values in all
-rows; the value is null in a row that lacks the field. `scripts/data_tables.py` writes the file from
-a recorded message of the game. A process reads the file at the first request that needs it. Every
+rows. If a row lacks the field, its value is null. `scripts/data_tables.py` writes the file from a
+recorded message of the game. A process reads the file at the first request that needs it. Every
 unit type of the simulation is marked as available.
 """
 
@@ -27,12 +27,12 @@ from sc2standin.data.unit_types.liberty import COPIES, LAST_COPIES
 
 FILE = Path(__file__).with_name("tables.json.xz")
 TABLES = ("abilities", "units", "upgrades", "buffs", "effects")
-"""The fields of `ResponseData`."""
+"""The names of the tables, which are fields of `ResponseData`."""
 
 
 @lru_cache(maxsize=1)
 def tables() -> dict[str, bytes]:
-    """Each table by name, as a serialized `ResponseData` that has only this table."""
+    """Each table by its name, as a serialized `ResponseData` that has only this table."""
     data = read()
     units = {row.unit_id: row for row in data.units}
     for kind in (*UNIT_TYPES, *COPIES.values(), *LAST_COPIES):
@@ -44,7 +44,7 @@ def tables() -> dict[str, bytes]:
 
 @lru_cache(maxsize=1)
 def kept() -> sc_pb.ResponseData:
-    """The tables of the file, for look-ups; they are read once, and must not be changed."""
+    """The tables of the file, for look-ups; read once. A caller must not change the tables."""
     return read()
 
 
@@ -65,7 +65,7 @@ def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
 
 
 def _fill(row: data_pb.UnitTypeData, kind: UnitType) -> None:
-    """Fill the row of a unit type that the recorded tables lack, such as scenery."""
+    """Fill the row of a unit type that is missing in the recorded tables, such as scenery."""
     row.unit_id = kind.id
     row.name = kind.name
     row.available = True

@@ -1,12 +1,12 @@
 """Upgrades: the damage and armor that levels add, and other changes to numbers of unit types.
 
-The numbers are those of the real game's patch 5.0.3. They are in `upgrades.jsonc`, except those of
-stimpacks and of structures' armor, which are here. `scripts/truth.py check` compares all numbers
-with the game's data.
+The numbers are those of the real game's patch 5.0.3. The numbers of stimpacks and of structures'
+armor are in this file, all others in `upgrades.jsonc`. `scripts/truth.py check` compares all
+numbers with the game's data.
 
-A level adds damage to each blow of a weapon, or armor against each blow. After any other upgrade, a
-player's units have another `UnitType` with the same id (`variant`). Its `variant_of` is the
-original type.
+A level adds damage to each hit of a weapon, or armor against each hit. After any other upgrade, a
+player's units have another `UnitType` with the same id (`variant`). The new type's `variant_of` is
+the original type.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ STIMPACK, STRUCTURE_ARMOR, PROTOSS_SHIELDS = (
 STRUCTURE_ARMOR_POINTS = 2.0
 
 Gain = tuple[float, float]
-"""What a level adds to the damage, and to the bonus against an attribute."""
+"""The additions of a level: to the damage, and to the bonus against an attribute."""
 
 _ATTACK_OF: dict[str, tuple[int, Gain]] = {
     name: (entry["id"], (damage, bonus))
     for entry in UPGRADES.values()
     for name, (damage, bonus) in entry.get("damage", {}).items()
 }
-"""For each unit type: the id of its weapons' first upgrade level, and the gain of each level."""
+"""For each unit type, the id of the first level of its weapons, and the gain of each level."""
 _ATTACK_ON_AIR: dict[str, Gain] = {
     name: (damage, bonus)
     for entry in UPGRADES.values()
     for name, (damage, bonus) in entry.get("damage_on_air", {}).items()
 }
-"""The gain of a weapon that hits only air units, if the unit's other weapon has another gain."""
+"""The gain of a weapon that hits only air units, if it differs from the other weapon's gain."""
 _ARMOR_OF: dict[str, int] = {
     name: entry["id"] for entry in UPGRADES.values() for name in entry.get("armor_of", ())
 }
-"""For each unit type: the id of its armor's first upgrade level."""
+"""For each unit type, the id of the first level of its armor."""
 
 
 class Change(NamedTuple):
@@ -90,11 +90,11 @@ class Levels(NamedTuple):
     armor: int
     shields: int
     armor_points: float
-    """The addition to the armor."""
+    """The armor that the upgrades add."""
 
 
 def levels(kind: UnitType, done: frozenset[int]) -> Levels:
-    """The levels of a type for a player who has these upgrades."""
+    """The levels of a unit type, if its player has these upgrades."""
     armor = _level(_ARMOR_OF.get(kind.name, 0), done)
     of_building = STRUCTURE in kind.attributes and kind.race == common.Terran
     more = STRUCTURE_ARMOR_POINTS if of_building and STRUCTURE_ARMOR in done else 0.0
@@ -111,16 +111,16 @@ def _level(first: int, done: frozenset[int]) -> int:
 
 
 class Blows(NamedTuple):
-    """The blows of one attack, before armor is subtracted."""
+    """The single hits (blows) of one attack, before armor is subtracted."""
 
     damage: float
-    """The damage of each blow."""
+    """The damage of each single hit."""
     times: int
 
 
 @lru_cache(maxsize=4096)
 def blows(attacker: UnitType, attack: int, target: UnitType) -> Blows:
-    """The blows of one attack; `attack` is the level of the attacker's weapons."""
+    """The single hits of one attack; `attack` is the level of the attacker's weapons."""
     if attacker.weapon is None:
         return Blows(0.0, 0)
     weapon = attacker.weapon.against(target)
@@ -135,13 +135,13 @@ def blows(attacker: UnitType, attack: int, target: UnitType) -> Blows:
 
 @lru_cache(maxsize=4096)
 def upgraded_hit(attacker: UnitType, attack: int, target: UnitType, armor_points: float) -> float:
-    """Damage of all blows of one attack at the level `attack`, on a target with added armor."""
+    """The damage of one attack at the level `attack`, on a target with this additional armor."""
     damage, times = blows(attacker, attack, target)
     return max(MIN_HIT, damage - target.armor - armor_points) * times
 
 
 def variant(kind: UnitType, done: frozenset[int], *, stimmed: bool = False) -> UnitType:
-    """The variant of a unit type for a player with these upgrades; `stimmed`: with a stimpack."""
+    """The variant of a unit type with these upgrades, and with a stimpack if `stimmed`."""
     plain = kind.variant_of or kind
     ids = tuple(id for id, changes in _CHANGES.items() if id in done and plain.name in changes)
     stim = stimmed and plain.name in STIMPACKS

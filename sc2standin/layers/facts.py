@@ -1,7 +1,7 @@
 """The values that units have on the layers: one row for each unit, and a first row of zeros.
 
-Of a unit that the client only remembers, and of a cloaked unit that it has not detected, the layers
-show only the type and the owner. Only the client's own hallucinations are marked.
+If the client only remembers a unit, or has not detected a cloaked unit, the layers show only the
+unit's type and owner. Only the client's own hallucinations are marked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sc2standin.simulation.units import NEUTRAL, Factory, Order, Site, Unit
 Floats = NDArray[np.float64]
 
 FULL = 255
-"""The value in a layer that stands for a ratio of 1."""
+"""The value in a layer that means a ratio of 1."""
 COLUMNS = (
     "player_id",
     "player_relative",
@@ -42,7 +42,7 @@ COLUMNS = (
 
 
 def places(units: Sequence[Unit | Snapshot]) -> tuple[Floats, Floats, Floats]:
-    """The x, y and radius of these units."""
+    """The x, y and radius of the units."""
     x, y, radius = (
         np.array(
             [(u.x, u.y, (u.kind if isinstance(u, Snapshot) else u.type).radius) for u in units],
@@ -64,7 +64,7 @@ def relative(owner: int, player: int) -> raw_pb.Alliance.ValueType:
 def rows(
     units: Sequence[Unit | Snapshot], selected: frozenset[int], player: int, loop: int
 ) -> NDArray[np.int32]:
-    """The rows of these units.
+    """The rows with the values of these units.
 
     Args:
         selected: the tags of the selected units.
@@ -106,12 +106,12 @@ def _row(
 
 
 def ratio(value: float, most: float) -> int:
-    """The share of a maximum, as a number from 0 to 255."""
+    """The share that a value is of its maximum, as a number from 0 to 255."""
     return int(FULL * min(max(value / most, 0.0), 1.0)) if most else 0
 
 
 def buffs_of(unit: Unit, loop: int, *, mine: bool) -> list[int]:
-    """The ids of a unit's buffs: for its cargo (own units only), a stimpack, and spells."""
+    """The ids of a unit's buffs: for its cargo if `mine`, for a stimpack, and for spells."""
     minerals, vespene = unit.cargo if mine else (0, 0)
     carried = [CARRIES_MINERALS] * (minerals > 0) + [CARRIES_VESPENE] * (vespene > 0)
     stimmed = [unit.type.buff_id] if unit.type.buff_id else []
@@ -124,7 +124,7 @@ def is_producing(unit: Unit) -> bool:
 
 
 def progress(unit: Unit, loop: int) -> float:
-    """The progress, 0 to 1, of a structure's construction; once it is built, of its first order."""
+    """The progress of a structure's construction or, if built, of its first order: 0 to 1."""
     if isinstance(unit.job, Site):
         return _done(unit.job.left, unit.job.loops)
     return order_progress(unit, unit.order, 0, loop)

@@ -5,13 +5,14 @@ not have, such as blips, have only zeros. The minimap's layer of unit types has 
 the client asks for `allow_cheating_layers`. Layers that depend only on the camera are drawn again
 when the camera has moved.
 
-Units are drawn as discs: first an image of the units' indices, then for each layer the values of
-the units at these indices. As in recorded images of the real game, a unit's disc is centred on the
-pixel on which the unit stands. The disc's radius is a number of whole pixels plus a half, so the
-smallest unit is one pixel. `unit_density` counts discs. `unit_density_aa` divides each pixel into
-sixteen parts, and counts the parts whose centre is within the unit's exact disc.
+Units are drawn as discs. An image has the index of the unit at each pixel. From this image each
+layer gets the units' values. As in recorded images of the real game, a unit's disc is centred on
+the pixel on which the unit stands. The disc's radius is a number of whole pixels plus a half, so
+the smallest unit is one pixel. `unit_density` counts discs. `unit_density_aa` divides each pixel
+into sixteen parts, and counts the parts whose centre is within the unit's exact disc.
 
-It is unknown which of two overlapping units the real game shows; here it is the smaller one.
+We do not know which of two overlapping units the real game shows. The stand-in shows the smaller
+one.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Cells = NDArray[np.uint8]
 
 
 class Ground(NamedTuple):
-    """What a client sees on the ground besides units.
+    """The things besides units that a client sees on the ground.
 
     Attributes:
         effects: the effects of spells and scans.
@@ -101,7 +102,7 @@ class LayersView:
         """Draw these units, and the effects, creep and power on the ground.
 
         Args:
-            lit: the visibility of each cell; None if all cells are visible.
+            lit: The visibility of each cell; None if all cells are visible.
         """
         screen, minimap = self._screen, self._minimap
         camera = window.screen(self._setup, console.camera)
@@ -135,7 +136,7 @@ class _Image:
             name: getattr(message, name) for name in layers
         }
         self._zeros = set(layers)
-        """The layers that have only zeros now."""
+        """The names of the layers that have only zeros now."""
         self._lit: Cells | None = None
         self._lit_drawn = False
         self.window = Window(0.0, 0.0, 0.0, 0, 0)
@@ -182,7 +183,7 @@ class _Image:
     def draw_units(
         self, names: tuple[str, ...], table: NDArray[np.int32], index: NDArray[np.intp]
     ) -> None:
-        """Draw the layers of these names: each pixel has the value of the unit on it."""
+        """Draw the layers with these names: each pixel gets the value of the unit on it."""
         for name in names:
             column = table[:, facts.COLUMNS.index(name)]
             if column.any():
@@ -191,7 +192,7 @@ class _Image:
                 self._clear(name)
 
     def draw_effects(self, effects: list[Effect]) -> None:
-        """Draw for each pixel the id of the effect on it; smaller effects cover larger ones."""
+        """Draw the id of the effect at each pixel. Smaller effects cover larger effects."""
         if effects:
             x, y, radius = np.array([(one.x, one.y, one.radius) for one in effects]).T
             index, _ = Discs(self.window, x, y, radius).index()
@@ -215,7 +216,7 @@ class _Image:
 
 
 def _covered(seen: Window, camera: Window) -> NDArray[np.uint8]:
-    """The pixels of a window (the minimap) that show what is on the screen."""
+    """The pixels of a window (the minimap) that show the area on the screen."""
     left, top = seen.pixel_at(camera.left, camera.top)
     right, bottom = seen.pixel_at(camera.right, camera.bottom)
     image = np.zeros((seen.height, seen.width), dtype=np.uint8)
@@ -226,7 +227,7 @@ def _covered(seen: Window, camera: Window) -> NDArray[np.uint8]:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 _PARTS = 4
-"""The number of parts of a pixel along each axis."""
+"""The number of parts into which a pixel is divided along each axis."""
 
 
 class Discs:
@@ -250,7 +251,7 @@ class Discs:
         self._columns, self._rows, self._sizes = columns, rows, sizes
 
     def index(self) -> tuple[Ints, NDArray[np.uint8]]:
-        """Two images: the topmost unit's index plus 1, or 0 without a unit; the number of units."""
+        """Two images: the index of the topmost unit plus 1 (0 for none); the number of units."""
         index = np.zeros(self._shape, dtype=np.intp)
         density = np.zeros(self._shape, dtype=np.intp)
         for size, numbers in self._groups:
@@ -265,7 +266,7 @@ class Discs:
         return index, density.clip(max=255).astype(np.uint8)
 
     def smooth_density(self) -> NDArray[np.uint8]:
-        """For each pixel, the number of its sixteen parts that a unit covers, summed over units."""
+        """For each pixel, how many of its sixteen parts each unit covers, summed over all units."""
         density = np.zeros(self._shape, dtype=np.intp)
         for size, numbers in self._groups:
             offsets = np.arange(-size - 2, size + 3)
@@ -275,7 +276,7 @@ class Discs:
             down = (parts + (rows - self._rows[numbers])[:, None]) ** 2
             limit = (self._sizes[numbers] ** 2)[:, None, None]
             covered = down[:, :, None] + across[:, None, :] <= limit
-            # Slices are added, because numpy's sum over two short axes takes three times as long.
+            # Add slices, because numpy's sum over two short axes takes three times as long.
             counted = covered.view(np.uint8)
             by_row = sum(counted[:, i::_PARTS] for i in range(_PARTS))
             counts = sum(by_row[:, :, i::_PARTS] for i in range(_PARTS))

@@ -5,7 +5,7 @@ has died, or that the client no longer sees, is not on a panel. If the only sele
 structure that makes something, the panel shows the structure's queue.
 
 The rendered interface shows screen and minimap as colour images. The stand-in draws them from above
-in plain colours, with the geometry of the feature layers; the real game draws in perspective.
+in plain colours, with the geometry of the feature layers. The real game draws them in perspective.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def fill_panels(
     """Fill the panels of selected units and control groups.
 
     Args:
-        selected: the selected units that the client sees.
+        selected: The selected units that the client sees.
     """
     shown.Clear()
     player, loop = controls.now.player, world.loop
@@ -142,7 +142,7 @@ def _info(unit: Unit, player: int, loop: int) -> ui_pb.UnitInfo:
 
 Colours = NDArray[np.uint8]
 _GROUND: Colours = np.array([[0, 0, 0], [24, 24, 24], [60, 56, 48], [110, 102, 88]], dtype=np.uint8)
-"""The colours of pixels off the map, and of hidden, fogged and visible cells."""
+"""The colours of pixels off the map, of hidden cells, of fogged cells, and of visible cells."""
 _OWN, _ENEMY, _NEUTRAL, _SELECTED = (40, 200, 60), (210, 50, 40), (70, 150, 220), (150, 255, 150)
 
 

@@ -1,8 +1,8 @@
 """A part of the map as an image: the relation between pixels and places.
 
-Pixels are square. Rows are counted downwards, but y upwards. As in the real game, the camera width
-that a client asks for is the length of the screen's shorter side in cells. The minimap's scale is
-chosen so that the whole map fits.
+Pixels are square. Rows are counted downwards, but y increases upwards. As in the real game, the
+camera width that a client asks for is the length of the screen's shorter side in cells. The
+minimap's scale is chosen so that the whole map fits into it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ SCREENS: tuple[tuple[Setup, ClickPart], ...] = (
     ("feature_layer", "action_feature_layer"),
     ("render", "action_render"),
 )
-"""The screens that a client may ask for, each with an action's field for clicks on the screen."""
+"""The screens for which a client may ask, each with the field of an action that clicks on it."""
 MAX_PIXELS = 1024
 """Largest width and height of an image."""
 MIN_WIDTH, MAX_WIDTH = 8.0, 1024.0
-"""Limits of the camera's width, in cells; in a narrower view the images of units are huge."""
+"""Limits of the camera's width, in cells. In a narrower view the images of units would be huge."""
 DEFAULT_WIDTH = 24.0
-"""The camera's width in cells, if the client does not set it."""
+"""The camera's width in cells, if the client does not set the width."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Window:
         return self.left + (column + 0.5) * self.pixel, self.top - (row + 0.5) * self.pixel
 
     def pixel_at(self, x: float, y: float) -> tuple[int, int]:
-        """Column and row of the pixel that shows a place; the pixel may be outside of the image."""
+        """Column and row of the pixel that shows a place. The pixel may be outside of the image."""
         return math.floor((x - self.left) / self.pixel), math.floor((self.top - y) / self.pixel)
 
     def has(self, column: int, row: int) -> bool:
@@ -72,13 +72,13 @@ class Window:
         return 0 <= column < self.width and 0 <= row < self.height
 
     def shows(self, x: float, y: float, radius: float) -> bool:
-        """True if a part of a disc of this radius around the place is in the image."""
+        """True if a disc of this radius around the place is partly in the image."""
         beside = max(self.left - x, x - self.right, 0.0)
         above = max(self.bottom - y, y - self.top, 0.0)
         return beside * beside + above * above < radius * radius
 
     def sample(self, cells: NDArray[Any]) -> NDArray[Any]:
-        """The value of `cells` (indexed y, x) at the centre of each pixel; 0 off the map."""
+        """The value of the array `cells` (indexed y, x) at each pixel's centre; 0 off the map."""
         columns = np.floor(self.left + (np.arange(self.width) + 0.5) * self.pixel).astype(np.intp)
         rows = np.floor(self.top - (np.arange(self.height) + 0.5) * self.pixel).astype(np.intp)
         height, width = cells.shape
@@ -89,7 +89,7 @@ class Window:
 
 
 def is_possible(setup: sc_pb.SpatialCameraSetup) -> bool:
-    """True if images of the size that a client asks for are within the limits."""
+    """True if the image sizes for which a client asks are within the limits."""
     sizes = (setup.resolution, setup.minimap_resolution)
     return all(0 < side <= MAX_PIXELS for size in sizes for side in (size.x, size.y)) and (
         not setup.HasField("width") or MIN_WIDTH <= setup.width <= MAX_WIDTH
@@ -133,7 +133,7 @@ def as_clicks(
     camera: Point,
     terrain: Terrain,
 ) -> sc_pb.Action:
-    """A raw command, to which a click is added for each screen that the client has.
+    """A raw command, together with a click on each screen that the client has.
 
     Args:
         at: the place of the target; None for a command without a target.

@@ -3,16 +3,16 @@
 A wrong, missing or unknown key is an error that says where in the file the key is.
 
 A map file puts each group of units at a place. A place is a name (`random`, `side`, `opposite`) or
-an object whose `kind` is one of the classes below, in lower case, and whose other keys are the
-fields of this class. Coordinates are map coordinates, distances are in cells.
+an object. The object's `kind` is the name of a class of this file, in lower case. The object's
+other keys are the fields of this class. Coordinates are map coordinates. Distances are in cells.
 
 Ground that is not flat has one character for each cell, the top row first:
+* The character # means no ground: cliffs and chasms.
+* The digit d (0 to 9) means open ground on level d, on which structures can stand.
+* The letters a to z mean ramps, each a little higher. Structures cannot stand on ramps.
 
-    #       no ground: cliffs and chasms
-    0 to 9  open ground on this level, on which structures can stand
-    a to z  a ramp: walkable, but not for structures; each letter is a little higher
-
-Digit d means the height BASE + 16 d, as in the real game; letter n (a is 0) means BASE + 2 n.
+The digit d means the height BASE + 16 d, as in the real game. The letter number n (a has number 0)
+means the height BASE + 2 n.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_SIDE_CELLS = 256
 T = TypeVar("T")
 Point = tuple[float, float]
 Region = tuple[float, float, float, float]
-"""A rectangle: (x0, y0, x1, y1)."""
+"""A rectangle: A rectangle: its left, lower, right and upper edge (x0, y0, x1, y1)."""
 
 
 class ScenarioError(ValueError):
@@ -53,7 +53,7 @@ class Fields:
         if key not in self._left:
             raise ScenarioError(f"{self._where}.{key} is missing")
         value = self._left.pop(key)
-        # In Python bool is a subclass of int, but in a map the types are different.
+        # In Python bool is a subclass of int, but a map must not have a bool instead of a number.
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
             raise ScenarioError(f"{self._where}.{key} must be {kind.__name__}, not {shown(value)}")
         return value
@@ -63,11 +63,11 @@ class Fields:
         return key in self._left
 
     def inherit(self, other: Fields) -> None:
-        """Add those keys of another object that this object does not have."""
+        """Add the keys of another object that this object lacks."""
         self._left = other._left | self._left
 
     def flag(self, key: str) -> bool:
-        """The value of a switch; False if the key is missing."""
+        """The truth value under this key; False if the key is missing."""
         return self.take(key, bool) if key in self._left else False
 
     def count(self, key: str, most: int) -> int:
@@ -93,21 +93,21 @@ class Fields:
         return value
 
     def cost_ms(self, key: str) -> float:
-        """Milliseconds; 0 if the key is missing."""
+        """A number of milliseconds; 0 if the key is missing."""
         return self.number(key, MAX_MS) if key in self._left else 0.0
 
     def part(self, key: str, read: Callable[[Fields], T]) -> T | None:
-        """What `read` makes of an optional object; None if the key is missing."""
+        """The result of `read` for an optional object; None if the key is missing."""
         return self._read(key, self._left.pop(key), read) if key in self._left else None
 
     def part_or_one_of(self, key: str, read: Callable[[Fields], T], choices: Mapping[str, T]) -> T:
-        """What `read` makes of the value if it is an object; else the choice that it names."""
+        """The result of `read` if the value is an object, else the choice that the value names."""
         if isinstance(self._left.get(key), Mapping):
             return self._read(key, self._left.pop(key), read)
         return self.one_of(key, choices)
 
     def items(self, key: str, read: Callable[[Fields], T]) -> tuple[T, ...]:
-        """What `read` makes of each object in a list."""
+        """The results of `read` for the objects of a list."""
         values = self.take(key, list)
         return tuple(self._read(f"{key}[{i}]", value, read) for i, value in enumerate(values))
 
@@ -162,7 +162,7 @@ class Fields:
         return self.point(key) if key in self._left else None
 
     def points_or_one_of(self, key: str, choices: Mapping[str, T]) -> tuple[Point, ...] | T:
-        """The points if the value is a list; else the choice that it names."""
+        """The points if the value is a list; otherwise the choice that the value names."""
         if not isinstance(self._left.get(key), list):
             return self.one_of(key, choices)
         return tuple(self._point(point, key) for point in self.take(key, list))
@@ -189,7 +189,7 @@ class Fields:
         return tuple(self._point(value, key) for value in values)
 
     def rows(self, key: str, size: tuple[int, int]) -> list[str] | None:
-        """A picture of the map, as strings, one for each row; None if the key is missing."""
+        """A picture of the map as a list of strings, one for each row; None without the key."""
         if key not in self._left:
             return None
         width, height = size
@@ -259,7 +259,7 @@ class Scatter:
 
 @dataclass(frozen=True)
 class Column:
-    """A vertical line whose centre is a random point of one of two regions.
+    """A vertical line of units whose centre is a random point of one of two regions.
 
     All columns of a wave on the same side have the same centre. With a spacing of 0 all units are
     at one point.
@@ -279,7 +279,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Places side by side around a centre, as close as the sizes of all units there allow.
+    """Places side by side around a centre, as close to each other as the units' sizes allow.
 
     Player 2 has the places of player 1, rotated by 180 degrees, so neither side has an advantage.
     """
@@ -326,9 +326,9 @@ _KINDS: dict[str, Callable[[Fields], Place]] = {
 
 
 BASE, A_LEVEL, A_LETTER = 191, 16, 2
-"""The height byte of level 0, and the differences between two levels and between two letters."""
+"""The height of level 0 as a byte, and the differences between levels and between letters."""
 CLIFF = 127
-"""The height byte of cells without ground."""
+"""The height of cells without ground, as a byte."""
 
 
 @dataclass(frozen=True, eq=False)

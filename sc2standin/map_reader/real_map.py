@@ -1,23 +1,22 @@
 """Reads maps of battles: the real maps of SMAC and SMACv2, and duels on bundled maps of SMAC.
 
 A map of the real game is an MPQ archive. Four of its files matter:
+* File MapScript.galaxy: the units to create, their points, and the target of the enemies' attack.
+* File Objects: the coordinates of the points.
+* File t3SyncCliffLevel: each cell's height: 0 for a hole, 64 for ground, 128 for high ground.
+* File t3CellFlags: bit 0 is set in cells on which units cannot walk, which are edges of cliffs.
 
-    MapScript.galaxy    the units to create, their points, and the target of the enemies' attack
-    Objects             the coordinates of the points
-    t3SyncCliffLevel    the height of each cell: 0 for a hole, 64 for ground, 128 for high ground
-    t3CellFlags         bit 0 is set in cells on which units cannot walk: the edges of cliffs
+The script is not run, only searched for the calls that these maps make. A map is refused if it has
+no such calls, or if its script computes the place of a unit. The unit types are the stand-in's,
+with the numbers (life, damage, …) of the maps' unit data.
 
-The script is not run, only searched for the calls that these maps make. A map without such calls,
-or with units at a place that its script computes, is refused with this reason. The unit types are
-the stand-in's, with the numbers (life, damage, …) of the maps' unit data.
+A duel is a map on which two players play a battle of SMAC, each with the team of SMAC's client.
+The map file of a duel is, for example,
+`{"format": "sc2pool-standin-scenario/1", "name": "3m_duel", "duel_of": "3m"}`.
 
-A duel is a map on which two players play a battle of SMAC, each with the team of SMAC's client:
-
-    {"format": "sc2pool-standin-scenario/1", "name": "3m_duel", "duel_of": "3m"}
-
-Size, ground and the units of player 1 are those of the bundled map that `duel_of` names, so no
-number is written twice. The units of player 2 have the same types, at the same places rotated by
-180 degrees, so neither side has an advantage. A unit acts only if it is ordered to.
+Size, ground and the units of player 1 are those of the bundled map that `duel_of` names. The units
+of player 2 have the same types, at the same places rotated by 180 degrees, so neither side has an
+advantage. In a duel a unit acts only if it is ordered to.
 
 If the key `like` of a map file names a bundled map, the file takes its missing keys from that map.
 """
@@ -62,16 +61,16 @@ ENDLESS_LOOPS = 1 << 19
 """The time limit of every game, in loops."""
 SCRIPT, OBJECTS, CLIFFS, FLAGS = "MapScript.galaxy", "Objects", "t3SyncCliffLevel", "t3CellFlags"
 _TYPES = LIBERTY | COPIES | {"Colosus_RL": COPIES["Colossus_RL"]}
-"""The types, by their names in the maps; some maps misspell the name of the Colossus."""
+"""The unit types, by their names in the maps. Some maps misspell the name of the Colossus."""
 
-# Each pattern runs in linear time, and matches only numbers that are short enough for `int`.
+# Each pattern runs in linear time, and matches only numbers with few enough digits for `int`.
 _ID = r"(\d{1,10})"
 """The id of a point, which has 32 bits."""
 _CREATE = re.compile(
     r'CreateUnitsWithDefaultFacing\((\d{1,9}), "(\w{1,99})", 0, (\d{1,9}), (.{1,200}?)\);'
 )
 _CALL = re.compile(r"\b(?:libNtve_gf_)?(?:CreateUnits\w{0,40}|UnitCreate)\(.{0,100}")
-"""Any call that creates units, whether `_CREATE` can read it or not."""
+"""Any call in a script that creates units, even if `_CREATE` cannot read the call."""
 _ATTACK = re.compile(r'OrderTargeting(Point|UnitGroup)\(AbilityCommand\("attack", 0\), (.+)')
 _HUNT = 'OrderTargetingUnit(AbilityCommand("attack", 0), UnitGroupClosestToPoint'
 _REAL = r"(\d{1,9}(?:\.\d{0,9})?)"
@@ -81,7 +80,7 @@ _ASSIGNED = re.compile(r"\b(\w{1,99}) = ([^;\n]{1,200});")
 _PLACED = re.compile(rf'<ObjectPoint Id="{_ID}" Position="{_REAL},{_REAL},')
 _GRID_HEADER_BYTES = 32
 _CLIFF_LEVEL, _PER_BYTE = 64, 4
-"""How much the numbers in CLIFFS rise per level, and per step of the terrain height."""
+"""The difference of the numbers in CLIFFS between two levels, and per step of terrain height."""
 _LEVEL_0 = 207
 """The terrain height of level 0."""
 _SIZE = struct.Struct("<II")
@@ -90,7 +89,7 @@ _SIZE_AT = {CLIFFS: 8, FLAGS: 24}
 
 
 def read_scenario(content: bytes) -> Scenario:
-    """The scenario of a map file, ours or the real game's; raises ScenarioError."""
+    """The scenario of a map file of the stand-in or of the real game; raises ScenarioError."""
     if not content.startswith((MAGIC, USER_DATA)):
         return parse_map(content)
     try:
@@ -115,14 +114,14 @@ def _read(archive: bytes) -> Scenario:
         Group(_type(name), int(owner), int(count), Cluster(_place(points, _point(values, where))))
         for count, name, owner, where in created
     )
-    hunts = _PERIOD.findall(script.partition(_HUNT)[2])  # the period stands after the hunt's order
+    hunts = _PERIOD.findall(script.partition(_HUNT)[2])  # the period follows the hunt's order
     if not (groups or hunts):
         raise ScenarioError("the map's script creates no units")
     if {group.owner for group in groups} - {1, 2}:
         raise ScenarioError("the map's script creates units of a third player")
     ground, size = _ground(archive)
     return Scenario(
-        name="Just Another StarCraft II Map",  # the name that all of these maps have
+        name="Just Another StarCraft II Map",  # all of these maps have this name
         size=size,
         playable_area=(0, 0, *size),
         fog=False,
@@ -188,7 +187,7 @@ def _type(name: str) -> UnitType:
 
 
 def _values(script: str) -> dict[str, str]:
-    """The variables to which a script assigns only one value, with this value."""
+    """The variables to which a script assigns a single value, each with its value."""
     values: dict[str, set[str]] = {}
     for variable, value in _ASSIGNED.findall(script):
         values.setdefault(variable, set()).add(value)
@@ -225,7 +224,7 @@ def parse_map(content: bytes) -> Scenario:
 
 
 def _completed(fields: Fields) -> Fields:
-    """A map's own fields, and those that it takes from the map in its key `like`."""
+    """A map's own fields, and the fields that it takes from the map that its key `like` names."""
     if fields.has("like"):
         fields.inherit(_bundled(fields, "like"))
     return fields

@@ -1,14 +1,14 @@
 """Reads a map file: units, scoring rules and time limit.
 
-A map of the stand-in is a small JSON file with the name of the real map that it imitates. Reading
-checks everything, so that an invalid map makes `create_game` fail (InvalidMapData) instead of a
-later request.
+A map of the stand-in is a small JSON file with the name of the real map that it imitates. The
+reader checks everything, so that an invalid map makes `create_game` fail (InvalidMapData) instead
+of a later request.
 
-An unknown key is an error. Code does not depend on a map's name: a new map needs only a new file.
+An unknown key is an error. No code depends on a map's name: a new map needs only a new file.
 
-A map's economy tells the minerals and gas at the start, and the types that can be made. On a map
-with a melee, each of two players has a town at one of two starts. A player without structures has
-lost.
+A map's economy sets the minerals and gas at the start, and the types that can be made. On a map
+with a melee, each of two players has a town at one of two starting places. A player without
+structures has lost.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Collect:
-    """Targets for the client's units. A unit takes a target by coming within `reach` of it.
+    """Targets for the client's units. A unit takes a target at the distance `reach` or nearer.
 
-    A target that is taken either moves to a new place, or vanishes; when all targets have vanished,
-    a new set appears. Each target that is taken gives the player `score` and `minerals`.
+    A target that is taken either moves to a new place, or vanishes. When all have vanished, a new
+    set appears. Each target that is taken gives the player `score` and `minerals`.
     """
 
     target: UnitType
@@ -74,7 +74,7 @@ class Collect:
 
 @dataclass(frozen=True)
 class Bounty:
-    """The score for the death of one unit of this type and owner."""
+    """The score for the death of a unit with this type and this owner."""
 
     type: UnitType
     owner: int
@@ -92,12 +92,12 @@ class Waves:
     units: tuple[Group, ...]
     survivors: Survivors
     can_stall: bool
-    """True if on the real map the next wave may fail to come; see the temper `stalled-map`."""
+    """True if on the real map the next wave may be missing; see the temper `stalled-map`."""
 
 
 @dataclass(frozen=True)
 class Income:
-    """The score for each mineral and each unit of gas that is brought home."""
+    """The score for each unit of minerals or gas that is brought to a town hall."""
 
     score: int
 
@@ -118,7 +118,7 @@ class Battle:
     """
 
     attack: tuple[Point, ...] | Literal["units"]
-    """The enemies' target: one point, or a random point between two, or the client's units.
+    """The enemies' target: one point, a random point between two points, or the client's units.
 
     If it is empty, the enemies do not attack.
     """
@@ -126,7 +126,7 @@ class Battle:
 
 @dataclass(frozen=True)
 class Hunt:
-    """Every `every_loops` loops each enemy without an order attacks the client's nearest unit.
+    """Every `every_loops` loops, each enemy without an order attacks the client's nearest unit.
 
     The game does not end when the client's last unit dies.
     """
@@ -139,7 +139,7 @@ Rule = Collect | Bounty | Waves | Income | Created | Battle | Hunt
 
 @dataclass(frozen=True)
 class Scenario:
-    """One map. Coordinates are in cells, the playable area is (x0, y0, x1, y1)."""
+    """One map. Coordinates are in cells. The playable area is (x0, y0, x1, y1)."""
 
     name: str
     size: tuple[int, int]
@@ -149,9 +149,9 @@ class Scenario:
     units: tuple[Group, ...]
     rules: tuple[Rule, ...]
     stamp: bool = False
-    """True if each observation carries a stamp, which identifies it; see `process.state`."""
+    """True if each observation carries a stamp as its identification; see `process.state`."""
     players: int = 1
-    """The most clients that can play the map; with two, a player without units has lost."""
+    """The most clients that can play the map. If two can, a player without units has lost."""
     canned: bool = False
     """True if nothing happens on the map and observations are prepared; see `process.session`."""
     step_cost: StepCost | None = None
@@ -159,12 +159,12 @@ class Scenario:
     army_selected: bool = False
     """True if the client's units are selected at the start and after each wave."""
     camera_on_workers: bool = False
-    """True if the camera begins at the client's workers; else at the playable area's centre."""
+    """True if the camera begins at the client's workers instead of the playable area's centre."""
     ground: Ground | None = None
-    """The cells of the map; None if it is flat, and open inside its playable area."""
+    """The cells of the map; None if all of the playable area is flat and open."""
     melee: MeleeRules | None = None
     endless: bool = False
-    """True if the game continues when a player has no units or structures left."""
+    """True if the game continues even if a player has no units or structures left."""
     made_with_build: int = 0
     """The build of the game whose editor made the map; 0 if the map does not name one."""
 
@@ -234,7 +234,7 @@ def scenario_of(fields: Fields) -> Scenario:
 
 
 def _placed(scenario: Scenario) -> int:
-    """The number of units that the map places, with its targets and the units of its waves."""
+    """The number of units on the map at the start, plus its targets and the units of its waves."""
     count = sum(group.count for group in scenario.units)
     for rule in scenario.rules:
         match rule:
@@ -324,7 +324,7 @@ OFFSETS = (
     *((-3.0, float(y)) for y in range(-3, 4)),
     *((float(x), 3.0) for x in range(-2, 3)),
 )
-"""Offsets of the first workers from the command centre, if the minerals lie to the upper left."""
+"""Offsets of the first workers from a command centre whose minerals lie to its upper left."""
 
 
 @dataclass(frozen=True)
@@ -332,7 +332,7 @@ class MeleeRules:
     """The rules of a map's melee."""
 
     starts: tuple[Point, Point]
-    """The client begins at one start, drawn at random, and the computer at the other."""
+    """The client begins at one place, drawn at random, and the computer at the other place."""
     any_race: bool = False
     """True if Zerg and Protoss may join; they get a Terran town."""
 

@@ -2,18 +2,18 @@
 
 The server listens only at the given address, and has one client at a time. It refuses any client,
 such as a web page, whose `Origin` header names another server. It answers requests in the order of
-arrival: while a request waits for its loop, the later ones wait. The server reads a text message as
-a binary one, because websocket-client, with which pysc2 and SMAC play the real game, sends text.
+arrival: while a request waits for its loop, later requests wait, too. The server reads a text
+message like a binary one, because pysc2 and SMAC use the package websocket-client, which sends
+text.
 
-It is unknown what the real game does in real time after a signal stopped it (SIGSTOP) and another
-one continued it (SIGCONT). So there are two modes:
+We do not know how the real game continues in real time after it was stopped by SIGSTOP and then
+continued by SIGCONT. So the stand-in has two modes:
+* Mode catch-up: the game's clock goes on, and the missed loops are played as fast as possible.
+* Mode freeze: the game's clock stands still, and the game continues where it was stopped.
 
-    catch-up    the clock continued: the missed loops are played as fast as possible
-    freeze      the clock stood still: the game continues where it was stopped (`FrozenStops`)
-
-A process can handle the signal that continues it, but not the one that stops it. So `FrozenStops`
-records the time every few milliseconds. After SIGCONT, it excludes the time since the last record
-from the game's time.
+A process can handle the signal SIGCONT, but not the signal SIGSTOP. So `FrozenStops` records the
+time every few milliseconds. After SIGCONT, it excludes the time since the last record from the
+game's time.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ if sys.platform != "win32":
 API_PATH = b"/sc2api"
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 WHOLE_BINARY = 0x82
-"""First byte of a websocket frame that contains a whole binary message."""
+"""The first byte of a websocket frame that contains a whole binary message."""
 TURN_S = 0.1
-"""The longest time to answer requests before asyncio may handle new frames and timers."""
+"""The longest time for which requests are answered before asyncio handles new frames and timers."""
 _BINARY, _PING, _PONG, _CLOSE = WSMsgType.BINARY, WSMsgType.PING, WSMsgType.PONG, WSMsgType.CLOSE
 _LENGTH_16, _LENGTH_64 = struct.Struct("!BBH").pack, struct.Struct("!BBQ").pack
 
@@ -78,7 +78,7 @@ class Client(WSListener):
         """The timer of the next answer; None if no answer is scheduled."""
 
     def on_ws_connected(self, transport: WSTransport) -> None:
-        """Register this client; from now on other clients are refused."""
+        """Register this client. From now on the server refuses other clients."""
         self._transport = transport
         if self._server.state.temper.fatal_close:
             self._has_left = _watch_for_leaving(transport.underlying_transport)
@@ -87,7 +87,7 @@ class Client(WSListener):
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
         """Handle one frame; a message may consist of several frames."""
         kind = frame.msg_type
-        if kind is _BINARY and frame.fin:  # nearly every frame
+        if kind is _BINARY and frame.fin:  # nearly every frame is a whole message
             content = frame.get_payload_as_bytes()
             self._waiting.append((session.decode(content), content))
         elif kind is _CLOSE:
@@ -112,13 +112,13 @@ class Client(WSListener):
         if self._waiting and self._server.state.temper.fatal_close:
             request = self._waiting[0][0]
             due = None if request is None else request.WhichOneof("request")
-            if due != "quit":  # quit has no reply
+            if due != "quit":  # the request quit has no reply
                 self._server.close_fatally(due)
         self.forget_waiting()
         self._server.client_left(self)
 
     def go_on(self) -> None:
-        """Schedule the answers to those waiting requests that can be answered by now."""
+        """Schedule the answers to all waiting requests that can be answered now."""
         if self._waiting and self._timer is None:
             self._timer = asyncio.get_running_loop().call_soon(self._answer_waiting)
 
@@ -153,7 +153,7 @@ class Client(WSListener):
 
     def _send(self, replies: list[bytes]) -> None:
         if replies and self._transport is not None:
-            # No check on a canned map: its steps are too short for a client to leave during one.
+            # A canned map needs no check: its steps are too short for a client to leave during one.
             if not self._server.state.canned and self._has_left():
                 due = sc_pb.Response.FromString(replies[0]).WhichOneof("response")
                 self._server.close_fatally(due)
@@ -164,7 +164,7 @@ class Client(WSListener):
 
 
 class GameServer:
-    """The listening socket, the one client, and the end of the process."""
+    """The listening socket, the connected client, and the end of the process."""
 
     def __init__(self, state: State, after_stop: AfterStop) -> None:
         self.state = state
@@ -172,7 +172,7 @@ class GameServer:
         self._after_stop = after_stop
         self._client: Client | None = None
         self._origins: set[str] = set()
-        """The admitted values of the header `Origin`; no web page can send them."""
+        """The accepted values of the header `Origin`, which no web page can send."""
         self._ended = asyncio.Event()
 
     async def serve(self, host: str, port: int) -> int:
@@ -185,7 +185,7 @@ class GameServer:
             loop.call_soon_threadsafe(self._end)
 
         for number in (signal.SIGTERM, signal.SIGINT):
-            # asyncio's own handler would run only after the current step.
+            # A signal handler of asyncio would run only after the current step.
             signal.signal(number, on_end_signal)
         if self._after_stop is AfterStop.FREEZE:
             FrozenStops(self.state).watch()
@@ -217,11 +217,11 @@ class GameServer:
         return 0
 
     def client_came(self, client: Client) -> None:
-        """Remember the client; from now on others are refused."""
+        """Remember the client. From now on other clients are refused."""
         self._client = client
 
     def client_left(self, client: Client) -> None:
-        """Forget the client; from now on another one is admitted."""
+        """Forget the client. From now on another client is accepted."""
         if self._client is client:
             self._client = None
             if self.state.temper.crowd is not None:
@@ -240,7 +240,7 @@ class GameServer:
         return begin_meeting(invitation, self._wake)
 
     def meet(self, fate: Fate) -> bool:
-        """End or hang the process, now or after a delay; True if a reply can be sent before it."""
+        """End or hang the process, now or after a delay; True if there is time for a reply."""
         delay_s, self.state.fate = self.state.fate_delay_s, None
         if delay_s > 0.0:
             asyncio.get_running_loop().call_later(delay_s, self._carry_out, fate)
@@ -270,13 +270,13 @@ class GameServer:
         if temper.error_box:
             _hang()
         if not temper.fatal_close and sys.platform != "win32":
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no core file
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # write no core file
         if as_reported:
             os.kill(os.getpid(), signal.SIGSEGV)
         os.abort()
 
     def close_fatally(self, due: str | None) -> None:
-        """Crash, spin or flood the log, as users report of a game whose client leaves too early."""
+        """Crash, spin or flood the log, as users report for games whose client leaves too early."""
         number = sc_pb.Response.DESCRIPTOR.fields_by_name[due].number if due else 0
         _print(
             "Error terminating: trying to process a request this response pending: "
@@ -300,22 +300,22 @@ class GameServer:
 
 
 def _watch_for_leaving(transport: asyncio.Transport) -> Callable[[], bool]:
-    """A function that returns True once the peer has closed its side; on Linux only, else False."""
+    """A function that returns True if the peer has closed its side; only on Linux, else False."""
     if sys.platform != "linux":
         return lambda: False
     poll = select.poll()
     poll.register(transport.get_extra_info("socket"), select.POLLRDHUP)
-    # getsockopt(TCP_INFO) would do the same, but costs ten times as much when many games step.
+    # TCP_INFO (getsockopt) gives the same answer, but costs ten times as much if many games step.
     return lambda: bool(poll.poll(0))
 
 
 def _print(text: str) -> None:
-    with contextlib.suppress(OSError):  # stdout may be closed, or the disk full
+    with contextlib.suppress(OSError):  # stdout may be closed, or the disk may be full
         print(text, flush=True)
 
 
 def _hang() -> NoReturn:
-    while True:  # the event loop never runs again
+    while True:  # keep the event loop from running again
         time.sleep(3600)
 
 
@@ -346,14 +346,14 @@ _BEAT_S: Final = 0.01
 
 
 class AfterStop(StrEnum):
-    """What happens to the loops that were due while a signal had stopped the process."""
+    """The ways to treat the loops that were due while a signal had stopped the process."""
 
     CATCH_UP = "catch-up"
     FREEZE = "freeze"
 
 
 class FrozenStops:
-    """Excludes from the game's time the time for which a signal had stopped the process."""
+    """Subtracts from the game's time the time for which a signal had stopped the process."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -362,7 +362,7 @@ class FrozenStops:
     def watch(self) -> None:
         """Begin to record the time, in the running event loop."""
         if sys.platform != "win32":
-            # asyncio's own handler would run only after the game has read the clock.
+            # A signal handler of asyncio would run only after the game has read the clock.
             signal.signal(signal.SIGCONT, self._on_continued)
         self._beat()
 

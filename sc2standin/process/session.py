@@ -1,15 +1,15 @@
 """A client's session: checks each request against the API's status table, and answers it.
 
 Rules of the replies:
-- Every frame gets exactly one reply, in order, except requests that end or hang the process.
-- Every reply carries the request's `id` and the `status`.
-- A protocol error is a reply that has only `error`, id and status.
+* Every frame gets exactly one reply, in order. Requests that end or hang the process get no reply.
+* Every reply carries the request's `id` and the `status`.
+* A reply to a protocol error has only `error`, id and status.
 
 A game on a canned map costs almost no CPU time; such maps serve to measure the code around a game.
-No unit moves and no rule applies. A step only counts loops, and an action succeeds but changes
-nothing. Actions and observations are answered in bytes, and the observation's bytes are prepared
-once per episode. All other requests are answered as on other maps. The replies equal those of
-another map on which nothing happens.
+On a canned map no unit moves, and no rule applies. A step only counts loops. An action succeeds but
+changes nothing. Actions and observations are answered in bytes, and the observation's bytes are
+prepared once per episode. All other requests are answered as on other maps. The replies on a canned
+map equal those of another map on which nothing happens.
 
 This module never uses the socket or ends the process: only `server` does.
 """
@@ -57,20 +57,20 @@ def _observe(state: State, request: sc_pb.Request) -> bytes:
 def _prepare(state: State) -> bytes:
     results_sent = state.results_sent
     whole = whole_observation(state, sc_pb.RequestObservation())
-    state.results_sent = results_sent  # this observation is not sent to the client
+    state.results_sent = results_sent  # the client does not get this observation
     whole.observation.ClearField("game_loop")
     return bytes(whole.observation.SerializeToString(deterministic=True))
 
 
 CANNED_IN_BYTES = IN_BYTES | {"action": _act, "observation": _observe}
-"""The handlers that reply in bytes on a canned map."""
+"""The handlers that return their replies in bytes on a canned map."""
 
 CANNED_RECORDED = RECORDED - {"action"}
-"""The requests that are recorded on a canned map: no actions, because they change nothing there."""
+"""The requests that are recorded on a canned map: no actions, which change nothing there."""
 
 
 NOT_STARTED = "A game has not been started yet"
-"""The game's answer to requests after a join on a map that the game could not read."""
+"""The answer to each request after a join on a map that the game could not read."""
 _WHY_ILLEGAL = {
     Status.LAUNCHED: "Not in a game",
     Status.INIT_GAME: "Not in a game: join_game comes first",
@@ -82,17 +82,17 @@ _WHY_ILLEGAL = {
 
 
 _ALLOWED = {name: tuple(statuses) for name, statuses in LEGAL.items()}
-"""The legal statuses of each request; tuples, because hashing an enum's member is slow."""
+"""The legal statuses of each request. They are tuples, because hashing an enum's member is slow."""
 
 
 def wait_s(state: State, request: sc_pb.Request | None) -> float:
     """Seconds until a request can be answered; more than 0 only in real time and with two clients.
 
-    Infinity means one of two things. The request waits for the other player, and `Hooks.wake` is
-    called later. Or a temper, which imitates a fault of the real game, prevents the answer.
+    Infinity means that the request waits for the other player (`Hooks.wake` is called later), or
+    that a temper, which imitates a fault of the real game, prevents the answer.
 
-    An observation may ask for a future loop. Its wait is split into single loops, so that the game
-    continues during the wait, and the game's end is noticed at once.
+    An observation may ask for a future loop. The wait for this loop is split into single loops, so
+    that the game continues during the wait, and its end is noticed immediately.
     """
     game = state.game
     if game is None:
@@ -103,7 +103,7 @@ def wait_s(state: State, request: sc_pb.Request | None) -> float:
         seconds = state.match.wait_s(request, loops)
     elif state.clock is not None:
         state.catch_up()
-        clock = state.clock  # None if the game has ended
+        clock = state.clock  # there is no clock after the game's end
         if clock is not None and _asks_for_later_loop(game, request):
             seconds = clock.wait_s(game.world.loop + 1)
     if state.is_silent and _asks_for_later_loop(game, request):
@@ -116,7 +116,7 @@ def _asks_for_later_loop(game: Game, request: sc_pb.Request | None) -> bool:
 
 
 def _meeting_wait_s(state: State, request: sc_pb.Request | None) -> float:
-    """`wait_s` while there is no game: join_game waits for the other player, if there is one."""
+    """The result of `wait_s` without a game: join_game waits for the other player, if any."""
     if request is None or not request.HasField("join_game") or state.hooks.meet is None:
         return 0.0
     crowd_s = 0.0 if state.temper.crowd is None else state.temper.crowd.remaining_s()
@@ -154,7 +154,7 @@ def _answer(state: State, request: sc_pb.Request | None, frame: bytes) -> bytes:
             return reply
     except RequestRefused as refusal:
         reply = sc_pb.Response(error=[str(refusal)])
-    except Exception as error:  # an error in the stand-in must not leave its client waiting
+    except Exception as error:  # the client needs a reply even after an error in the stand-in
         traceback.print_exc(file=sys.stderr)
         reply = sc_pb.Response(error=[f"Internal error of the stand-in: {error!r}"])
     if request is not None and request.HasField("id"):
@@ -166,7 +166,7 @@ def _answer(state: State, request: sc_pb.Request | None, frame: bytes) -> bytes:
 def _carried_out(
     state: State, request: sc_pb.Request | None, frame: bytes
 ) -> sc_pb.Response | bytes:
-    """The reply without id and status, or the bytes of the whole reply."""
+    """The reply of a handler: a response without id and status, or the bytes of the whole reply."""
     if request is None:
         raise RequestRefused("The frame could not be decoded as a Request")
     name = request.WhichOneof("request")
@@ -189,7 +189,7 @@ def _carried_out(
 
 
 def _was_legal(state: State, name: str) -> bool:
-    """True for a step that was legal when it arrived: the game ended during this step."""
+    """True for a step that was legal when it arrived, but whose game ended during this step."""
     return name == "step" and state.match is not None and state.match.is_stepping
 
 

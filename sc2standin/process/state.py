@@ -1,7 +1,7 @@
 """The state of one game process between two requests.
 
 The handlers in `requests` change a `State`, after `session` has checked the status table. Handlers
-have no effect outside the `State`. If a handler sets a `Fate`, `server` carries it out.
+have no effect outside the `State`. If a handler sets a `Fate`, `server` carries the fate out.
 
 In real time `RealtimeClock` computes from the monotonic clock how many game loops are due. The
 simulation itself reads no clock.
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sc2standin.meeting import Invitation, Meeting
 
 KEPT = 10_000
-"""The most errors, actions or messages that are kept, because some clients never observe."""
+"""The most errors, actions or messages that are kept; some clients never ask for them."""
 
 
 class SharedGame(Protocol):
@@ -58,7 +58,7 @@ class SharedGame(Protocol):
 
 
 class RequestRefused(Exception):
-    """A protocol error: the reply carries this text and nothing else."""
+    """A protocol error: apart from id and status, the reply has only this error's text."""
 
 
 class Fate(Enum):
@@ -90,7 +90,7 @@ class Setup:
 
     @property
     def has_opponent(self) -> bool:
-        """True if there is a player 2."""
+        """True if the game has a player 2."""
         return self.clients > 1 or self.computer is not None
 
 
@@ -149,12 +149,12 @@ class Done(NamedTuple):
 
 
 CENTRED_AT = 2
-"""In a melee, the real game first moves the camera by itself; at this loop it reports the move."""
+"""The loop at which a melee reports the camera move with which the real game begins."""
 
 
 @dataclass
 class Hooks:
-    """The functions of the server that a state calls."""
+    """The functions of the server that a `State` calls."""
 
     meet: Callable[[Invitation], Meeting] | None = None
     """Begins the meeting with the other client's process."""
@@ -172,7 +172,7 @@ class State:
     any_race: bool = False
     """True if Zerg and Protoss may join a melee, where they get a Terran town."""
     temper: Temper = field(default_factory=Temper)
-    """The reported behaviours of the real game that are hard on clients."""
+    """The chosen tempers: reported behaviours of the real game that are hard on clients."""
     hooks: Hooks = field(default_factory=Hooks)
     status: Status = Status.LAUNCHED
     player_id: int = ME
@@ -183,23 +183,23 @@ class State:
     The complete state of the other client is in that client's own process.
     """
     meeting: Meeting | None = None
-    """Set while join_game waits for the other player."""
+    """The meeting with the other process, while join_game waits for it."""
     not_joined: str = ""
     """Why the last join_game was refused; the errors of later requests repeat this reason."""
     match: SharedGame | None = None
-    """Set during a game of two clients."""
+    """The match that is being played, in a game of two clients."""
     setup: Setup | None = None
     map_is_unreadable: bool = False
     """True if a game was created with a file that is not a map."""
     episodes: int = 0
-    """Episodes begun since create_game."""
+    """The number of episodes begun since create_game."""
     game: Game | None = None
     view: View | None = None
     """The client's view of the episode, after its first observation."""
     crop: Crop | None = None
-    """The shift of coordinates, if the interface asks for it."""
+    """The conversion of coordinates, if the interface asks for it."""
     clock: RealtimeClock | None = None
-    """Set while a real-time episode runs."""
+    """The clock of a real-time episode; None if no such episode runs."""
     options: sc_pb.InterfaceOptions = field(default_factory=sc_pb.InterfaceOptions)
     player_options: sc_pb.InterfaceOptions = field(default_factory=sc_pb.InterfaceOptions)
     """The interface of the acting player; differs from `options` while a replay is watched."""
@@ -218,7 +218,7 @@ class State:
     is_untold: bool = False
     """True if the game is over, and a temper hides this from the clients."""
     playback: Playback | None = None
-    """Set while a replay is watched."""
+    """The playback of the replay that is watched; None without one."""
     provenance: Provenance = field(default_factory=Provenance)
     canned: bool = False
     """True if the episode is on a canned map."""
@@ -234,7 +234,7 @@ class State:
         return [self, self.other] if self.player_id < self.other.player_id else [self.other, self]
 
     def playing(self) -> Game:
-        """The current episode. Raises RequestRefused without one."""
+        """The current episode. Raises RequestRefused without an episode."""
         if self.game is None:
             raise RequestRefused("Not in a game")
         return self.game
@@ -258,12 +258,12 @@ class State:
         return self.view
 
     def crop_for(self, options: sc_pb.InterfaceOptions) -> Crop | None:
-        """The shift of coordinates, if an interface asks for it."""
+        """The conversion of coordinates, if an interface asks for it."""
         wanted = options.raw and options.raw_crop_to_playable_area
         return Crop(self.playing().terrain) if wanted else None
 
     def ask(self, deed: Callable[[], None]) -> None:
-        """Let `deed` be carried out for the player in a later loop."""
+        """Call `deed`, a change by the player, in a later loop."""
         self.playing().ask(deed, self.player_id)
 
     def begin_episode(self, loops_before: int, quirks: Quirks | None = None) -> None:
@@ -343,7 +343,7 @@ class State:
             self.tell_end(in_real_time=in_real_time)
 
     def tell_end(self, *, in_real_time: bool = True) -> None:
-        """Let the status show that the game is over."""
+        """Set the status that shows that the game is over."""
         if in_real_time and self.temper.refuses_after_end:
             self.leave_game()
         else:
@@ -374,7 +374,7 @@ class State:
     def was_done(self, action: sc_pb.Action) -> None:
         """Keep an action that is carried out now, for the next observation.
 
-        Whatever the delay of actions is, observations report the loop after the client's request.
+        Observations report the loop after the client's request, whatever the delay of actions is.
         """
         game = self.playing()
         self.actions_done.append(Done(action, game.world.loop + 1 - game.delay_loops))

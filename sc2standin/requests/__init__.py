@@ -1,7 +1,7 @@
 """One handler per request of the API, and the tables of handlers.
 
 A handler carries out its request and fills its part of the response, which has fields for errors of
-this kind of request. If it raises `RequestRefused`, the whole reply is an error. The handlers of
+this kind of request. If a handler raises `RequestRefused`, the whole reply is an error. Handlers of
 action, step and observation do not fill a response: they return the bytes of the whole reply.
 """
 
@@ -24,7 +24,7 @@ from sc2standin.requests import (
 )
 from sc2standin.requests.commands import actions
 
-# `Any` is the message of the request's kind, such as RequestPing; `Response` is the whole reply.
+# `Any` is the message of a kind of request, such as RequestPing. `Response` is the whole reply.
 Handler = Callable[[State, Any, sc_pb.Response], None]
 
 IN_BYTES: dict[str, Callable[[State, sc_pb.Request], bytes]] = {

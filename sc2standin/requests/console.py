@@ -3,14 +3,15 @@
 These actions change the client's console (camera, selection, control groups) or give a command.
 
 Rules of the actions:
-- An action on a screen that the client does not have is not supported. Buttons that select larvae,
+* An action on a screen that the client does not have is not supported. Buttons that select larvae,
   warp gates or cargo, or toggle autocast, have no effect: the stand-in does not simulate these.
-- A click hits what the screen shows after the client's earlier actions, even if a camera move among
-  these has not taken effect yet. A command goes to the selected units that can carry it out. If
-  several selected units can build or train, only one of them gets the order.
-- A click on empty ground changes nothing. Only the client's own units can be selected together; a
-  unit of another player is selected alone. If a rectangle contains own units that can move, it
-  selects only these, and no structures.
+* A click hits what the screen shows after the client's earlier actions, even if a camera move among
+  these actions has not taken effect yet.
+* A command goes to the selected units that can carry it out. If several selected units can build or
+  train, only one of them gets the order.
+* A click on empty ground changes nothing. Only the client's own units can be selected together; a
+  unit of another player is selected alone. If a rectangle contains own units that can move, only
+  these units are selected, and no structures.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def with_clicks(state: State, one: sc_pb.Action) -> sc_pb.Action:
     if target is not None:
         at = target.x, target.y
     elif command.HasField("target_world_space_pos"):
-        point = command.target_world_space_pos  # may be off the map if the command ignores it
+        point = command.target_world_space_pos  # off the map if a command ignores it
         at = (point.x, point.y) if game.terrain.on_map(point.x, point.y) else None
     return as_clicks(one, at, options, state.controls.now.camera, game.terrain)
 
@@ -97,7 +98,7 @@ def select_tagged(state: State, tags: Iterable[int]) -> None:
 
 
 def _change(state: State, one: sc_pb.Action, to: Console | Result) -> Result:
-    """Let a new console take effect with the next loop; if `to` is a refusal, only return it."""
+    """Let a new console take effect with the next loop; if `to` is a refusal, just return it."""
     if not isinstance(to, Console):
         return to
     state.controls.asked = to
@@ -107,7 +108,7 @@ def _change(state: State, one: sc_pb.Action, to: Console | Result) -> Result:
 
 
 def _cancel(state: State, one: sc_pb.Action) -> Result:
-    """Cancel an order in the queue of a structure, if only this structure is selected."""
+    """Cancel an order in a structure's queue, if the structure alone is selected."""
     economy = state.playing().economies.get(state.player_id)
     controls = state.controls
     selected = controls.alive(controls.asked.selected)
@@ -147,7 +148,7 @@ def press(game: Game, controls: Controls, sent: ui_pb.ActionUI) -> Console | Res
         case "multi_panel":
             return icon(controls, sent.multi_panel)
         case "select_warp_gates" | "select_larva" | "toggle_autocast":
-            return console  # without an effect
+            return console  # these actions have no effect
     return error_pb.NotSupported
 
 
@@ -181,7 +182,7 @@ class Screen:
     def units(self) -> Sequence[Unit]:
         """The units that the client sees, on the screen or not.
 
-        They are not taken from the client's last observation, because a replay has no observations.
+        The client's last observation is not used, because a replay has no observations.
         """
         if not self.game.world.cloaked:
             return self._lit
@@ -293,7 +294,7 @@ def _workable(screen: Screen, ability_id: int) -> list[Unit]:
 
 
 def _executors(units: list[Unit], command: Command) -> list[Unit]:
-    """The units that carry a command out: all, only the nearest, or the least busy structure."""
+    """The units that carry out a command: all, the nearest one, or the least busy structure."""
     kind = KIND_BY_ABILITY.get(abilities.specific(command.ability_id))
     if kind not in _ALONE:
         return units
@@ -318,7 +319,7 @@ Units = tuple[Unit, ...]
 
 
 def select(console: Console, units: Iterable[Unit], *, add: bool = False) -> Console:
-    """Select these units; with `add`, add the client's own among them to the selection."""
+    """Select these units; with `add`, add the client's own ones to the selection instead."""
     picked = tuple(units)
     if not picked:
         return console
@@ -332,7 +333,7 @@ def select(console: Console, units: Iterable[Unit], *, add: bool = False) -> Con
 def click(
     console: Console, unit: Unit | None, on_screen: Sequence[Unit], kind: Click.Type.ValueType
 ) -> Console:
-    """Click on a unit; None for a click on empty ground."""
+    """Click on a unit, or with None on empty ground."""
     if unit is None:
         return console
     if kind == Click.Toggle:
@@ -348,7 +349,7 @@ def click(
 
 
 def rectangle(console: Console, units: Sequence[Unit], *, add: bool) -> Console:
-    """Select what a rectangle around these units selects."""
+    """Select the units that a rectangle around these units selects."""
     own = _own(console, units)
     movable = [unit for unit in own if STRUCTURE not in unit.type.attributes]
     return select(console, movable or own or units[:1], add=add)

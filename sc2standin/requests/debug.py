@@ -1,8 +1,8 @@
 """Debug commands: change the world directly, or crash, hang or end the process.
 
 The whole request is checked before any command is carried out. Commands that crash, hang or end the
-process take effect at once or after their delay. As in the real game, all other commands take
-effect in the next loop.
+process take effect at once, or after the delay that they name. As in the real game, all other
+commands take effect in the next loop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sc2standin.simulation.units import NEUTRAL
 
 MAX_SCORE = 1_000_000_000
 GIFT = 5000
-"""The minerals or gas that a client gets by debug command."""
+"""The amount of minerals or gas that a client gets by a debug command."""
 _FATES = {
     debug_pb.DebugTestProcess.hang: Fate.HANG,
     debug_pb.DebugTestProcess.crash: Fate.CRASH,
@@ -88,13 +88,13 @@ def _check_births(state: State, births: list[debug_pb.DebugCreateUnit]) -> None:
 def _create_unit(game: Game, _player: int, create: debug_pb.DebugCreateUnit) -> None:
     place = game.terrain.clamp(create.pos.x, create.pos.y)
     kind = game.scenario.creatable(create.unit_type)
-    assert kind is not None  # `_check_births` has checked it
+    assert kind is not None  # `_check_births` has checked the type
     if game.routes is not None and kind.mobile and not kind.aloft:
         game.routes.update()
         place = game.routes.blocks.free_point(*place)
     units = game.world.spawn(kind, create.owner, [place] * max(1, create.quantity))
     for unit in units if not game.world.reaction_loops else ():
-        unit.ready_at = game.world.loop + 1.0  # so a client can see a new unit before it fires
+        unit.ready_at = game.world.loop + 1.0  # a client can see a new unit before it fires
     game.employ(units)
 
 
@@ -125,7 +125,7 @@ def _set_score(game: Game, player: int, score: debug_pb.DebugSetScore) -> None:
 
 
 def _set_state(game: Game, player: int, change: debug_pb.DebugGameState.ValueType) -> None:
-    game.world.cheats ^= {(player, change)}  # sent again, the command restores the rule
+    game.world.cheats ^= {(player, change)}  # the same command sent again restores the rule
     if change == debug_pb.upgrade:
         _upgrade(game, player)
     if change == debug_pb.show_map:
@@ -147,7 +147,7 @@ def _lift_fog(game: Game, player: int) -> None:
 
 
 def _upgrade(game: Game, player: int) -> None:
-    """Give a player each upgrade that it lacks; of upgrades with levels, only the next level."""
+    """Give a player all missing upgrades, but only the next level of those with levels."""
     if game.scenario.canned:
         return
     done = set(game.world.upgrades.of(player))
@@ -165,7 +165,7 @@ def _test_process(state: State, test: debug_pb.DebugTestProcess) -> None:
     state.fate_delay_s = max(0, test.delay_ms) / 1000.0
 
 
-# Drawing commands are missing, because they change nothing; nor does the game state `cooldown`.
+# Drawing commands and the game state `cooldown` are missing, because they change nothing.
 _COMMANDS: dict[str, Callable[[Game, int, Any], None]] = {
     "create_unit": _create_unit,
     "kill_unit": _kill_unit,

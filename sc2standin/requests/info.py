@@ -1,10 +1,10 @@
 """Requests about the game: version, maps, the current map, the data tables.
 
-save_map stores a map in the folder for temporary files, where create_game finds it. In a game of
-two clients both processes get the map in this way. save_map is allowed in any status.
+The request save_map stores a map in the folder for temporary files, where create_game finds it. In
+a game of two clients both processes get the map by save_map. It is allowed in any status.
 
 The path of a saved map leads only to files below the folder for temporary files. A file is replaced
-as a whole.
+atomically.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sc2standin.simulation.units import ENEMY, ME
 from sc2standin.version import BASE_BUILD, DATA_VERSION, GAME_VERSION
 
 MOD_NAMES = [f"Mods/{name}.SC2Mod" for name in ("Core", "Liberty", "Swarm", "Void", "VoidMulti")]
-"""The mods on which every map of the real game depends."""
+"""The names of the mods on which every map of the real game depends."""
 
 
 def ping(_state: State, _request: sc_pb.RequestPing, response: sc_pb.Response) -> None:
@@ -76,7 +76,7 @@ def game_info(state: State, _request: sc_pb.RequestGameInfo, response: sc_pb.Res
 
 
 def _pathing_bits(game: Game) -> bytes:
-    """The pathing grid: walkable ground, without the obstacles that the client knows of."""
+    """The pathing grid: ground on which units can walk, without obstacles that the client knows."""
     terrain, sight, mine = game.terrain, game.sight, game.viewer
     if game.routes is None:
         return terrain.open_bits
@@ -95,7 +95,7 @@ def _pathing_bits(game: Game) -> bytes:
 
 
 def player_infos(state: State, *, is_replay: bool = False) -> list[sc_pb.PlayerInfo]:
-    """The players of the game; only a replay tells the actual races of both players."""
+    """The players of the game. Only a replay shows the actual races of both players."""
     setup = state.created()
     infos = []
     if setup.clients:

@@ -26,17 +26,17 @@ JoinError = sc_pb.ResponseJoinGame.Error
 OBSERVER = 3
 """The player id of a client that watches two computers."""
 NAME_LENGTH = 32
-"""The number of characters of a player's name that the game keeps."""
+"""The game keeps this many characters of a player's name."""
 NOT_PLAYED = (
     "the stand-in has the towns of Terrans only, and {} would get one: join as Terran or Random, "
     "or install it with --any-race"
 )
 LOCAL_HOST = "127.0.0.1"
-"""The host's address in a game of two clients, if join_game does not name one."""
+"""The host's address in a game of two clients, if join_game names no address."""
 
 
 def join_game(state: State, request: sc_pb.RequestJoinGame, response: sc_pb.Response) -> None:
-    """Join and begin the episode; the processes of two participants have met already."""
+    """Join the game and begin the episode. Two participants' processes have met already."""
     if state.temper.crowd is not None:
         state.temper.crowd.leave()
     if state.map_is_unreadable:
@@ -69,10 +69,10 @@ def join_game(state: State, request: sc_pb.RequestJoinGame, response: sc_pb.Resp
 
 
 def _match_problem(state: State, request: sc_pb.RequestJoinGame, met: Meeting) -> Problem | None:
-    """Why the two players cannot play a game, or None; both processes get the same answer."""
+    """Why two players cannot play a game, or None. Both processes get the same answer."""
     if met.problem is not None:
         return met.problem
-    setup = state.setup  # None in the guest's process, which has not created the game
+    setup = state.setup  # None in the guest's process, which did not create the game
     scenario = read_scenario(met.create.local_map.map_data) if setup is None else setup.scenario
     for one in (request, met.other_join):
         problem = _race_problem(state, scenario, one)
@@ -134,7 +134,7 @@ def _needs_other(state: State) -> bool:
 
 
 def _join_problem(state: State, request: sc_pb.RequestJoinGame) -> Problem | None:
-    """Why this request cannot join the game; None if it can."""
+    """The reason why this request cannot join the game, or None."""
     participation = request.WhichOneof("participation")
     watches = participation == "observed_player_id"
     if participation is None:
@@ -155,7 +155,7 @@ def _join_problem(state: State, request: sc_pb.RequestJoinGame) -> Problem | Non
 def _race_problem(
     state: State, scenario: Scenario, request: sc_pb.RequestJoinGame
 ) -> Problem | None:
-    """Why this race cannot play a melee, or None; maps without a melee take any race."""
+    """The reason why this race cannot play a melee, or None. Other maps take any race."""
     melee = scenario.melee
     if melee is None or melee.any_race or scenario.endless or state.any_race:
         return None

@@ -121,7 +121,8 @@ _CASTS = ((1, 0, 0), (1, 1, 0), (2, 0, 0), (0, 2, 1))
 def _map_content(state: State, request: sc_pb.RequestCreateGame) -> bytes:
     """The bytes of the requested map.
 
-    A path must stay inside `Maps` or the temporary folder, so that a client reads no other files.
+    A path must stay inside `Maps` or inside the temporary folder, so that a client reads no other
+    files.
     """
     local = request.local_map
     if request.battlenet_map_name:
@@ -133,9 +134,9 @@ def _map_content(state: State, request: sc_pb.RequestCreateGame) -> bytes:
     if not local.map_path:
         raise CannotCreate(CreateError.MissingMap, "no map was named")
     maps = state.data_dir / "Maps"
-    path = maps / text(local.map_path)  # if map_path is absolute, the result is map_path
+    path = maps / text(local.map_path)  # an absolute map_path is the result itself
     try:
-        path = path.resolve()  # symbolic links and `..` are followed before the comparison
+        path = path.resolve()  # follows symbolic links and `..`
         if state.temp_dir is not None:
             saved = (state.temp_dir / text(local.map_path)).resolve()
             path = saved if saved.is_file() else path
@@ -174,7 +175,7 @@ def race_of(request: sc_pb.RequestJoinGame) -> common.Race.ValueType:
 def possible(options: sc_pb.InterfaceOptions) -> sc_pb.InterfaceOptions:
     """The interface without images of impossible sizes.
 
-    game_info lists this interface, so that the client knows which images it gets.
+    It is also in game_info, so that the client knows which images it gets.
     """
     given = sc_pb.InterfaceOptions()
     given.CopyFrom(options)
@@ -225,7 +226,7 @@ def step(state: State, request: sc_pb.Request) -> bytes:
     if state.match is None:
         state.advance(loops_asked(request.step))
     else:
-        state.match.end_step()  # the loops were played while the request waited
+        state.match.end_step()  # already played while the request waited
     state.pay_for_step()
     return step_reply(state.playing().simulation_loop, reply_tail(request, state.status))
 

@@ -19,7 +19,7 @@ def observation(state: State, request: sc_pb.Request) -> bytes:
     if state.crop is not None:
         response = sc_pb.Response(observation=whole_observation(state, request.observation))
         return bytes(response.SerializeToString(deterministic=True)) + tail
-    # Serialize the kept message itself; a copy would take as much time as serializing.
+    # Serialize the kept message itself, because copying it would take as long as serializing it.
     content = _seen(state, request.observation).SerializeToString(deterministic=True)
     return observation_reply(_before(state), content, _after(state), tail)
 
@@ -37,7 +37,7 @@ def whole_observation(state: State, request: sc_pb.RequestObservation) -> sc_pb.
 
 
 def _seen(state: State, request: sc_pb.RequestObservation) -> sc_pb.Observation:
-    """The content of the field `observation`; valid until the next call."""
+    """The content of the field `observation`, which is valid until the next call."""
     sees_all = not state.created().clients
     if state.playback is not None:
         sees_all = sees_all or state.playback.sees_all

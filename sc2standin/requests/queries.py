@@ -38,7 +38,7 @@ def query(state: State, request: query_pb.RequestQuery, response: sc_pb.Response
 
 
 def _walking_distance(game: Game, path: query_pb.RequestQueryPathing) -> float:
-    """The length of the path; 0 if there is none. In a game without `routes`, it is straight."""
+    """The length of the path, or 0 without a path. A game without `routes` has straight paths."""
     if path.HasField("start_pos"):
         start_x, start_y = path.start_pos.x, path.start_pos.y
     else:
@@ -85,7 +85,7 @@ def _placed(ability_id: int) -> UnitType | None:
 def _placement(
     game: Game, place: query_pb.RequestQueryBuildingPlacement, player: int, known: Known
 ) -> error_pb.ActionResult.ValueType:
-    """Success if the ability's structure can stand there; for other abilities, if no unit does."""
+    """Success if the ability's structure, or for other abilities any unit, can stand there."""
     x, y = place.target_pos.x, place.target_pos.y
     made = _placed(abilities.specific(place.ability_id))
     economy = game.economies.get(player, game.economy)

@@ -1,6 +1,6 @@
 """Requests about replays: save a replay, describe one, start one.
 
-A `replay_path` can name only files in three folders of replays. If a replay cannot be played,
+The client can name only files in three folders of replays. If a replay cannot be played,
 start_replay changes nothing. Commands in a replay cannot end the process.
 """
 
@@ -34,7 +34,7 @@ USERS_REPLAYS = Path("~/Documents/StarCraft II/Replays")
 
 
 class _CannotRead(Exception):
-    """A replay cannot be read; `name` is the error's name for replay_info and start_replay."""
+    """A replay cannot be read; `name` is the name of the error in the client's reply."""
 
     def __init__(self, name: str, details: str) -> None:
         super().__init__(details)
@@ -42,7 +42,7 @@ class _CannotRead(Exception):
 
 
 def save_replay(state: State, _request: sc_pb.RequestSaveReplay, response: sc_pb.Response) -> None:
-    """Reply with the content of a replay file of the episode so far."""
+    """Reply with a replay of the episode up to now, as the content of a replay file."""
     setup, game = state.created(), state.playing()
     if state.playback is not None and not state.playback.may_be_saved:
         raise RequestRefused("Not supported in a replay that is not recorded (record_replay)")
@@ -119,7 +119,7 @@ def _start(state: State, request: sc_pb.RequestStartReplay) -> None:
         sees_all=request.disable_fog or not observed,
         may_be_saved=request.record_replay,
     )
-    state.canned = False  # prepared replies are only for games, not for replays
+    state.canned = False  # a replay uses no prepared replies
     state.status = Status.IN_REPLAY
 
 
@@ -130,7 +130,7 @@ def _perform(state: State, crop: Crop | None, player: int, content: bytes) -> No
         perform(state.other, request)
         state.created().recording.note(state.playing().world.loop, player, content)
         return
-    watching, state.crop = state.crop, crop  # the player and the watcher may crop differently
+    watching, state.crop = state.crop, crop  # player and watcher may crop in different ways
     try:
         perform(state, request)
         state.note(content)
@@ -155,7 +155,7 @@ def _content(state: State, request: sc_pb.RequestReplayInfo | sc_pb.RequestStart
     folders += [state.temp_dir] if state.temp_dir is not None else []
     try:
         for folder in folders:
-            # If `name` is absolute, `path` is `name`. Symbolic links and `..` are followed.
+            # An absolute `name` replaces the folder. Symbolic links and `..` are followed.
             path = (folder / name).resolve()
             if path.is_relative_to(folder.resolve()) and path.is_file():
                 with path.open("rb") as file:

@@ -2,9 +2,10 @@
 
 Buildings, scenery and creep stay where they are, so the player remembers each of them at the place
 where it was last seen. As in the real game, the player knows neutral buildings and scenery from the
-start. Only an episode with fog has a `Sight`.  A `Sight` is updated (scans) every
-SCAN_INTERVAL_LOOPS loops, whatever the sizes of steps. It scans once more for an observation
-between two such scans.
+start. Only an episode with fog has a `Sight`.
+
+A `Sight` is updated (scans) every SCAN_INTERVAL_LOOPS loops, whatever the sizes of steps. It also
+scans for an observation between two regular scans.
 """
 
 from __future__ import annotations

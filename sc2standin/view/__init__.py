@@ -1,1 +1,1 @@
-"""The client's view of an episode: one message, in which only the changed fields are set."""
+"""The client's view of an episode: one message, of which only the changed fields are set again."""

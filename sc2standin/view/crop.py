@@ -1,8 +1,8 @@
 """Coordinates within the playable area, for a client that joins with `raw_crop_to_playable_area`.
 
-In the messages of raw.proto, points are counted from the area's corner, and grids are cut to the
-area, as the protocol's comment on the option says. The messages of queries and debug commands are
-in other protocol files, and keep the map's coordinates.
+As the protocol's comment on the option says, points in the messages of raw.proto count from the
+area's corner, and grids are cut to the area. Queries and debug commands are defined in other
+protocol files, and keep the map's coordinates.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Crop:
         self._terrain = terrain
 
     def observation(self, raw: raw_pb.ObservationRaw) -> None:
-        """Convert an observation to the area's coordinates."""
+        """Convert an observation to the coordinates of the playable area."""
         self._move_in([raw.player.camera, *(unit.pos for unit in raw.units)])
         self._move_in(source.pos for source in raw.player.power_sources)
         self._move_in(point for effect in raw.effects for point in effect.pos)
@@ -40,7 +40,7 @@ class Crop:
         self._cut(raw.map_state.creep)
 
     def start(self, start: raw_pb.StartRaw) -> None:
-        """Describe the area as if it were the map."""
+        """Change a description of the map so that it describes the playable area."""
         terrain, area = self._terrain, start.playable_area
         start.map_size.x, start.map_size.y = terrain.x1 - terrain.x0, terrain.y1 - terrain.y0
         area.p0.x = area.p0.y = 0
@@ -50,7 +50,7 @@ class Crop:
             self._cut(grid)
 
     def done(self, action: raw_pb.ActionRaw) -> None:
-        """Convert the report of an action to the area's coordinates."""
+        """Convert the report of an action to the coordinates of the playable area."""
         self._move_in(_points(action))
 
     def asked(self, action: raw_pb.ActionRaw) -> raw_pb.ActionRaw:

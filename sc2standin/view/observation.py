@@ -1,19 +1,19 @@
 """The observation of an episode: one message, kept from one request to the next.
 
-The message is filled once. Each update then sets only the fields that may have changed; after it,
-the message equals one filled from scratch. Grids that never change are kept as bytes in `Terrain`.
+The message is filled once. Each update then sets only the fields that may have changed. An updated
+message equals a newly filled one. Grids that never change are kept as bytes in `Terrain`.
 
-Rules of the observation: units and creep out of sight appear only as the player remembers them. A
-cloaked unit that is not detected appears only if the interface sets `show_cloaked`. Deaths and
-alerts appear once, in the first observation after they happen.
+Units and creep out of sight appear in an observation only as the player remembers them. A cloaked
+unit that is not detected appears only if the interface sets `show_cloaked`. Deaths and alerts
+appear once, in the first observation after they happen.
 
-As in the real game, the abilities are those that at least one of the selected units can use now.
-The raw interface shows the effects on the ground that a player sees.
+As in the real game, an observation lists the abilities that at least one of the selected units can
+use now. The raw interface shows the effects on the ground that a player sees.
 
 In a melee, the score details have, by category, the costs of the units and structures that a player
 has, has lost and has destroyed. Recorded games begin with a score of 1050: 50 minerals, 600 for the
 workers, 400 for the command centre. So the score is the sum of the player's minerals and gas, and
-of the costs of all units and structures that the player ever had. Two rules are our guess: the
+of the costs of all units and structures that the player ever had. We guessed two rules: the
 category of each structure, and that the score includes the costs of what the player destroyed.
 """
 
@@ -51,7 +51,7 @@ from sc2standin.view.units import UnitsView
 
 Grid = NDArray[np.uint8]
 POWER_CELLS = {"Pylon": 6.5, "WarpPrismPhasing": 3.75}
-"""The radius within which a type powers structures, in cells, by the type's name."""
+"""The radius in cells within which a unit powers structures, by the name of its type."""
 _NO_UNITS: frozenset[Unit] = frozenset()
 
 
@@ -76,8 +76,8 @@ class View:
         """The observation at the current loop; valid until the next update.
 
         Args:
-            fog: False to show the whole map, even if the episode has fog.
-            lifted: True to mark the units that the client sees only because `fog` is False.
+            fog: if false, the whole map is shown, even if the episode has fog. lifted: if true, the
+                units that the client sees only because `fog` is false are marked.
         """
         seen, world = self._seen, self._game.world
         seen.game_loop = world.loop
@@ -151,7 +151,7 @@ class View:
     ) -> tuple[Sequence[Unit | Snapshot], Grid | None, Cells | None]:
         """The units and the creep that the client sees or remembers, and each cell's visibility.
 
-        The order is: units, visibility, creep. Without fog, the visibility is None.
+        The tuple's order is: units, visibility, creep. Without fog, the visibility is None.
         """
         sight = self._game.sight if fog else None
         if sight is None:
@@ -189,13 +189,13 @@ class RawView:
         self._raw, self._game = raw, game
         self._units = UnitsView(raw, game.world, game.terrain, game.viewer)
         self._all_lit = False
-        """True if the message's visibility grid has no fog."""
+        """True if the visibility grid in the message shows no fog."""
         self._creep: Cells | None = None
-        """The creep in the message."""
+        """The creep that the message shows."""
         self._camera: Point | None = None
-        """The camera's place in the message."""
+        """The camera's place that the message shows."""
         self._powered_by: Army | None = None
-        """The player's `Army` when power sources were last set; each change makes a new `Army`."""
+        """The player's `Army` when power sources were last set; a changed army is a new `Army`."""
         self._effects = EffectsView(raw, game.viewer)
         terrain, state = game.terrain, raw.map_state
         for grid, bits in ((state.visibility, 8), (state.creep, 1)):
@@ -255,7 +255,7 @@ class RawView:
 
 
 class CardView:
-    """The selected units' abilities in the observation, which are replaced when they change."""
+    """The abilities of the selected units in an observation; they are replaced when they change."""
 
     def __init__(
         self, seen: sc_pb.Observation, player: int, economy: Economy | None, world: World
@@ -287,7 +287,7 @@ class CardView:
 def _possible(
     selected: tuple[Unit, ...], player: int, economy: Economy | None, loop: int
 ) -> list[int]:
-    """The abilities that the player's own units among the selected ones can use now."""
+    """The abilities that the player's own units among the selected units can use now."""
     possible: dict[int, None] = {}
     for unit in selected:
         if unit.owner == player:
@@ -325,7 +325,7 @@ class EffectsView:
         self._shown: list[Effect] = []
 
     def update(self, effects: list[Effect]) -> None:
-        """Show these effects."""
+        """Show these effects on the ground."""
         if effects == self._shown:
             return
         self._shown = effects
@@ -378,7 +378,7 @@ class ScoreView:
                     fill_melee(self._score, world, economy)
 
     def _show_idle(self, economy: Economy) -> None:
-        """Show the idle times, which change in every loop; here a second has 16 loops."""
+        """Show the idle times, which change in every loop. Here a second has 16 loops."""
         details = self._score.score_details
         details.idle_worker_time = economy.idle_worker_loops / LOOPS_PER_DATA_S
         details.idle_production_time = economy.idle_production_loops / LOOPS_PER_DATA_S
@@ -409,7 +409,7 @@ class ScoreView:
 def _fill_economy(
     details: score_pb.ScoreDetails, army: Army, economy: Economy, rates: tuple[float, float]
 ) -> None:
-    """Set the income and spending; count workers and structures separately from the army."""
+    """Set income and spending, which count workers and structures separately from the army."""
     details.collected_minerals, details.collected_vespene = economy.earnings.collected
     details.collection_rate_minerals, details.collection_rate_vespene = rates
     details.spent_minerals, details.spent_vespene = economy.spent
@@ -493,7 +493,7 @@ def _paid(upgrades: list[int]) -> tuple[float, float]:
 
 
 def _values(kinds: Counter[UnitType]) -> tuple[float, float]:
-    """The cost of units, and of structures."""
+    """Two costs in minerals and gas: of the units, and of the structures."""
     return (
         _value(kinds, (kind for kind in kinds if STRUCTURE not in kind.attributes)),
         _value(kinds, (kind for kind in kinds if STRUCTURE in kind.attributes)),

@@ -1,10 +1,10 @@
 """Replies assembled from bytes: an observation that is serialized once, plus the changed fields.
 
-    Response.observation              head of the reply, with all lengths
-      .observation                    the prepared bytes, except
-        .game_loop                    its last field
-      .player_result                  at the end of the episode
-    Response.id, Response.status      tail of every reply
+The bytes of a reply to an observation request are made of these parts, in this order:
+* The head of `Response.observation`, with all lengths.
+* The prepared bytes of the observation, without its last field `game_loop`.
+* The field `game_loop`, and at the end of the episode the field `player_result`.
+* The end of every reply, with `Response.id` and `Response.status`.
 
 The bytes always equal those that protobuf would write for the whole message.
 """
@@ -55,7 +55,7 @@ def game_loop(loop: int) -> bytes:
 
 
 def action_done(action: bytes, loop: int) -> bytes:
-    """An entry of `actions` in an observation reply; `loop` replaces the action's own loop."""
+    """An entry of `actions` in an observation reply, with `loop` as the loop of the action."""
     content = action + _DONE_AT + varint(loop)
     return b"".join((_DONE, varint(len(content)), content))
 
@@ -68,8 +68,8 @@ def observation_reply(
     Args:
         before, after: the fields before and after `ResponseObservation.observation`.
         seen: the content of `ResponseObservation.observation`.
-        tail: the end of the reply, see `reply_tail`.
-        more: the last fields of the observation, if `seen` lacks them.
+        tail: the end of the reply (see `reply_tail`).
+        more: the last fields of the observation, if they are missing in `seen`.
     """
     seen_bytes = len(seen) + len(more)
     size = varint(seen_bytes)

@@ -1,9 +1,9 @@
-"""The units in the observation: one message for each, kept while the unit is shown.
+"""The units in the observation: each has one message, which is kept while the unit is shown.
 
-Rules of the messages: units appear in the order of their creation. Only the client's own units show
-orders, weapons and harvesters. `World.population_version` changes whenever messages of scenery do.
-A field is set if recorded messages of the real game have it. A cloaked unit that the client has not
-detected shows only its type and place.
+Units appear in the order of their creation. Only the client's own units show orders, weapons and
+harvesters. `World.population_version` changes whenever the messages of scenery change. A field is
+set if recorded messages of the real game have it. A cloaked unit that the client has not detected
+shows only its type and place.
 
 On a map with an economy, messages also have progress, harvesters, contents and cargo.
 """
@@ -41,7 +41,7 @@ class UnitsView:
     ) -> None:
         self._raw, self._world, self._player = raw, world, player
         self._hills = None if terrain.flat else terrain
-        """The terrain, for its heights; None if the ground is flat."""
+        """The terrain, which gives heights; None if the ground is flat."""
         self._version = -1
         self._shown: list[Unit | Snapshot] = []
         self._selected: tuple[Unit, ...] = ()
@@ -125,15 +125,14 @@ class UnitsView:
                 if unit.job is not None:
                     self._deposits.append((unit, message))
                 continue
-            # Since the last update, a cloaked unit may have become detected or undetected, and any
-            # unit may have changed its type.
+            # A unit's type, or the detection of a cloaked unit, may have changed since the update.
             if unit.type.cloaked or message.unit_type != unit.type.id:
                 self._show(message, unit)
             changing = _Changing(unit, message, self._world, self._player, self._hills)
             self._changing.append(changing)
 
     def _show(self, message: raw_pb.Unit, unit: Unit) -> None:
-        """Fill a unit's message."""
+        """Fill the message of a unit."""
         _fill(message, unit, self._player)
         if self._upgraded and not is_hidden(unit, self._player):
             _show_levels(message, self._world.upgrades.levels_of(unit.owner, unit.type))
@@ -170,13 +169,13 @@ class _Changing:
         self._hidden = is_hidden(unit, player)
         self._armed = unit.type.weapon is not None
         self._engaged = message.engaged_target_tag
-        """The target in the message."""
+        """The tag of the target that the message shows."""
         self._growing = message.build_progress < 1.0
         """True if the unit is shown as unfinished."""
         self._order: Order | None = None
-        """The order in the message; None before the first update."""
+        """The order that the message shows; None before the first update."""
         self._buffs = list(message.buff_ids)
-        """The buffs in the message."""
+        """The buffs that the message shows."""
         self._queue: list[Order] = []
 
     def update(self, loop: int) -> None:
@@ -226,7 +225,7 @@ class _Changing:
 
 
 def _fill(message: raw_pb.Unit, unit: Unit, player: int) -> None:
-    """Set the fields that stay the same while the unit lives."""
+    """Set the fields of a unit that stay the same while the unit lives."""
     message.CopyFrom((_outline if is_hidden(unit, player) else _template)(unit.type))
     message.tag = unit.tag
     message.owner = unit.owner
@@ -243,7 +242,7 @@ def _fill(message: raw_pb.Unit, unit: Unit, player: int) -> None:
 
 
 def _show_levels(message: raw_pb.Unit, levels: Levels) -> None:
-    """Set the levels of a unit's upgrades, if its message has such fields."""
+    """Set the levels of upgrades in a unit's message, if messages of such units have them."""
     if message.HasField("attack_upgrade_level"):
         message.attack_upgrade_level = levels.attack
     if message.HasField("armor_upgrade_level"):
@@ -252,7 +251,7 @@ def _show_levels(message: raw_pb.Unit, levels: Levels) -> None:
 
 
 def _show_cloak(message: raw_pb.Unit, unit: Unit, player: int) -> None:
-    """Set the cloak state and display type of a cloaked unit for a player."""
+    """Set the cloak state and the display type of a cloaked unit, as a player sees it."""
     if unit.owner == player:
         message.cloak = raw_pb.CloakedAllied
     elif not unit.unseen:
@@ -325,7 +324,7 @@ def _template(kind: UnitType) -> raw_pb.Unit:
 
 @cache
 def _outline(kind: UnitType) -> raw_pb.Unit:
-    """The fields of a type that a client sees even of a cloaked unit that it has not detected."""
+    """The fields of a type that a client sees even on a cloaked unit that it has not detected."""
     return raw_pb.Unit(
         display_type=raw_pb.Visible,
         detect_range=kind.detection or None,
@@ -347,7 +346,7 @@ def _outline(kind: UnitType) -> raw_pb.Unit:
 FIELD_CELLS = 14.0
 """The greatest distance of a mineral field from its town hall, in cells."""
 HARVESTERS_A_FIELD, HARVESTERS_A_REFINERY = 2, 3
-"""The ideal numbers of harvesters."""
+"""The ideal numbers of workers that gather from a field, and from a refinery."""
 
 
 def show_job(message: raw_pb.Unit, unit: Unit, job: Job | None, world: World) -> None:
@@ -403,7 +402,7 @@ def _show_factory(message: raw_pb.Unit, unit: Unit, job: Factory, world: World) 
 
 
 def _fields_of(hall: Unit, world: World) -> set[int]:
-    """The tags of the mineral fields that are near a town hall, and not nearer to another hall."""
+    """The tags of the mineral fields that are near a town hall and not nearer to another one."""
     others = [
         one for one in world.structures[hall.owner] if one.type in TOWN_HALLS and one is not hall
     ]

@@ -1,16 +1,16 @@
 """The unit types of the data files, and names for those types that rules need.
 
 `numbers.jsonc` has facts of the real game, which `scripts/truth.py` writes. The other files have
-the fields that no table of the game has. A file for each race and one for scenery list the types
-that maps may have; `created.jsonc` is for types that only debug commands and spells create. Types
-that appear on none of the maps (missiles, bridges, units of campaigns) are left out.
+the fields that no table of the game has. A file for each race and a file for scenery list the types
+that maps can have. Types that only debug commands and spells create are in `created.jsonc`. Types
+that appear on no map (missiles, bridges, units of campaigns) are left out.
 
 An entry has the fields of `UnitType` that differ from the default. Enum values and types are given
-by their names. The fields of an entry's weapon are added to those of the weapon in `numbers.jsonc`;
-null instead of a weapon means that the type has none.
+by their names. The fields of an entry's weapon are added to those of the weapon in `numbers.jsonc`.
+If an entry's weapon is null, the type has no weapon.
 
-The type of an add-on depends on its structure (`ADD_ONS`); an add-on without a structure has its
-bare type. A structure that lifts off stays the same unit, with another type.
+The type of an add-on depends on the structure beside it (`ADD_ONS`). An add-on without a structure
+has its bare type. A structure that lifts off stays the same unit, with another type.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RACES = ("terran", "protoss", "zerg", "scenery")
 """The files of the types that maps may have."""
 NUMBERS = FOLDER / "numbers.jsonc"
 LIBERTY = FOLDER / "liberty.jsonc"
-"""The file of the numbers for maps that depend on the mod Liberty alone."""
+"""The file with the numbers of unit types on maps that depend on the mod Liberty alone."""
 
 TYPE_BY_NAME: dict[str, UnitType] = {}
 
@@ -58,7 +58,7 @@ def _weapon(entry: Entry) -> WeaponType:
 
 
 def combined(numbers: Entry, does: Entry) -> Entry:
-    """Both entries of a type as one; fields in `does` replace those in `numbers`."""
+    """Two entries of a type as one entry. Fields in `does` replace those in `numbers`."""
     both = numbers | does
     if numbers.get("weapon") and both.get("weapon"):
         both["weapon"] = numbers["weapon"] | both["weapon"]
@@ -106,7 +106,7 @@ ADD_ONS: dict[tuple[UnitType, UnitType], UnitType] = {
     for owner in (BARRACKS, FACTORY, STARPORT)
     for bare in (TECH_LAB, REACTOR)
 }
-"""The type of an add-on, by the type of its structure and the add-on's bare type."""
+"""The type of each add-on, by the type of its structure and by the add-on's bare type."""
 BARE_ADD_ONS = {kind: bare for (_owner, bare), kind in ADD_ONS.items()} | {
     TECH_LAB: TECH_LAB,
     REACTOR: REACTOR,
@@ -120,7 +120,7 @@ class Mode(NamedTuple):
     ability_id: int
     into: UnitType
     loops: int
-    """The duration of the change."""
+    """The duration of the change, in loops."""
 
 
 MODES: dict[str, Mode] = {
@@ -131,8 +131,8 @@ MODES: dict[str, Mode] = {
     "Hellion": Mode(1998, TYPE_BY_NAME["HellionTank"], 66),
     "HellionTank": Mode(1978, TYPE_BY_NAME["Hellion"], 66),
 }
-"""The change of mode, by the type's name; not by the type, because upgrades make variants of it.
+"""The change of mode, by the name of the unit type. Upgraded variants share the name.
 
 In the game's data (`SiegeMode` and the other morphs) the durations have a random part of up to half
-a second; the numbers here are the means.
+a second. The stand-in uses the means.
 """

@@ -33,7 +33,7 @@ class WeaponType:
     damage_point_s: float = 0.166992188
     """Time from the beginning of an attack to its damage, or to the launch of its missile."""
     backswing_s: float = 0.5
-    """For this time after the damage point, the unit does not pursue another target by itself."""
+    """How long after the damage point the unit does not pursue another target by itself."""
     range_slop: float = 1.0
     """How far out of the weapon's range a target may move without escaping an attack under way."""
     missile_speed_per_s: float = 0.0
@@ -43,11 +43,11 @@ class WeaponType:
     bonus: tuple[data_pb.Attribute.ValueType, float] | None = None
     splash: float = 0.0
     beam: float = 0.0
-    """Greatest distance, on a line across the shot, at which enemies beside the target are hit."""
+    """The greatest distance, across the shot, at which enemies beside the target are hit."""
     min_range: float = 0.0
-    """The weapon cannot be aimed at units that are nearer than this."""
+    """The least range: the weapon cannot be aimed at units that are nearer."""
     blast: tuple[tuple[float, float], ...] = ()
-    """Circles around the target, each as its radius and share of the damage; the smallest is first.
+    """Circles around the target, from the smallest on, each as its radius and share of damage.
 
     Other units in a circle, own ones included, take the circle's share of the damage.
     """
@@ -76,7 +76,7 @@ class WeaponType:
 
     @cached_property
     def longest_range(self) -> float:
-        """Range plus slop of this weapon or of `other`, whichever is more, in cells."""
+        """The greater one of this weapon's and of `other`'s range plus slop, in cells."""
         own = self.range + self.range_slop
         return own if self.other is None else max(own, self.other.longest_range)
 
@@ -101,7 +101,7 @@ class WeaponType:
         return max(usable, key=lambda one: hit(one, target), default=self)
 
     def _can_hit(self, target: UnitType) -> bool:
-        if self.targets == data_pb.Weapon.Any or target.strides:  # a tall unit: all weapons hit it
+        if self.targets == data_pb.Weapon.Any or target.strides:  # all weapons hit a tall unit
             return True
         return target.flies != (self.targets == data_pb.Weapon.Ground)
 
@@ -120,7 +120,7 @@ class HealType:
         return self.life_per_s / LOOPS_PER_DATA_S
 
 
-@dataclass(frozen=True, eq=False)  # compared by identity: there is one object for each type
+@dataclass(frozen=True, eq=False)  # compared by identity, because each type has one object
 class UnitType:
     """The data of one type of unit."""
 
@@ -147,21 +147,21 @@ class UnitType:
     has_minerals: bool = False
     has_vespene: bool = False
     footprint: tuple[float, float] = (0.0, 0.0)
-    """For structures, half the width and half the height of the cells that it stands on."""
+    """Half the width and half the height of the cells on which a structure stands."""
     tech_requirement_id: int = 0
     """The id of the structure's type that this type requires, 0 for none."""
     tech_alias_id: int = 0
-    """The id of a second type: where that type is required, this type counts, too. 0 for none."""
+    """The id of a type for which this type counts if that type is required; 0 for none."""
     needs_tech_lab: bool = False
     """True if only a structure with a tech lab can train units of this type."""
     made_from: UnitType | None = None
-    """The type that is changed into this one; the change costs only the difference."""
+    """The type that is changed into this type; the change costs only the difference."""
     life_per_s: float = 0.0
     """The life that regenerates by itself in a second."""
     life_delay_s: float = 0.0
-    """For this time after the last hit, no life regenerates."""
+    """The time after the last hit for which no life regenerates."""
     acceleration: float = 0.0
-    """In cells per second squared; 0 for a unit that is at full speed immediately."""
+    """Acceleration in cells per second squared; 0 for a unit that is at full speed immediately."""
     turn_per_s: float = 0.0
     """The turning rate, in degrees per second; 0 for a unit that turns immediately."""
     energy: float = 0.0
@@ -170,7 +170,7 @@ class UnitType:
     heals: HealType | None = None
     flies: bool = False
     rooted: bool = False
-    """True for a unit that takes the orders of mobile units, but cannot walk."""
+    """True for a unit that accepts the orders of mobile units, but cannot walk."""
     strides: bool = False
     """True if the unit walks over cliffs and ground units, and weapons against air units hit it."""
     cloaked: bool = False
@@ -182,11 +182,11 @@ class UnitType:
     passive: bool = False
     """True if the unit fires and heals only when it is ordered to."""
     works: bool = False
-    """True for a worker, which fires only if it is ordered to attack."""
+    """True for a worker; workers fire only if they are ordered to attack."""
     hallucination: bool = False
     """True for a hallucination, which only looks like the type, and takes double damage."""
     commands: tuple[str, ...] = ()
-    """Names of the type's abilities (`data.abilities`); empty for a mobile unit's usual set."""
+    """Names of the type's abilities (`data.abilities`); empty if it has those of mobile units."""
     refuses: tuple[str, ...] = ()
     """Names of abilities that are on the unit's command card and that the stand-in refuses."""
     variant_of: UnitType | None = None
@@ -204,7 +204,7 @@ class UnitType:
 
     @cached_property
     def mobile(self) -> bool:
-        """True if the unit walks, flies or is rooted; always False for structures."""
+        """True if the unit walks, flies or is rooted. False for every structure."""
         return (self.speed_per_s > 0 or self.rooted) and STRUCTURE not in self.attributes
 
     @cached_property
@@ -229,7 +229,7 @@ class UnitType:
 
     @cached_property
     def aloft(self) -> bool:
-        """True if the unit passes over cliffs and ground units; two such units do collide."""
+        """True if the unit passes over cliffs and ground units. Two such units still collide."""
         return self.flies or self.strides
 
     @cached_property
@@ -244,7 +244,7 @@ class UnitType:
 
     @cached_property
     def gain(self) -> float:
-        """What each loop adds to the unit's step until full speed; 0 for immediate full speed."""
+        """The increase of the unit's step in each loop until full speed; 0 if there is none."""
         return self.acceleration / LOOPS_PER_DATA_S**2
 
     @cached_property
@@ -267,10 +267,10 @@ def hallucination_of(kind: UnitType) -> UnitType:
 
 
 MIN_HIT = 0.5
-"""The least damage of a blow, however much armor the target has."""
+"""The least damage of a single hit, however much armor the target has."""
 
 
 def hit(weapon: WeaponType, target: UnitType) -> float:
-    """The damage of one attack of a weapon on a target: the sum of all blows."""
+    """The damage of one attack of a weapon on a target, as the sum of all its hits."""
     bonus = weapon.bonus[1] if weapon.bonus and weapon.bonus[0] in target.attributes else 0.0
     return max(MIN_HIT, weapon.damage + bonus - target.armor) * weapon.attacks

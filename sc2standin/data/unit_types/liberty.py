@@ -2,14 +2,14 @@
 
 SMAC's maps depend on the mod Liberty alone, so weapons are those of Wings of Liberty. The enemies'
 types have standard ids. The client's units have copied types, which have their own ids, and names
-that end in `_RL`. SMAC tells the copies apart by the order of their ids. Life, speeds and energy of
-the copies are in the maps' unit data.
+that end in `_RL`. SMAC tells the copied types apart by the order of their ids. Life, speeds and
+energy of the copied types are in the maps' unit data.
 
-Each real map has its own copies. Here all of SMAC's maps share one set. SMACv2's map has a second
-set of all nine, because SMACv2 expects its types to be the game's last ones, ordered by name.
+Each real map has its own copied types. In the stand-in all of SMAC's maps share nine copied types.
+SMACv2's map has nine others, because SMACv2 expects the highest ids, ordered by name.
 
-The copies' ids begin after the last standard id (2056). Copies that occur on one map have
-consecutive ids, in the order of the real maps. Copies fire and heal only when they are ordered to.
+The ids of copied types begin after the last standard id (2056). Copied types of one map have
+consecutive ids, in the order of the real map. Copied types fire and heal only by order.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Turns a client's actions into orders for units, and returns the game's result codes.
 
-The reply to an action request has one result for each action. If a unit command is given, the units
-that can obey it do so from the next loop on. If no unit can obey, the result is the first unit's
-error. The next observation lists the actions that were carried out (`actions` and `chat`), and each
-unit that could not obey (`action_errors`).
+The reply to an action request has one result for each action. Units that can obey a unit command
+obey it from the next loop on. If no unit can obey, the command's result is the first unit's error.
+The next observation lists the actions that were carried out (`actions` and `chat`), and each unit
+that could not obey (`action_errors`).
 
-A command to cast a spell becomes an order; if the unit cannot cast the spell, it becomes an error.
+A command to cast a spell becomes an order, or an error if the unit cannot cast the spell.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _perform_raw(state: State, one: sc_pb.Action) -> error_pb.ActionResult.Value
         return console.move_camera(state, one)
     if kind is None:
         return error_pb.Error
-    # The only other kind is `toggle_autocast`; it has no effect, but is reported as carried out.
+    # The only other kind is `toggle_autocast`. It has no effect, but is reported as carried out.
     state.ask(partial(state.was_done, one))
     return Success
 
@@ -125,7 +125,7 @@ def _command(
 
 
 def _without_others(game: Game, given: list[tuple[Unit, Order]]) -> list[tuple[Unit, Order]]:
-    """The orders to give; of the orders whose kind is in `_FOR_ONE`, only the nearest unit's."""
+    """The orders to give. An order whose kind is in `_FOR_ONE` goes only to the nearest unit."""
     for_one = [pair for pair in given if pair[1].kind in _FOR_ONE]
     if len(for_one) < 2:
         return given
@@ -140,7 +140,7 @@ def _without_others(game: Game, given: list[tuple[Unit, Order]]) -> list[tuple[U
 
 
 def _obeyed(one: sc_pb.Action, ability_id: int, units: list[Unit]) -> sc_pb.Action:
-    """The report of a command, with its specific ability and only the units that obeyed."""
+    """The report of a command, with the specific ability and with only the units that obeyed."""
     obeyed = sc_pb.Action()
     obeyed.CopyFrom(one)
     command = obeyed.action_raw.unit_command
@@ -196,7 +196,7 @@ def _obey(
 
 
 def _has_changed(unit: Unit, order: Order, ability_id: int) -> bool:
-    """True if a unit can no longer carry out a command, because its type has changed since then.
+    """True if a unit can no longer carry out an earlier command, because its type has changed.
 
     For example, the unit has lifted off or landed, or an earlier command has made it morph.
     """
@@ -305,7 +305,7 @@ def _on_ground(game: Game, spell: Spell, point: common.Point2D) -> Answer:
 def _with_partner(
     game: Game, unit: Unit, spell: Spell, command: raw_pb.ActionRawUnitCommand
 ) -> Answer:
-    """The order to meet a partner and cast with it; a command's units form pairs in their order."""
+    """The order to cast together with a partner. A command's units form pairs in their order."""
     by_tag = game.world.by_tag
     tags = [
         tag
@@ -317,7 +317,7 @@ def _with_partner(
         return error_pb.CantFindEnoughTargets
     partner = by_tag[tags[place]]
     if unit.order.spell is spell and partner.order == unit.order:
-        return unit.order  # both units are on their way already
+        return unit.order  # both units of a pair are on their way already
     middle = (unit.x + partner.x) / 2, (unit.y + partner.y) / 2
     return Order(OrderKind.CAST, *middle, 0, spell=spell)
 

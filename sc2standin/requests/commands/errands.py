@@ -32,7 +32,7 @@ _LANDING_ERRORS = {
     error_pb.CantBuildTooCloseToResources: error_pb.CantLandTooCloseToResources,
     error_pb.CantBuildTooCloseToCreepSource: error_pb.CantLandTooCloseToCreepSource,
 }
-"""The errors of landing on a place, by the errors of building there."""
+"""The error of landing at a place, by the error of building there."""
 
 
 class Asked(NamedTuple):
@@ -47,7 +47,7 @@ class Asked(NamedTuple):
 
 
 def known_to(game: Game, player: int) -> Known:
-    """What a player knows when it chooses a place to build; `hidden` units are out of its sight."""
+    """What a player knows when it chooses a place to build; it does not see `hidden` units."""
     others = [unit for unit in game.world.units if unit.owner not in (player, NEUTRAL)]
     hidden = {unit for unit in others if is_hidden(unit, player)}
     sight = game.sight_of(player)
@@ -76,7 +76,7 @@ def build(asked: Asked) -> Answer:
 
 
 def make(asked: Asked) -> Answer:
-    """The order that a structure makes a unit or an add-on, does research, or changes its type."""
+    """The order to a structure to make something, to do research, or to change its type."""
     unit, economy = asked.unit, asked.economy
     made = made_by(meant(asked.command.ability_id, unit, economy))
     if asked.kind in QUEUED and not economy.production.has_place(unit):
@@ -127,10 +127,10 @@ def find(game: Game, tag: int, player: int) -> Unit | None:
 def read_errand(
     game: Game, unit: Unit, ability_id: int, command: raw_pb.ActionRawUnitCommand
 ) -> Answer | None:
-    """The order, or the reason for a refusal; None if another file reads this kind of command."""
+    """The order to a unit, or the reason for a refusal; None if another file reads the command."""
     kind = KIND_BY_ABILITY.get(ability_id)
     target = find(game, command.target_unit_tag, unit.owner)
-    if kind is None:  # a right click
+    if kind is None:  # the command is a right click
         kind = _smart(unit, target)
     economy = game.economies.get(unit.owner)
     if kind < OrderKind.LAND and not (unit.type.afloat and economy is None):
@@ -167,7 +167,7 @@ def obey_at_once(
     elif order.kind == OrderKind.HALT:
         economy.building.halt(unit)
     elif order.kind == OrderKind.SALVAGE:
-        if economy.building.salvages(unit):  # an order earlier in this loop began the salvage
+        if economy.building.salvages(unit):  # an earlier order of this loop began the salvage
             return error_pb.CantQueueThatOrder
         economy.building.salvage(unit)
     elif isinstance(unit.job, Site):
@@ -185,7 +185,7 @@ def _set_rally(unit: Unit, order: Order) -> None:
 
 
 def _smart(unit: Unit, target: Unit | None) -> OrderKind:
-    """The kind of order that a right click on this target gives a unit."""
+    """The kind of the order that a right click on this target gives a unit."""
     if not unit.type.mobile:
         return OrderKind.MOVE if unit.type.afloat else OrderKind.RALLY
     if unit.type in WORKERS and target is not None:
@@ -222,7 +222,7 @@ def _repair(asked: Asked) -> Answer:
 
 
 def _cancel(asked: Asked) -> Answer:
-    """The order that a structure cancels its work, or that a worker stops building."""
+    """The order to a structure to cancel its work, or to a worker to stop building."""
     stops = isinstance(asked.unit.job, Errand)
     return Order(OrderKind.IDLE if stops else OrderKind.CANCEL, 0.0, 0.0, 0)
 

@@ -3,7 +3,7 @@
 A trip brings 5 minerals or 4 gas. An SCV occupies a mineral field for 45 loops (2.786 s), and then
 stands for 8 loops more. An SCV occupies a refinery for 32 loops (1.981 s). The time to turn and to
 accelerate (`START_LOOPS`) is fitted so that one SCV on a near field brings 39 to 45 minerals in 960
-loops. A MULE brings 25 minerals a trip, and gathers 2.05 times as long as an SCV, for nine trips.
+loops. A MULE makes nine trips of 25 minerals, and gathers 2.05 times as long as an SCV.
 
 One SCV and one MULE at a time gather from a deposit. If a worker finds a mineral field occupied, it
 goes to a near field that has fewer workers of the same type. Without such a field, it waits.
