@@ -16,6 +16,6 @@ line and its port, as they use the real game. README.md beside this file says wh
 * Folder maps/: the map files.
 * File tempers: reported behaviours of the real game that are hard on clients.
 
-Imports go one way only. From first to last, the order is session, requests, match, state, then
-meeting, tempers, view and recording, then simulation, map_reader and data.
+Imports go one way only. The order of imports, from first to last, is session, requests, match,
+state, then meeting, tempers, view and recording, then simulation, map_reader and data.
 """

@@ -2,7 +2,7 @@
 
 * To install the game: `python -m sc2standin install DIR [--after-stop freeze] [--any-race]
   [--temper NAME[:VALUE],...]`.
-* To run it: `python -m sc2standin -listen 127.0.0.1 -port 5000 -dataDir DIR -tempDir DIR`.
+* To run the game: `python -m sc2standin -listen 127.0.0.1 -port 5000 -dataDir DIR -tempDir DIR`.
 
 To run, the stand-in takes the real game's flags, with one dash. Like the real game, it ignores
 unknown flags. The flags with two dashes are the stand-in's own. An installation puts them into its

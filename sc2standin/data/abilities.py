@@ -76,7 +76,7 @@ class Ability(NamedTuple):
     makes: str = ""
     """The name of the type that the ability trains; set only for structures that no map has."""
     refused: error_pb.ActionResult.ValueType = error_pb.NotSupported
-    """The result of a command with this ability to a unit whose type `refuses` the ability."""
+    """The result of a command with this ability, for unit types that have it in `refuses`."""
 
 
 BY_NAME: dict[str, Ability] = {}

@@ -84,7 +84,7 @@ class Spell:
     hallucinates: bool = False
     """True if the summoned units are hallucinations."""
     becomes: str = ""
-    """The type of the unit into which caster and target merge. It grows while the spell lasts."""
+    """The type of the new unit into which caster and target merge; it grows for the duration."""
     shown_as: int = 0
     """The ability id that observations show for an order to cast, if it is not `ability_id`."""
     ground_only: bool = False

@@ -82,7 +82,7 @@ _WHY_ILLEGAL = {
 
 
 _ALLOWED = {name: tuple(statuses) for name, statuses in LEGAL.items()}
-"""The legal statuses of each request. They are tuples, because hashing an enum's member is slow."""
+"""The legal statuses of each request, in tuples, because hashing an enum's member is slow."""
 
 
 def wait_s(state: State, request: sc_pb.Request | None) -> float:

@@ -183,7 +183,7 @@ NEAR_CELLS = 12
 
 
 class Cells:
-    """The cells of a map. The ground makes them free or blocked; the class Blocks adds units."""
+    """The cells of a map. The ground makes a cell free or blocked; the class Blocks adds units."""
 
     def __init__(self, terrain: Terrain) -> None:
         self._terrain = terrain
@@ -449,7 +449,7 @@ class Detours:
         return self._next[pair] or (goal_x, goal_y)
 
     def _find(self, cell: int, goal: int) -> Point | None:
-        """The farthest point of the way in a straight line from the start; None for the goal."""
+        """The farthest point of the way that is reached straight; None if it is the goal."""
         start = self._cells.middle(cell)
         if self._is_clear(start, self._cells.middle(goal)):
             return None

@@ -100,7 +100,7 @@ class Production:
         return BARE_ADD_ONS.get(unit.type) if unit is not None and finished else None
 
     def order(self, factory: Unit, order: Order) -> None:
-        """Add an order that is paid for to a structure's queue."""
+        """Add a paid order to a structure's queue."""
         if factory.order.makes is not None:
             factory.queue.append(order)
         else:
@@ -307,7 +307,7 @@ class Laboratory:
         self._world, self._owner = world, owner
 
     def allows(self, research: Research, *, any_tech: bool) -> bool:
-        """True if an upgrade can be begun now; with `any_tech`, it needs no other structures."""
+        """True if an upgrade can be begun now; with `any_tech`, even without structures."""
         done = self._world.upgrades.of(self._owner)
         if research.id in done or (research.after and research.after not in done):
             return False
@@ -328,7 +328,7 @@ class Laboratory:
     def next_level(self, structure: Unit, general_id: int) -> Research | None:
         """The research that a general ability means: the first level that is not begun.
 
-        The last level if all levels are begun. None if the structure does not research the upgrade.
+        Returns the last level if all are begun, and None if the structure has no such levels.
         """
         levels = [
             one for one in RESEARCH_OF.get(structure.type.name, ()) if one.general_id == general_id

@@ -94,8 +94,8 @@ class Pairs:
     def nearest_enemy(self, i: int) -> tuple[int, float]:
         """The index of a unit's nearest enemy at which it can fire, and the gap to the enemy.
 
-        Of two enemies that are equally near, the older one is taken. Without an enemy, the index is
-        -1 and the gap is infinite.
+        If two enemies are equally near, the older enemy is taken. Without an enemy, the index is -1
+        and the gap is infinite.
         """
         xs, ys, radius = self._x, self._y, self._radius
         x, y, own_radius, closest = xs[i], ys[i], radius[i], self.closest[i]
@@ -171,8 +171,8 @@ class Pairs:
     ) -> tuple[list[float], list[float]] | None:
         """New velocities that cause no overlap of units; None if the given velocities cause none.
 
-        Of two units that overlap, each moves by half of the overlap; if one fights, only the other
-        one moves. Two units at the same point separate along the x axis, the older to the left.
+        If two units overlap, each moves by half of the overlap; if one fights, only the other one
+        moves. Two units at the same point separate along the x axis, the older to the left.
         """
         count, units = len(self.units), self.units
         xs = [self._x[i] + vx[i] for i in range(count)]

@@ -153,7 +153,7 @@ class Mining:
         return self._nearest(worker, [unit for unit in self._world.units if unit.type.has_minerals])
 
     def _emptier(self, worker: Unit) -> Unit | None:
-        """The nearest field that, even with this worker, has fewer workers than its own field."""
+        """The nearest field that, with this worker, is less crowded than the worker's own field."""
         world = self._world
         crowd = Counter(one.workplace for one in world.workers if one.type is worker.type)
         least = crowd[worker.workplace] - 1
