@@ -16,7 +16,7 @@ from dataclasses import dataclass
 MAX_MS = 1000.0
 """The upper limit of a cost in ms, because a process that sleeps or burns handles no signals."""
 _SPIN = range(50)
-"""About 1 µs of work between two readings of the clock. Each reading is a slow system call."""
+"""About 1 µs of work between two readings of the clock, because each reading is a system call."""
 
 
 @dataclass(frozen=True)

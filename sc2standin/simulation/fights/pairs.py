@@ -92,7 +92,7 @@ class Pairs:
         return sqrt(dx * dx + dy * dy) - (self._radius[i] + self._radius[j])
 
     def nearest_enemy(self, i: int) -> tuple[int, float]:
-        """The index of a unit's nearest enemy at which it can fire, and the gap to the enemy.
+        """A unit's nearest enemy that is not too close to fire at: its index, and the gap to it.
 
         If two enemies are equally near, the older enemy is taken. Without an enemy, the index is -1
         and the gap is infinite.
