@@ -4,7 +4,7 @@ import sys
 
 try:
     from sc2pool.cli.main import main
-except KeyboardInterrupt:  # Ctrl-C before the command has begun
+except KeyboardInterrupt:  # Ctrl-C during the imports
     sys.exit(130)
 
 sys.exit(main())

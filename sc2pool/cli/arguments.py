@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:
-    """A parser of whole numbers from `low` to `high`, for argparse.
+    """A function with which argparse parses a whole number from `low` to `high`.
 
     A large number may be written in several forms: `150000`, `150,000`, `150_000`, `1.5e5`.
     """
@@ -43,7 +43,7 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
 
 
 def _whole(text: str) -> int:
-    """Parse a whole number; `ValueError` or `OverflowError` if the text is not one."""
+    """Parse a whole number; raises `ValueError` or `OverflowError` for any other text."""
     if "e" in text.lower():
         value = float(text)
         if value != int(value):
@@ -75,7 +75,7 @@ def hint(given: str, known: Iterable[str]) -> str:
 
 
 def task_of(args: argparse.Namespace) -> str | None:
-    """The task, given by option or position, or None; `ConfigError` if the user gives both."""
+    """The task from the option or the positional argument; raises `ConfigError` for both."""
     option, alone = args.task, args.task_alone
     if option is not None and alone is not None:
         raise ConfigError(f"the task is given twice: {alone}, --task {option}")
@@ -85,12 +85,13 @@ def task_of(args: argparse.Namespace) -> str | None:
 def task_class(
     task: str, *, named: bool = True, folder: Path | None = None
 ) -> type[TaskDefinition]:
-    """The class of a task; the module of `module:Class` may be in the working directory.
+    """The class of a built-in task, or of a user's task that is given as `module:Class`.
 
-    The working directory is added to the import path only for a `module:Class`, because other users
-    may have written files there. If `folder`, a run's task folder, holds the module, it is added
-    instead. Unless the user has `named` the task, no module is imported from a folder that other
-    users may write to. Raises `ConfigError` as `resolve_task` does, or for an unsafe folder.
+    The working directory is added to the import path only for a user's task, because other users
+    may have written files there. If `folder`, a run's task folder, has the module, `folder` is
+    added instead. Unless `named` says that the user has named the task, no module is imported from
+    a folder that other users can write to. Raises the `ConfigError`s of `resolve_task`, and one for
+    an unsafe folder.
     """
     if ":" not in task:
         return resolve_task(task)
@@ -104,8 +105,8 @@ def task_class(
         found = here.stat()
         if not named or found.st_mode & stat.S_IWOTH:
             why = why_not_ours(found)
-        # protobuf's `google` is a namespace package. Import it before the path grows: otherwise a
-        # folder `google` with an __init__ anywhere on the path would be imported instead.
+        # protobuf's `google` is a namespace package. Import it before a folder is added to the
+        # path: a folder `google` with an `__init__.py` anywhere on the path would take precedence.
         import_module("google")
         if not why and str(here) not in sys.path:
             sys.path.append(str(here))
@@ -120,7 +121,7 @@ def task_class(
 
 
 def _holds_module(folder: Path, task: str) -> bool:
-    """True if the module of `module:Class` is in the folder."""
+    """True if the folder has the module of this task (`module:Class`)."""
     top = folder / task.partition(":")[0].partition(".")[0]
     return top.is_dir() or top.with_suffix(".py").is_file()
 
@@ -136,9 +137,9 @@ def folder_of_task(task: str) -> str:
 
 
 def find_game(game: str, task: str | type[TaskDefinition], *, says: bool = True) -> Path:
-    """The folder of an installation that has the task's map; for `says` see `find_installation`.
+    """The folder of an installation with the task's map; `find_installation` explains `says`.
 
-    `ConfigError` if the task is unknown, or the game or the map is missing.
+    Raises `ConfigError` if the task is unknown, or if the game or the map is missing.
     """
     definition = task_class(task) if isinstance(task, str) else task
     installation = find_installation(game, says=says)
@@ -159,7 +160,7 @@ def check_file(file: Path, option: str, suffixes: Sequence[str] = ()) -> None:
 
 
 def _mode_of(path: Path, option: str) -> int:
-    """A file's mode (type and permissions), 0 if missing; `ConfigError` if the name is too long."""
+    """A file's type and permissions; 0 without a file. Raises `ConfigError` for a too long name."""
     try:
         return path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -178,7 +179,7 @@ def check_writable(folder: Path, option: str) -> None:
         raise ConfigError(f"{option} {folder}: there is no drive {candidates[-1]}")
     if not existing.is_dir():
         raise ConfigError(f"{option} {folder}: {existing} is not a folder")
-    try:  # `os.access` is true for root even in /proc, and for everybody in Windows' folders
+    try:  # not `os.access`: it says yes to root even in /proc, and to all users on Windows
         with tempfile.TemporaryDirectory(dir=existing):
             pass
     except OSError as error:

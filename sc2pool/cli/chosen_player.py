@@ -51,18 +51,18 @@ class ChosenPlayer:
 
 
 def find_player(given: str, task: str | None, game: str | None) -> ChosenPlayer:
-    """The player that the user has named; for a run, its best model if the run was evaluated.
+    """The player that the user has named; a run that was evaluated is played by its best model.
 
     `given` is a run's folder, a model's file, a pretrained policy's name, "scripted" or "random".
-    If `task` or `game` is None, the run's own is used; a game that is a path is then printed.
-    Raises `ConfigError` if no such model is found, or if the task is unknown, has other spaces than
-    the model, or lacks the scripted player.
+    If `task` or `game` is None, the run's task or game is used. If the run's game is a path, the
+    path is printed. Raises `ConfigError` if no such model is found, if the task is unknown, if its
+    spaces differ from the model's, or if it has no scripted player.
     """
     if given in (RANDOM, SCRIPTED):
         definition = task_class(task or DEFAULT_TASK)
         if given == SCRIPTED:
             scripted_function(definition)
-        find_game(game or "auto", definition, says=False)  # before torch is imported
+        find_game(game or "auto", definition, says=False)  # fail before the slow import of torch
         return ChosenPlayer(given, definition, game or "auto")
     path = playable_model(given)
     bundled = pretrained().get(spelled_task(given))
@@ -80,7 +80,7 @@ def find_player(given: str, task: str | None, game: str | None) -> ChosenPlayer:
 
 
 def say_if_normalized(path: Path) -> None:
-    """Print a warning if a model was trained on normalised observations: it now gets raw ones."""
+    """Print a warning if a model that now gets raw observations was trained on normalised ones."""
     if SavedModel(path.stem, path).is_of_normalized():
         say(
             f"{path} was trained under VecNormalize, whose statistics are not in the file: it sees "
@@ -92,7 +92,7 @@ def playable_model(given: str) -> Path:
     """The file of a model, from its path, a run's folder or a pretrained policy's name.
 
     A pretrained policy's name is never read as a path, because another user may have made a folder
-    of that name. `ConfigError` if no model was found.
+    of that name. Raises `ConfigError` if no model was found.
     """
     bundled = pretrained().get(spelled_task(given))
     if bundled is not None:
@@ -112,14 +112,14 @@ def playable_model(given: str) -> Path:
 
 
 def hint_of_player(given: str) -> str:
-    """A suggestion if no such player exists: a similar name, or how to give a task."""
+    """A suggestion for an unknown player: a similar name, or how to give a task."""
     if ":" in given or spelled_task(given) in TASK_PLACES:
         return f"; for a task say who plays it: {RANDOM} --task {given}"
     return hint(given, (RANDOM, SCRIPTED, *pretrained()))
 
 
 def scripted_function(task: type[TaskDefinition]) -> Any:
-    """The task's scripted player, a function of the observation; `ConfigError` if it has none."""
+    """The function that is the task's scripted player; raises `ConfigError` without one."""
     found = scripted_player(task)
     if found is None:
         raise ConfigError(f"{SCRIPTED}: {task.__name__} has no scripted player")
@@ -127,14 +127,14 @@ def scripted_function(task: type[TaskDefinition]) -> Any:
 
 
 class FunctionPolicy:
-    """A policy for several rows, from a function that maps one row's observation to an action."""
+    """A policy for a batch of rows; `function` maps one row's observation to its action."""
 
     def __init__(self, function: Any, space: spaces.Space[Any]) -> None:
         self._function = function
         self._space = space
 
     def predict(self, observation: Any, state: Any = None, *_: Any, **__: Any) -> tuple[Any, Any]:
-        """SB3's method; `observation` is a batch, and the parameters after `state` are ignored."""
+        """SB3 calls this method; `observation` is a batch; arguments after `state` are ignored."""
         return [self._function(row) for row in rows_of(self._space, observation)], state
 
 
@@ -154,7 +154,7 @@ class RandomPolicy:
         deterministic: bool = False,
         action_masks: Any = None,
     ) -> tuple[Any, Any]:
-        """SB3's method; only the number of rows and the masks are used."""
+        """The method that SB3 calls; only the number of rows and the masks are used."""
         del observation, deterministic
         masks = [None] * len(episode_start) if action_masks is None else action_masks
         return [self._draw(mask) for mask in masks], state
@@ -163,7 +163,7 @@ class RandomPolicy:
         space = self._space
         if mask is None:
             return space.sample()
-        first, counts = np.array(0), np.array(2)  # the values of each bit of a MultiBinary
+        first, counts = np.array(0), np.array(2)  # each bit's first value, number of values
         if isinstance(space, spaces.Discrete):
             first, counts = np.array(space.start), np.array(space.n)
         elif isinstance(space, spaces.MultiDiscrete):

@@ -18,7 +18,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.utilities import printable, replacing
 
 NARROW, WIDE = 72, 120
-"""The report is as wide as the terminal, within these bounds."""
+"""The report is as wide as the terminal, within these bounds in characters."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_report(folder: Path, diagnosis: Diagnosis) -> None:
-    """Write JSON and text files for an issue; raises `ConfigError`, or `OSError` on a full disk."""
+    """Write the report as JSON and text; raises `ConfigError`, or `OSError` on a full disk."""
     name = f"doctor-Base{diagnosis.base_build}"
     written = []
     for suffix, content in ((".json", diagnosis.as_json()), (".txt", diagnosis.as_text(NARROW))):

@@ -1,8 +1,8 @@
 """The pictures that the command draws: learning curves, and a pool's rates by the number of games.
 
-    new_figure, save, tidy   the parts that all pictures share
-    draw_curve               returns over env steps, with published scores as horizontal lines
-    draw_sizes               rates and CPU time over the number of games, for `bench`
+    The functions new_figure, save and tidy are for all pictures.
+    The function draw_curve draws returns over env steps, and published scores as horizontal lines.
+    The function draw_sizes draws rates and CPU time over the number of games, for `bench`.
 
 Rules: pictures are drawn in memory, without a display or pyplot's global state, so any thread may
 draw. A file is replaced atomically, so a viewer never reads half a picture. A `matplotlibrc` in the
@@ -40,7 +40,7 @@ ROLE_COLOURS = dict(zip(ROLES, (VERMILION, BLUE, "#C9C9C9"), strict=True))
 
 
 def new_figure(width_inches: float, height_inches: float, **options: Any) -> Figure:
-    """An empty picture; `options` are arguments of matplotlib's `Figure`."""
+    """A picture without content; `options` are passed to matplotlib's `Figure`."""
     figure = Figure(figsize=(width_inches, height_inches), **{"dpi": 115, **options})
     FigureCanvasAgg(figure)
     return figure
@@ -54,7 +54,7 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def tidy(axes: Axes, title: str = "", *, grid: Literal["y", "both"] = "y") -> None:
-    """Draw light grid lines behind the data, and remove the frame above and to the right."""
+    """Draw light grid lines behind the data, and remove the frame's upper and right sides."""
     axes.grid(axis=grid, alpha=0.25, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -112,13 +112,13 @@ def draw_curve(
 ) -> None:
     """Write the learning curve as a PNG file, without the episodes that a fault cut short.
 
-    `episodes` are in the order of their ends, and may be empty. A note in the picture names `game`.
+    `episodes` are in the order in which they ended; the list may be empty. A note names `game`.
     """
     whole = [episode for episode in episodes if not episode.fault]
     steps = np.array([episode.total_steps for episode in whole], dtype=np.int64)
     returns = np.array([episode.episode_return for episode in whole], dtype=np.float64)
     mean = rolling_mean(returns, WINDOW)
-    # Games of equal length end in the same step; one point for all of them avoids a staircase.
+    # Draw one point for all games that end in the same step; several would look like a stair.
     last_of_step = np.diff(steps, append=-1) != 0
 
     figure, axes = new_curve(title, "episode return")
@@ -146,7 +146,7 @@ def draw_curve(
 
 
 def new_curve(title: str, what: str) -> tuple[Figure, Axes]:
-    """An empty picture of `what` over env steps, with room for labels beside the axes."""
+    """Axes without data for `what` over env steps, with room for labels beside the axes."""
     figure = new_figure(9, 5.2, dpi=120)
     axes = figure.add_axes((0.085, 0.115, 0.69, 0.785))
     axes.set_title(title, loc="left", fontsize=11)
@@ -159,7 +159,7 @@ def new_curve(title: str, what: str) -> tuple[Figure, Axes]:
 
 
 def rolling_mean(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
-    """For each value, the mean of this value and up to `window - 1` values before it."""
+    """For each value: the mean of the value and of up to `window - 1` values before it."""
     sums = np.cumsum(np.concatenate([[0.0], values]))
     ends = np.arange(1, len(values) + 1)
     starts = np.maximum(ends - window, 0)
@@ -223,7 +223,7 @@ def _bottom(group: Sequence[float], gap: float) -> float:
 
 
 def draw_sizes(path: Path, measured: Sequence[Measured], cores: int, title: str) -> None:
-    """Write rates and CPU time as a PNG file; `measured` has the smallest pool first."""
+    """Draw rates and CPU time into a PNG file; `measured` begins with the smallest pool."""
     figure = new_figure(10, 4.2)
     rates, costs = figure.subplots(1, 2)
     tidy(rates, "env steps a second")

@@ -1,7 +1,8 @@
-"""`Film`, a film of one episode; its subclasses `Video` and `GifFilm` write a video or a GIF file.
+"""`Film` records one episode; its subclasses `Video` and `GifFilm` write a video or a GIF file.
 
 Rules: a video is written during the episode, a GIF at its end, and either file appears only when it
-is complete. An error of the disk is printed, and ends the film but not the program.
+is complete. If the disk reports an error, it is printed, and the film ends, but the program
+continues.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class Film(ABC):
     """A film of the first episode of a pool's first env, written to `path`.
 
-    `failed` is True if the file cannot be written; the error is then printed.
+    If the file cannot be written, the error is printed, and `failed` becomes True.
     """
 
     def __init__(self, path: Path, pool: VecPool, fps: float) -> None:
@@ -43,7 +44,7 @@ class Film(ABC):
         self.film(bool(over[0]))
 
     def film(self, over: bool) -> None:
-        """Add the env's frame; if `over`, finish instead: the frame is the next episode's first."""
+        """Add the env's frame. If the episode is `over`, finish the film instead."""
         if self._over:
             return
         self._over = over
@@ -116,7 +117,7 @@ def _check(path: Path) -> None:
 
     frames = imageio_ffmpeg.read_frames(str(path))
     try:
-        next(frames)  # the generator's first item is the video's description
+        next(frames)  # the first item of `frames` describes the video
     except OSError as error:
         raise OSError("it was not finished") from error
     finally:
@@ -126,9 +127,9 @@ def _check(path: Path) -> None:
 MOST_FRAMES = 3_000
 """The most frames of a GIF, because all frames are in memory (0.3 MB each)."""
 _LAST_FRAME_MS = 2000
-"""How long the last frame is shown before the picture begins again."""
+"""How long a GIF shows its last frame before it starts again, in milliseconds."""
 _LONGEST_FRAME_MS = 655_350
-"""The longest duration of a frame, which GIF stores as hundredths of a second in 16 bits."""
+"""The longest duration of a frame: a GIF stores hundredths of a second in 16 bits."""
 
 
 class GifFilm(Film):

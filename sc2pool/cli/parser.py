@@ -1,7 +1,7 @@
 """The command's arguments. Each subcommand has a parser, which also sets the function to run.
 
-`Parser` has a method for each kind of option, so that each default is written in one place. The
-parser's error messages have two lines: the error, and the command that shows the help.
+`Parser` has a method for each kind of option. So each default is written only once. The parser's
+error messages have two lines: the error, and the command that shows the help.
 
 `--print-completion SHELL` prints a script with which the shell completes the command.
 
@@ -29,7 +29,7 @@ from sc2pool.utilities import called, needed_for
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's parser, without the usage text before every error message."""
+    """argparse's parser, but error messages do not begin with the usage text."""
 
     def flag(self, name: str, help: str, *, default: bool | None = False) -> None:
         self.add_argument(name, action="store_true", default=default, help=help)
@@ -59,13 +59,13 @@ class Parser(argparse.ArgumentParser):
         if chosen:
             message += hint(chosen[1], chosen[2].replace("'", "").split(", "))
         name, space, rest = self.prog.partition(" ")
-        command = called(name) if name == "sc2pool" else name  # in `scripts/train`, its own name
+        command = called(name) if name == "sc2pool" else name  # `scripts/train` has another name
         self.exit(2, f"{self.prog}: {message}\n  see {command}{space}{rest} --help\n")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse as argparse does, but let a subcommand's own parser report unknown options."""
+        """Parse as argparse does, but let the parser of the subcommand report unknown options."""
         found, rest = super().parse_known_args(args, namespace)
         if rest:
             given = rest[0].partition("=")[0]
@@ -74,7 +74,7 @@ class Parser(argparse.ArgumentParser):
 
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
-"""The subcommands of the command; each is a parser."""
+"""The subcommands of `sc2pool`; each is a parser."""
 
 
 def add_task(command: Parser, default: str = DEFAULT_TASK) -> None:
@@ -120,7 +120,7 @@ def add_game(command: Parser, default: str | None = None) -> None:
 
 
 def add_ray(command: argparse._ActionsContainer, what: str) -> None:
-    """Add `--ray`, which names a Ray cluster; `what` says in the help what the cluster does."""
+    """Add `--ray`, which names a Ray cluster; `what` is the help text about the cluster."""
     command.add_argument(
         "--ray",
         metavar="ADDRESS",
@@ -141,7 +141,7 @@ SHELLS = ("bash", "zsh")
 _STAND_IN_S = 120.0
 """Time limit of the stand-in's own program, which writes some small files."""
 AFTER_STOP = ("catch-up", "freeze")
-"""The choices of the stand-in's `--after-stop`, copied: the stand-in is a separate program."""
+"""A copy of the choices of the stand-in's `--after-stop`; the stand-in is a separate program."""
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -176,10 +176,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def add_train(commands: Commands) -> None:
-    """Add `train`. Options that are not given are None, so that a resumed run can set them."""
+    """Add `train`. Options that are not given are None; a resumed run may then set them."""
     train = commands.add_parser(
         "train",
-        # `scripts/train` sets its own name here, so that users can copy usage and hints as shown.
+        # `scripts/train` sets its name in this variable, so that users can copy the printed
+        # commands.
         prog=os.environ.get("SC2POOL_COMMAND"),
         help="train a policy",
         description="Train a policy on a pool of games. Ctrl-C saves and ends.",
@@ -485,7 +486,7 @@ def add_standin(commands: Commands) -> None:
 
 
 def run_of(module: str) -> Callable[[argparse.Namespace], int]:
-    """A function that imports this module of `sc2pool.cli` and calls its `run`."""
+    """Return a function that imports this module of `sc2pool.cli` and calls the module's `run`."""
 
     def run(args: argparse.Namespace) -> int:
         return int(import_module(f"sc2pool.cli.{module}").run(args))
@@ -506,7 +507,7 @@ def run_player(module: str) -> Callable[[argparse.Namespace], int]:
 
 
 def run_standin_install(args: argparse.Namespace) -> int:
-    """Write the installation with the stand-in's own program, which is never imported here."""
+    """Write the installation by running the stand-in's own program in a child process."""
     from sc2pool.utilities import run_python  # noqa: PLC0415
 
     arguments = ["install", args.folder, f"--after-stop={args.after_stop}"]

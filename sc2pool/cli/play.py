@@ -1,12 +1,12 @@
 """`sc2pool play`: plays episodes or matches of a trained model, and prints the results.
 
-With `--against`, the model draws its actions, as in training; otherwise it plays its best actions.
-Replay, video and GIF show the first episode.
+With `--against`, the model samples its actions as in training; without it, the model plays its best
+actions. A replay, video or GIF shows the first episode.
 
 `play_episodes`, which other commands also use, plays episodes with a policy and yields each one's
-result as soon as the episode has ended. Rules: all games play about equally many episodes, because
-otherwise short episodes would count more often than long ones. An episode that a fault cut short is
-yielded and played again, and does not count in means.
+result as soon as the episode has ended. Rules: all games play about the same number of episodes;
+otherwise games with short episodes would count more. If a fault cuts an episode short, the episode
+is yielded but left out of means, and another is played.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from sc2pool.utilities import printable, replacing, require
 VIDEOS = (".mp4", ".mkv", ".mov", ".avi")
 """Suffixes of containers that can hold H.264, the videos' codec."""
 _FIRST_ONLY = 1 << 60
-"""A value of `ReplayPolicy.every` so large that only episode 0's replay is kept."""
+"""A value for `ReplayPolicy.every`, so large that only episode 0's replay is kept."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -109,7 +109,7 @@ def make_games(args: argparse.Namespace, chosen: ChosenPlayer, replays: Path) ->
 
 
 def against(args: argparse.Namespace, task: type[TaskDefinition]) -> tuple[Any, Any]:
-    """The task, with the computer of `--opponent` if given, and a two-player task's opponent."""
+    """The task, which gets the computer of `--opponent` if given, and a match's opponent."""
     if args.opponent is not None:
         race, difficulty = args.opponent
         computer = Computer(
@@ -139,7 +139,7 @@ def opponent_of(args: argparse.Namespace) -> str | None:
 
 
 def _value(kind: Any, name: str) -> int:
-    """The value of an enum that has this name, in upper or lower case."""
+    """The number of the enum's member of this name; upper and lower case do not matter."""
     for known, number in kind.items():
         if known.lower() == name.lower():
             return int(number)
@@ -153,7 +153,7 @@ def films_of(args: argparse.Namespace, pool: VecPool) -> list[Film]:
 
 
 def shown(episodes: Iterator[Ended]) -> Iterator[Ended]:
-    """Print a line for each episode, and yield the episode."""
+    """Print a line for each episode, then yield the episode unchanged."""
     print("episode     return   steps  end")
     for number, ended in enumerate(episodes, 1):
         figures = f"{number:7d} {ended.episode_return:10.2f} {ended.steps:7d}  {ended.end}"
@@ -179,7 +179,7 @@ def save_replay(episodes: list[Ended], replay: Path) -> bool:
 
 
 def summary(episodes: list[Ended], opponent: str | None) -> str:
-    """The results of matches and the mean return, without episodes that a fault cut short."""
+    """A text with match results and mean return, without episodes that a fault cut short."""
     whole = [episode for episode in episodes if episode.whole]
     returns = np.array([episode.episode_return for episode in whole])
     count = f"{len(whole)} episode{'s' * (len(whole) != 1)}"
@@ -200,14 +200,14 @@ class Ended(NamedTuple):
     """The sum of the first player's rewards."""
     steps: int
     end: str
-    """The match's result; for an episode without a result, why it ended."""
+    """The match's result; if the episode has no result, the reason for its end."""
     whole: bool
-    """Whether no fault cut the episode short."""
+    """True unless a fault cut the episode short."""
     info: dict[str, Any]
 
 
 class Watcher(Protocol):
-    """An observer that is told of everything that is played."""
+    """An observer that is called with everything that is played."""
 
     def begin(self, observations: Any, /) -> None:
         """Called when all rows have begun an episode."""
@@ -231,12 +231,11 @@ def play_episodes(
 ) -> Iterator[Ended]:
     """Play this number of whole episodes in games that are not reset yet.
 
-    Args:
-        rows: the number of rows of each game; only the results of the game's first row are yielded.
-        loops: the game loops of a step, to play at the game's own pace; None for full speed.
-        stop: a signal of `stop` ends the episodes.
+    Each game has `rows` rows; only the results of its first row are yielded. Each step plays
+    `loops` game loops at the game's normal speed; None plays at full speed. A signal that `stop`
+    receives ends the episodes.
     """
-    torch.set_num_threads(1)  # the networks are small; the games need the cores
+    torch.set_num_threads(1)  # small networks leave the cores to the games
     first_rows = range(0, env.num_envs, rows)
     left = [(episodes + game) // len(first_rows) for game in range(len(first_rows))]
     returns, steps = np.zeros(env.num_envs), np.zeros(env.num_envs, int)
@@ -260,7 +259,7 @@ def play_episodes(
 def play_steps(
     env: VecEnv, policy: Policy, watchers: Sequence[Watcher], stop: Stop | None, deterministic: bool
 ) -> Iterator[tuple[Any, Any, Any]]:
-    """Play until a signal of `stop`; yields each step's rewards, ends and infos."""
+    """Play until `stop` receives a signal; yields each step's rewards, ends and infos."""
     masks = "action_masks" in inspect.signature(policy.predict).parameters
     masks = masks and env.has_attr("action_masks")
     seen, over, state = env.reset(), np.ones(env.num_envs, bool), None
@@ -278,7 +277,7 @@ def play_steps(
 
 
 def end_of(info: dict[str, Any]) -> tuple[str, bool]:
-    """How an episode with this last info ended, in words, and whether no fault cut it short."""
+    """A text on how the episode with this last info ended; False if a fault cut it short."""
     if "sc2pool.fault" in info:
         return f"fault: {info['sc2pool.fault']['kind']}", False
     if "sc2pool.result" in info:
@@ -289,8 +288,8 @@ def end_of(info: dict[str, Any]) -> tuple[str, bool]:
 def seed_of_this_part(seed: int | None, done: int) -> int | None:
     """The seed of a later part of a resumed run or recording, after `done` steps or episodes.
 
-    `seed` is the seed of the first part, or None without one. A later part needs another seed,
-    because with the same seed it would repeat the first part.
+    `seed` is the seed of the first part, or None without one. With the first part's seed, a later
+    part would repeat the first part.
     """
     if seed is None or not done:
         return seed

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check_recordable(task: type[TaskDefinition]) -> None:
-    """Raise `ConfigError` if a space's values are not arrays whose shape is always the same."""
+    """Raise `ConfigError` if the values of a space are not arrays of one fixed shape."""
     for name in ("observation_space", "action_space"):
         space = getattr(task, name)
         if not space_layout(space, 0).fixed:
@@ -80,7 +80,8 @@ def fill(
     args: argparse.Namespace,
     stop: Stop,
 ) -> None:
-    """Play until the dataset has `args.steps`; even after an error, whole episodes are written.
+    """Play until the dataset has `args.steps` steps; after an error, whole episodes are still
+    written.
 
     Raises `OSError` if the dataset cannot be written.
     """
@@ -114,7 +115,7 @@ def fill(
 
 
 def env_spec_of(chosen: ChosenPlayer) -> gymnasium.envs.registration.EnvSpec | None:
-    """The spec by which Minari can make the env; None if gymnasium has no env for the task."""
+    """The spec from which Minari can make the env; None if gymnasium has no env for the task."""
     task = chosen.task
     alone = task.players == 1 and agents_of(task) == 1
     name = built_in_name(task)

@@ -1,6 +1,7 @@
 """`sc2pool replay`: describes a replay, or draws it as an animated picture.
 
-A game plays only its own replays: the stand-in cannot play StarCraft II's replays, nor vice versa.
+The stand-in cannot play replays of StarCraft II, and StarCraft II cannot play the stand-in's
+replays.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Handles Ctrl-C, SIGTERM and SIGHUP: the first signal asks for an end, the second interrupts.
+"""Handles Ctrl-C, SIGTERM and SIGHUP: the first signal asks for an end, the second forces it.
 
 On Windows, it handles Ctrl-C, Ctrl-Break and the closing of the console.
 
-`say` prints to a terminal or a pipe that may be closed, or to a disk that may be full.
+The function `say` prints, even if the terminal or pipe is closed or the disk is full.
 
 Rules: inside `Stop.polite()` the first signal only sets `Stop.signal`, so the training loop ends
 between two steps and saves a whole model. Outside of `polite`, and at a second signal, the handler
@@ -29,11 +29,11 @@ _SAVING = b"\nstopping and saving; press Ctrl-C again to stop without saving\n\n
 
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 _refused: list[OSError] = []
-"""The error of the last call of `say`, if a full disk refused its line."""
+"""The error of the last call of `say` if the disk was full; otherwise empty."""
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal ended the program; the exit code is 128 + the signal's number, as in a shell."""
+    """Raised to end the program after a signal; `exit_code` is 128 + the signal's number."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal.Signals(signal_number).name)
@@ -50,7 +50,7 @@ def _signals() -> list[signal.Signals]:
 
 
 class Stop:
-    """A request by a signal to stop the program; `signal` is its number, or None without one."""
+    """A signal's request to stop the program; `signal` is None without such a request."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -74,14 +74,14 @@ class Stop:
         except KeyboardInterrupt as interrupt:
             if self.signal is None or isinstance(interrupt, Stopped):
                 raise
-            raise Stopped(self.signal) from None  # Ray replaces `Stopped` by a KeyboardInterrupt
+            raise Stopped(self.signal) from None  # Ray raised its own interrupt
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
     @contextmanager
     def polite(self) -> Iterator[None]:
-        """In the block, the first signal only sets `signal`."""
+        """Within the block, the first signal only sets `signal`, and raises nothing."""
         self._polite = True
         try:
             yield
@@ -116,8 +116,8 @@ def say(words: str) -> None:
 def check_said() -> None:
     """If the disk was full in the last call of `say`, raise its error.
 
-    `say` does not raise this error, so that a full disk does not end a training; this function
-    raises it at the command's end.
+    `say` itself does not raise, so that a full disk does not end a training. A command calls this
+    function at its end.
     """
     if _refused:
         raise _refused.pop()
@@ -140,7 +140,7 @@ def drop_closed(stream: TextIO) -> bool:
 
 
 def discard(stream: TextIO) -> None:
-    """Discard the output of a stream that cannot be written, including its buffer.
+    """Discard the output of a stream that cannot be written, including the stream's buffer.
 
     Otherwise the interpreter would try to write the buffer when it exits, and print an error.
     """

@@ -16,7 +16,7 @@ from rich.table import Table
 from sc2pool.utilities import printable
 
 PIPE_WIDTH = 1000
-"""Width of tables in a pipe, in characters; wider than any table of this command."""
+"""Width of the output in a pipe, in characters; every table of this command is narrower."""
 
 
 class _Console(Console):
@@ -44,8 +44,8 @@ def make_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
         header_style="bold",
     )
     for column in table.columns:
-        column.overflow = "fold"  # wrap long cells instead of cutting them
-    table.columns[0].no_wrap = True  # so that users can copy a name
+        column.overflow = "fold"  # wrap long cells, do not cut them
+    table.columns[0].no_wrap = True  # so that users can copy a name from the table
     for row in rows:
         table.add_row(*(printable(cell, None) for cell in row))
     return table
@@ -61,7 +61,7 @@ def size(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A rounded duration: 12s, 3m04s, 2h05m, 3d04h; a dash for infinity."""
+    """A rounded duration as text, such as 12s, 3m04s, 2h05m or 3d04h; a dash for infinity."""
     if not math.isfinite(seconds):
         return NONE
     whole_s = int(seconds)
@@ -73,14 +73,14 @@ def duration(seconds: float) -> str:
 
 
 def milliseconds(seconds: float) -> str:
-    """A short time: 0.4ms, 12ms, 1.5s."""
+    """A short time as text, such as 0.4ms, 12ms or 1.5s."""
     if seconds >= 1.0:
         return f"{seconds:.1f}s"
     return f"{1e3 * seconds:.0f}ms" if seconds >= 0.01 else f"{1e3 * seconds:.1f}ms"
 
 
 def is_standin(game_version: str | None) -> bool:
-    """True if the version is that of a stand-in."""
+    """True if this is the version of a stand-in for the game."""
     return (game_version or "").startswith("standin")
 
 

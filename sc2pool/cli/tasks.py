@@ -1,7 +1,7 @@
 """`sc2pool tasks [WORD]`: lists the built-in tasks with their spaces, limits and scores.
 
-Rule: the list needs no game. Without an installation, maps count as not installed, and a message
-on stderr says why.
+Rule: the list needs no game. If no installation is found, maps count as not installed, and a
+message on stderr says why.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TaskRow:
     max_loops: int | None
     action_masks: bool
     rows: int
-    """How many rows of a batch each game has, one for each unit or player that learns."""
+    """How many rows of a batch each game has: one row for each unit or player that learns."""
     map_file: Path | None
     """The map's file; None if the map is not installed, or no installation was found."""
 
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def chosen(word: str | None) -> list[str]:
-    """The names of the tasks that are listed in full; `ConfigError` if `word` matches none."""
+    """The names of the tasks to list in full; raises `ConfigError` if `word` matches none."""
     if word is None:
         return [name for name, place in TASK_PLACES.items() if ".teams." not in place]
     names = TASK_GROUPS.get(word.lower()) or [

@@ -1,14 +1,13 @@
 """`sc2pool tune`: searches for hyperparameters by trials on one pool, which stays open.
 
-    the folder of the search
-    study.db    every trial, in Optuna's format; a later call continues the search from it
-    best.yml    the best trial's hyperparameters, for `sc2pool train --hyperparameters`
+    The file study.db has every trial, in Optuna's format; a later call continues the search.
+    The file best.yml has the best trial's hyperparameters, for `train --hyperparameters`.
 
-Rules: game processes are not launched anew between two trials. Every trial has the same seeds, so
-only the hyperparameters differ. A trial is judged after its training by the mean return of its
-policy's best actions, and may be ended early (pruned) by its mean returns during the training. The
-searched ranges are wide around the bundled values, and suit short trainings. A suggestion has the
-form of a section in a file of hyperparameters, so the best suggestion can be written to a file.
+Rules: all trials use the same game processes. Every trial has the same seeds, so only the
+hyperparameters differ. A finished trial is judged by the mean return of its policy's best actions.
+A trial may be ended early (pruned) if its mean returns during the training are low. The searched
+ranges lie widely around the bundled values, and suit short trainings. A suggestion has the form of
+a section in a file of hyperparameters, so it can be written to a file.
 """
 
 from __future__ import annotations
@@ -54,11 +53,11 @@ if TYPE_CHECKING:
 REPORTS = 5
 """How often a trial reports its mean return; at each report, the trial may be pruned."""
 STARTUP_TRIALS = 5
-"""This many trials at the start of a search are not pruned."""
+"""The first trials of a search, this many, are never pruned."""
 _WINDOW = 100
-"""The most episodes in a mean return during the training."""
+"""A mean return during the training is taken over at most this many latest episodes."""
 _ASKED = ("task", "algo", "steps", "n", "seed", "eval_episodes")
-"""Arguments that all parts of a search have in common."""
+"""Arguments that must be the same if a search is continued."""
 _STUDY = "sc2pool"
 _INTERRUPTED = "interrupted"
 """Marks a trial that Ctrl-C or a failure of the games ended; such a trial does not count."""
@@ -91,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
                 f"out     {out}"
             )
             search = _Search(env, study, bundled, args, stop, out)
-            search.write_best()  # a search that was killed may lack the file
+            search.write_best()  # a search that was killed may not have written it
             began_s = time.monotonic()
             while search.done() < args.trials and stop.signal is None:
                 search.trial()
@@ -108,7 +107,7 @@ def usable(out: Path) -> Iterator[None]:
     try:
         yield
     except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
-        cause = error.__cause__ or error  # Optuna's own message does not tell the reason
+        cause = error.__cause__ or error  # Optuna's own message lacks the reason
         reason = printable(str(cause).partition("\n")[0])
         raise ConfigError(f"--out {out}: its study.db cannot be used ({reason})") from error
 
@@ -116,7 +115,7 @@ def usable(out: Path) -> Iterator[None]:
 def open_study(out: Path, asked: Mapping[str, Any]) -> optuna.Study:
     """Open the study in a folder, or make a new study; `asked` has the task and other settings.
 
-    `ConfigError` if the folder has a study of other settings.
+    Raises `ConfigError` if the folder has a study of other settings.
     """
     study = optuna.create_study(
         storage=f"sqlite:///{(out / 'study.db').absolute()}",
@@ -172,7 +171,7 @@ class _Search:
             return
         except (ValueError, AssertionError, RuntimeError) as error:
             if isinstance(error, SC2PoolError) and not isinstance(error, ActionError):
-                self._uncounted(trial)  # the games have failed, not these hyperparameters
+                self._uncounted(trial)  # an error of the games, not of the hyperparameters
                 raise
             # SB3 refuses the combination, or the training has diverged to NaN.
             self.study.tell(trial, state=optuna.trial.TrialState.FAIL)
@@ -219,7 +218,7 @@ class _Search:
             rows=self.env.pool.rows,
             stop=self.stop,
         )
-        # Episodes with a fault are played again; the factor 2 limits how often.
+        # Episodes with a fault are played again, so up to twice as many episodes are played.
         played = list(itertools.islice(episodes, 2 * args.eval_episodes))
         if self.stop.signal is not None:
             return None
@@ -237,7 +236,7 @@ class _Search:
     def write_best(self) -> None:
         """Write the best trial's hyperparameters for `train`, unless the file has them already.
 
-        All other values come from the bundled file. `ConfigError` if writing fails.
+        All other values come from the bundled file. Raises `ConfigError` if writing fails.
         """
         args, bundled = self.args, self.bundled
         if self.best is None:
@@ -330,14 +329,15 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
     "td3": ACTOR_CRITIC,
     "tqc": ACTOR_CRITIC,
 }
-"""The searched values by algorithm. Algorithms that act while they learn are left out, because they
-are for real time, where a trial cannot be repeated."""
+"""The ranges and choices to search, by algorithm. Algorithms that act while they learn are left
+out: they are for games in real time, in which a trial cannot be repeated."""
 
 
 def suggest(trial: BaseTrial, algo: str, *, n_rows: int, steps: int) -> dict[str, Any]:
     """A section of hyperparameters, complete except for the policy and the scale of rewards.
 
-    If possible, `n_steps` is so small that a trial of `steps` env steps has at least two rollouts.
+    If possible, `n_steps` is small enough for at least two rollouts in a trial of `steps` env
+    steps.
     """
     section: dict[str, Any] = {}
     for name, values in SPACES[algo].items():

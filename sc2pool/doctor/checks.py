@@ -1,14 +1,15 @@
-"""The checks that are always made: of the installation, the machine and a running game.
+"""The checks that the doctor always makes: of the installation, the machine and a running game.
 
-A check asks one question, judges what was measured, and gives advice. Each check is one function
-with a decorator of its section; the functions have the order of the report. A check's parameters
-are the measured values, which become `measured` in the JSON report. To add a check, write its
-function here, and write its measurement in `machine`, `worker_check`, `stepping` or `diagnosis`.
-The checks that only `--full` makes are in other modules, next to their measurements.
+A check asks one question, judges what was measured, and gives advice. Each check is one function,
+with a decorator that names its section. The functions are in the order of the report. A check's
+parameters are the measured values, which become `measured` in the JSON report. To add a check,
+write its function here, and write its measurement in `machine`, `worker_check`, `stepping` or
+`diagnosis`. Checks that are made only with `--full` are in other modules, next to their
+measurements.
 
-Rules: the checks are pure and do not depend on a particular game. sc2pool's expectations of a game
-are written only in checks. DIFFERS means that the game does not behave as expected but can be
-played; the advice then names the disadvantage.
+Rules: the checks are pure and do not depend on a particular game. Only checks contain sc2pool's
+expectations of a game. The judgement DIFFERS means that the game can be played, but does not behave
+as expected; the advice then names the disadvantage.
 """
 
 from __future__ import annotations
@@ -44,20 +45,20 @@ GAME_BYTES: Final = GB
 """The memory that a game is assumed to need if its memory was not measured."""
 SHARED_MEMORY_BYTES: Final = 32 * MB
 FILES_WANTED: Final = 1024
-"""The least limit of open files, because dozens of games open hundreds of files."""
+"""The limit of open files should be at least this: dozens of games open hundreds of files."""
 THREADS_WANTED: Final = 2048
-"""The least limit of processes: each thread counts as one, and a game has dozens of threads."""
+"""The limit of processes should be at least this: it counts threads, and a game has dozens."""
 
 INSTALLATION = Section("installation")
 MACHINE = Section("machine")
 
 
 class Package(TypedDict):
-    """A Python package."""
+    """A Python package that sc2pool needs."""
 
     name: str
     version: str | None
-    """None if it is not installed."""
+    """The installed version; None if the package is not installed."""
     least: str
     """The oldest version that works; empty if every version works."""
 
@@ -107,7 +108,7 @@ def judge_map(path: Path | None, belongs_to: Path, tasks: Sequence[str]) -> Judg
 
 
 def map_check(map_name: str) -> Check[[Path | None, Path, Sequence[str]]]:
-    """The check that looks for this map."""
+    """Return a check that looks for this map."""
     name, purpose = f"map {map_name}", "a map that tasks are played on"
     return Check(name, INSTALLATION.part, purpose, judge_map)
 
@@ -132,7 +133,7 @@ def python(version: tuple[int, int, int], packages: Sequence[Package]) -> Judgem
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version: (2, 9) of "2.9.0a1" and of "2.9"."""
+    """The leading numbers of a version, such as (2, 9) for "2.9.0a1" and for "2.9"."""
     parts: list[int] = []
     for part in version.split("."):
         if not part.isdigit():
@@ -248,20 +249,20 @@ listener = MACHINE.check("listener", "can it be proven that a port's listener is
 
 KILL_SLOW_S: Final = 2.0
 GROWTH_BYTES: Final = MB
-"""The report mentions a growth of memory per reset above this size."""
+"""The report mentions memory growth if it exceeds this many bytes per reset."""
 PACE_TOLERANCE: Final = 0.05
 LATE_LOOPS: Final = 2
-"""The reply to a request for a later loop may be this many loops after the requested one."""
+"""If a later loop's observation is requested, the reply may be this many loops too late."""
 FREEZES_BELOW, CATCHES_UP_ABOVE = 0.25, 0.75
-"""A game that was stopped counts as frozen if it makes up for at most the first of these shares of
-the missed loops, and as catching up if it makes up for at least the second."""
+"""Shares of the loops that a game missed because it was stopped. A game that plays at most the
+first share of them later counts as frozen, and with at least the second share as catching up."""
 
 TIMES = Section("times and memory of the game")
 BEHAVIOUR = Section("behaviour of the game")
 
 
 def _within(field: str) -> Callable[[int, float, float, float, float], Judgement]:
-    """A function that judges durations with the limit `Limits(field=…)`."""
+    """Return a function that judges durations by the limit `field` of `Limits`."""
     limit_s: float = getattr(Limits(), field)
     setting = f"PoolConfig(limits=Limits({field}=…))"
 
@@ -442,7 +443,7 @@ def exit_on_request(ended: bool, took_s: float, detail: str) -> Judgement:
 def real_time(loops: int, seconds: float) -> Judgement:
     figure = f"{loops / seconds:.1f} loops/s over {seconds:.1f} s (expected {LOOPS_PER_S})"
     expected = LOOPS_PER_S * seconds
-    # Allow a difference of one loop, because only whole loops are counted.
+    # Allow a difference of one loop, because the figures are whole loops.
     advice = "the machine is too busy or too slow for real time, or the game has another clock"
     return expect(abs(loops - expected) <= 1 + PACE_TOLERANCE * expected, figure, advice)
 
@@ -468,7 +469,8 @@ def stop_and_go_on(  # noqa: PLR0917
     ran_s: float,
     loops_per_s: float,
 ) -> Judgement:
-    """Judge what `ends.stop_and_watch` returned; `loops_per_s` is the rate without a stop."""
+    """Judge the result of `ends.stop_and_watch`; `loops_per_s` is the game's rate without a
+    stop."""
     missed = loops_per_s * stopped_s
     made_up = loop_after - loop_before - loops_per_s * ran_s
     share = made_up / missed

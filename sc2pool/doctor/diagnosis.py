@@ -1,24 +1,24 @@
 """`examine_game`: makes all checks of the doctor, and returns its findings.
 
-    machine, stepping            measure the machine and a stepped game
-    PARTS                        measure behaviour that the documentation leaves open (`--full`)
-    checks                       judge a measurement, and give advice
-    findings                     keep one judgement for each check, and write the report
-    settled_by                   extracts from the findings the facts that later pools use
+The modules machine and stepping measure the machine and a stepped game. The constant PARTS lists
+the measurements of behaviour that the documentation leaves open (`--full`). The module checks
+judges measurements, and findings keeps one judgement for each check and writes the report. The
+function settled_by extracts from the findings the facts that later pools use.
 
-`examine` launches the games, within a time limit. The first game is stepped, and is finally asked
-to exit. The second game, whose files are cached at its launch, plays in real time and is killed.
-Each measurement of `--full` launches games of its own, one measurement after the other.
+The function `examine` launches the games, within a time limit. The first game is stepped, and at
+the end asked to exit. The second game plays in real time and is killed; at its launch, the system
+has already cached the game's files. The measurements of `--full` are made one after the other, and
+each launches its own games.
 
 Rules: a missing, broken or hung game is a finding, and ends only the measurements that depend on
 the game. Every launched game is closed, whatever happens. A game is never stopped while a request
 is in flight, and is always resumed. Ctrl-C, SIGTERM and SIGHUP first end the games.
 
 Rules of `--full`: each measurement has its own time limit and its own games. So a game that hangs
-or crashes is a finding, and costs at most the measurement's limit. An unexpected reply is also a
-finding, so that the other measurements are still made. Every game is closed after its measurement.
-The limits add up to far more than a usual examination takes, because few measurements need all
-their time.
+or crashes is a finding, and costs at most the time limit of its measurement. An unexpected reply is
+also a finding, so that the other measurements are still made. Every game is closed after its
+measurement. The sum of the limits is far more than a usual examination takes, because few
+measurements need all their time.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ from sc2pool.protocol import requests
 from sc2pool.waiting import run_in_selector_loop
 
 FULL_S = 900.0
-"""Time limit of an examination with `full`."""
+"""Time limit of an examination with `full`, in seconds."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The doctor's findings, one for each check, in order; `base_build` is None without a game."""
+    """The doctor's findings, one for each check; `base_build` is None if no game was found."""
 
     findings: Sequence[Finding]
     base_build: int | None
@@ -76,7 +76,7 @@ class Diagnosis:
         return reports.works(self.findings)
 
     def as_text(self, width: int) -> str:
-        """The report for people, in lines of at most `width` characters except for long words."""
+        """The report for people; only a long word makes a line longer than `width` characters."""
         return reports.as_text(self.findings, width)
 
     def as_json(self) -> str:
@@ -99,11 +99,11 @@ def examine_game(
     facts that later pools use. With `quick`, make fewer resets and steps.
 
     Args:
-        game_choice: "auto", "real", "standin" or the path of an installation.
-        timeout_s: the time limit for examining the games; None for 600 s, or 900 s with `full`.
-        say: called with the name of each check when it begins.
-        terminated: called with the number of a SIGTERM or SIGHUP; returns the exception to raise
-            after the games are closed.
+        game_choice: "auto", "real", "standin", or the path of an installation.
+        timeout_s: The time limit for examining games; None for 600 s, or 900 s with `full`.
+        say: A function that is called with the name of each check that begins.
+        terminated: A function that is called with the number of a SIGTERM or SIGHUP. It returns the
+            exception to raise after the games are closed.
     """
     plan = QUICK if quick else Plan()
     if full:
@@ -127,7 +127,7 @@ def examine_game(
 
 
 def all_checks(map_names: Iterable[str], *, full: bool = False) -> list[Check[...]]:
-    """The checks in the order of the report, including one for each of these maps."""
+    """All checks in the order of the report, with one check for each of these maps."""
     found = [*INSTALLATION, *map(map_check, map_names), *MACHINE, *TIMES, *BEHAVIOUR]
     if full:
         found += [*ends.ENDS, *resets.RESETS, *matches.MATCHES]
@@ -142,7 +142,7 @@ async def _examine_until_signalled(
     findings: Findings,
     terminated: Callable[[int], BaseException],
 ) -> str:
-    """Call `examine`; a SIGTERM, SIGHUP or Ctrl-C raises only after the games are closed."""
+    """Call `examine`; a SIGTERM, SIGHUP or Ctrl-C first closes the games, then raises."""
     task = asyncio.current_task()
     assert task is not None
     received: list[int] = []
@@ -167,14 +167,14 @@ async def _examine_until_signalled(
 
 
 def _note_room_for_games(findings: Findings) -> None:
-    """Judge the machine's memory again, now by the measured memory of a game."""
+    """Judge the machine's memory again, now that a game's memory is measured."""
     memory, growth = findings.measured(checks.memory), findings.measured(checks.memory_growth)
     if memory and "last_bytes" in growth:
         findings.note(checks.memory, **{**memory, "game_bytes": growth["last_bytes"]})
 
 
 def _note_settled(installation: Installation, findings: Findings) -> None:
-    """Save the facts that the findings newly settle, and add all settled facts to the report."""
+    """Save the facts that these findings prove, and add all facts known so far to the report."""
     before = settled_on(installation)
     facts = settled_by(findings, before)
     if facts != before:
@@ -186,24 +186,24 @@ def _note_settled(installation: Installation, findings: Findings) -> None:
 
 READY_MARKERS: Final = ("Listening on:", "Startup Phase 3 complete. Ready for commands.")
 FIRST_LAUNCH_FACTOR: Final = 2
-"""A first launch may take this many times the usual limit, both here and in a pool."""
+"""A first launch may take this many times the usual limit, as in a pool."""
 AWAITED_LOOPS: Final = 20
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The extent of an examination."""
+    """How much an examination measures, and for how long."""
 
     resets: int = 50
     steps: int = 100
-    """The steps of each compared episode."""
+    """The number of steps of each episode that is compared."""
     watch_s: float = 2.0
-    """How long the game is watched in real time; it is then stopped for as long."""
+    """How long a real-time game is watched; the game is then stopped for the same time."""
     timeout_s: float = 600.0
     """The time limit of the whole examination."""
     limits: Limits = field(default_factory=Limits)
     full: bool = False
-    """Whether to make the measurements of `--full` in addition."""
+    """Whether to make the additional measurements of `--full`."""
 
 
 QUICK = Plan(resets=10, steps=40, watch_s=1.0)
@@ -214,7 +214,7 @@ async def examine(
 ) -> str:
     """Launch games and measure them; without a playable map, measure only the launches.
 
-    Returns the reason why checks that still lack a finding were not made.
+    Returns why the checks without a finding were not made.
     """
     reasons = []
     try:
@@ -225,7 +225,7 @@ async def examine(
                 except ProbeFailed as failed:
                     reasons.append(f"what it needs failed: see {str(failed)!r}")
                     if str(failed) == checks.launch.name:
-                        break  # another launch would also fail
+                        break  # a second launch would also fail
     except TimeoutError:
         findings.note_timeout(plan.timeout_s)
         reasons.append("the time was up (--timeout)")
@@ -280,7 +280,7 @@ async def _launched(
     """Launch a game, record how long that took, and close the game after the block."""
     begun_s = time.monotonic()
     with findings.trying(check):
-        # A launch's own deadline gives a more exact fault than the examination's time limit.
+        # The deadline of a launch gives a more exact fault than the time limit of the examination.
         limit_s = min(plan.limits.launch_s * FIRST_LAUNCH_FACTOR, 0.9 * plan.timeout_s)
         game = await Game.launch(installation, plan.limits, deadline=Deadline.after(limit_s))
         findings.note(check, *durations([time.monotonic() - begun_s]))
@@ -291,7 +291,7 @@ async def _launched(
 async def _probe_realtime(
     game: Game, playable: Playable, watch_s: float, findings: Findings
 ) -> None:
-    """Begin an episode in real time, watch it, and stop it for a while."""
+    """Begin an episode in real time, watch the game, and stop it for a while."""
     setup, map_path = playable
     with findings.trying(checks.real_time):
         await game.start_episode(replace(setup, realtime=True), map_path, None)
@@ -321,17 +321,17 @@ async def _loop(game: Game, game_loop: int | None = None) -> int:
 
 
 class Part(NamedTuple):
-    """One measurement."""
+    """One measurement of `--full`."""
 
     checks: tuple[Check[...], ...]
     measure: Callable[[Lab], Awaitable[None]]
     limit_s: float
     needs: Callable[[Lab], object] = lambda _: None
-    """Raises `NotPossible` if a map for the measurement is missing."""
+    """A function that raises `NotPossible` if a map for the measurement is missing."""
 
     @property
     def name(self) -> str:
-        """The name that selects this measurement; its checks' names begin with this name."""
+        """The name that selects this measurement; the names of its checks begin with this name."""
         return self.checks[0].name.split()[0]
 
 
@@ -371,7 +371,7 @@ PARTS: Final = (
 
 
 async def measure(lab: Lab, names: Collection[str]) -> None:
-    """Carry out the measurements with these names."""
+    """Make the measurements that have these names."""
     try:
         for part in PARTS:
             if part.name in names:
@@ -393,7 +393,7 @@ async def _carry_out(part: Part, lab: Lab) -> None:
     except NotPossible as missing:
         reason = str(missing)
     except ProbeFailed:
-        pass  # the report has the failure
+        pass  # the failure is recorded already
     except TimeoutError:
         detail = f"not done within its limit of {part.limit_s:g} s"
         findings.note_failure(first, detail, FaultKind.DEADLINE)
@@ -413,10 +413,10 @@ _WITH_CHANCE: Final = (resets.computer_restarts, resets.random_race)
 
 
 def settled_by(findings: Findings, before: Settled) -> Settled:
-    """The facts that the findings settle; facts that were not measured stay as `before`."""
+    """The facts that the findings prove; facts that were not measured stay as `before`."""
     facts: dict[str, Any] = {}
     restores = findings.measured(resets.restart_restores)
-    # A known fault of restarts concerns exhausted fields, so a test without one proves nothing.
+    # Restarts may fail to restore exhausted mineral fields, so a test without one proves nothing.
     if restores.get("differences") or restores.get("exhausted"):
         facts["restart_faithful"] = not restores["differences"]
     games = [

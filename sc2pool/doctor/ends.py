@@ -1,4 +1,4 @@
-"""Measures ends of games, and real time: which ends a game reports, when, and in which form.
+"""Measures which ends a game reports, when and in which form, and how a game runs in real time.
 
 Rule: a game that does not reply is closed, and the next sample is taken with a new game.
 """
@@ -40,26 +40,27 @@ from sc2pool.protocol import LOOPS_PER_S, requests
 from sc2pool.protocol.replies import Status
 
 FIRST_LOOP_MAX: Final = int(LOOPS_PER_S)
-"""The loop of a real-time game's first observation is usually not above this loop."""
+"""The first observation of a real-time game is usually of this loop or an earlier one."""
 
 ENDS = Section("ends of games, and real time", needed=False)
 
 
 class AwaitedEnd(TypedDict):
-    """A request, in real time, for the observation of a loop; the game ends before that loop."""
+    """A request for the observation of a later loop, in a real-time game that ends before that
+    loop."""
 
     way: str
-    """How the game ended."""
+    """The way in which the game ended."""
     ahead: int
     """The requested loop minus the loop of the newest observation."""
     after_s: float | None
-    """Seconds until the reply; None without a reply."""
+    """Seconds from the request to the reply; None if no reply came."""
     loop: int
     status: str
     told: bool
-    """Whether the reply has the result."""
+    """Whether the reply has the game's result."""
     refused: str
-    """The text of the game's refusal; empty if it replied with an observation."""
+    """The text of the game's refusal; empty if the game replied with an observation."""
 
 
 class End(TypedDict):
@@ -69,7 +70,8 @@ class End(TypedDict):
     told_in: int
     """The number of observations with the result."""
     told_first: int | None
-    """How many observations after the end came before the first one with the result, or None."""
+    """How many observations after the end came before the first with the result; None if none had
+    it."""
     stubs: int
     """The number of observations without content."""
     status: str
@@ -85,9 +87,9 @@ class MatchEnd(TypedDict):
     """The results of the host and the guest; "" for a side that never got its result."""
     statuses: list[str]
     loops_after: int
-    """How many loops the host's game played in the second that followed `watched_s`."""
+    """How many loops the host's game played in the one second after `watched_s`."""
     watched_s: float
-    """How long both sides were observed after the end."""
+    """How many seconds both sides were observed after the end."""
     action_result: str
     """The result of an action of the host after the end; empty if no action was sent."""
 
@@ -103,7 +105,7 @@ class Stop(TypedDict):
 
 
 def after_stop(stops: Sequence[Stop]) -> str:
-    """How a real-time game treats missed loops: "freeze", "catch-up" or "in part"."""
+    """How a real-time game treats the loops missed in a stop: "freeze", "catch-up" or "in part"."""
     shares = [stop["made_up"] / stop["missed"] for stop in stops]
     if max(shares) <= FREEZES_BELOW:
         return "freeze"
@@ -270,10 +272,10 @@ _ENOUGH_SILENT: Final = 2
 _LONGEST_TIMER_LOOPS: Final = 2600
 """The end by the map's timer is measured only if it comes within this many loops (two minutes)."""
 _ENDS_WITHIN_LOOPS: Final = 45
-"""A game that plays this many loops after the command to end it is assumed to go on."""
+"""If a game plays this many loops after the command to end it, it is assumed to continue."""
 _OBSERVATIONS_AFTER_END: Final = 4
 _MATCH_S: Final = 6.0
-"""How long both sides of an ended match are observed for the result."""
+"""How long both sides of an ended match are observed until the result comes."""
 _PACE_S: Final = 1.0
 BY_SURRENDER, BY_VICTORY = "a surrender by command", "a victory by command"
 BY_LOSS, BY_TIMER = "the loss of all units", "the map's timer"
@@ -319,10 +321,10 @@ async def measure_awaited_ends(lab: Lab) -> None:
 async def _await_caused_end(
     lab: Lab, client: Client, way: str, ahead: int, wait_s: float
 ) -> AwaitedEnd | None:
-    """One sample; None if the game does not end in this way."""
+    """Measure one end of a game; None if the game does not end in this way."""
     await client.begin(*lab.mini(realtime=True))
     seen = await client.observe()
-    # Send both requests in one burst, because the first one ends the game in the next loop.
+    # Send both requests at once, because the first request ends the game in the next loop.
     cause = debug_request(_cause(way, seen))
     awaited = requests.observation(seen.observation.game_loop + ahead)
     began_s = time.monotonic()
@@ -340,7 +342,7 @@ async def _await_caused_end(
 async def _await_timer(
     lab: Lab, client: Client, way: str, ahead: int, wait_s: float
 ) -> AwaitedEnd | None:
-    """One sample of an end by the map's timer; a lock-step game first finds the end's loop."""
+    """Measure one end by the map's timer; a lock-step game first finds the loop of this end."""
     await client.begin(*lab.mini())
     lasts = await client.step_to_end(_LONGEST_TIMER_LOOPS, at_a_time=40)
     if lasts is None or lab.deadline.remaining_s() < lasts / LOOPS_PER_S + 3 * wait_s:
@@ -371,7 +373,8 @@ def _sample(way: str, ahead: int, reply: sc_pb.Response | None, after_s: float =
 
 
 async def measure_polled_ends(lab: Lab) -> None:
-    """End real-time games, and observe them repeatedly without requesting a particular loop."""
+    """End real-time games, and repeatedly request the current observation, not that of a later
+    loop."""
     ways = (BY_SURRENDER, BY_LOSS, BY_VICTORY)
     lab.findings.note(polled_end, await _observe_ends(lab, ways, realtime=True))
 
@@ -513,7 +516,7 @@ async def _end_match(
 
 
 async def measure_stops(lab: Lab) -> None:
-    """Stop a real-time game twice, and compare the loops played with those without a stop."""
+    """Stop a real-time game twice, and compare the played loops with a time without a stop."""
     client = await lab.launch()
     await client.begin(*lab.mini(realtime=True))
     times_s = (1.0, lab.paced(4.0))
@@ -521,7 +524,7 @@ async def measure_stops(lab: Lab) -> None:
 
 
 async def measure_match_stops(lab: Lab) -> None:
-    """Stop both games of a match, and compare the loops as in `measure_stops`."""
+    """Stop both games of a match, and compare the played loops as in `measure_stops`."""
     pair = await lab.pair()
     await pair.begin(*lab.melee(participants=2, realtime=True))
     lab.findings.note(match_stops, [await _stop(pair.sides, 2.0)])
@@ -549,8 +552,8 @@ async def stop_and_watch(
 ) -> tuple[int, int, int, float, float]:
     """Stop a real-time game for `stopped_s`, then let it run for `watch_s`.
 
-    Returns five numbers: the game's loop before the stop, directly after the stop and at the end;
-    the seconds of the stop; and the other seconds between the first and the last loop.
+    Returns the game's loop before the stop, directly after the stop, and at the end; then the
+    seconds of the stop, and the other seconds between the first and the last of these loops.
     """
     before, before_s = await loop(), time.monotonic()
     with stopped(*pids):
@@ -563,7 +566,7 @@ async def stop_and_watch(
 
 
 async def measure_first_loops(lab: Lab) -> None:
-    """Measure a real-time game's first observed loop, alone and beside busy games."""
+    """Measure the first observed loop of a real-time game that runs alone, or beside busy games."""
     client = await lab.launch()
     loops: dict[bool, list[int]] = {False: [], True: []}
     for loaded, seen in loops.items():

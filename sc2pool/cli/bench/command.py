@@ -1,8 +1,8 @@
 """`sc2pool bench`: measures a task's rate on this machine for several numbers of games.
 
-    one pool after the other ─► rates, CPU time, memory ─► the best n ─► its resets ─► advice
+    It measures one pool after the other, then the resets of the best pool, and prints advice.
 
-Rules: progress is printed to stderr, the result to stdout. Ctrl-C ends every process.
+Rules: progress is printed to stderr, and the result to stdout. Ctrl-C ends every process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sc2pool.utilities import available_bytes, require
 
 def run(args: argparse.Namespace) -> int:
     task = task_of(args) or DEFAULT_TASK
-    game = find_game(args.game, task, says=False)  # the results name the game
+    game = find_game(args.game, task, says=False)  # the printed results name the game
     if args.png is not None:
         check_file(args.png, "--png", [".png"])
         require("--png", "matplotlib")
@@ -37,7 +37,7 @@ def _run(args: argparse.Namespace, task: str, game: Path) -> int:
     machine = machine_facts()
     import torch  # noqa: PLC0415 - after SB3: if both are missing, the error must name SB3
 
-    torch.set_num_threads(1)  # as in a training
+    torch.set_num_threads(1)  # `train` uses one thread, too
     free_bytes = available_bytes()
     definition = resolve_task(task)
 
@@ -99,7 +99,7 @@ def sizes_table(measured: Sequence[Measured]) -> str:
 
 
 def resets_table(resets: Sequence[Resets]) -> str:
-    """A table with the time of each kind of reset, and how much longer a batch with one takes."""
+    """A table with the time of each kind of reset, and by how much resets lengthen a batch."""
     rows = [
         (
             f"{kind}, n={one.n}, spares={one.spares}",

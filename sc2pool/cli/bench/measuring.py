@@ -1,17 +1,17 @@
-"""Measures a `Side`, such as a pool, and finds the best number of games, with the reason.
+"""Measures a `Side`, such as a pool, and finds the best number of games and its bottleneck.
 
 Each figure of a side is the median of several short rounds. CPU time and memory are summed by role
 over this process and all its descendants:
 
-    trainer   this process, which steps the batch
-    worker    every descendant that does not belong to a game
-    game      a process with `-listen` in its arguments, and its children
+    Trainer: this process, which steps all envs of the pool.
+    Worker: every descendant that does not belong to a game.
+    Game: a process with `-listen` in its arguments, or a child of such a process.
 
 Rules: the side warms up before each round, and the warm-up is not counted. A measurement counts
-only processes that are alive at its end, so no process may end during a measurement. Roles do not
-depend on a program's name. Progress is printed to stderr, so that only the result is on stdout. The
-advice is a pure function from figures to sentences, and each sentence names its figures. This
-module is quick to import, so that bad arguments are reported without a delay.
+only processes that are alive at its end, so no process may end during a measurement. A process's
+role does not depend on its program's name. Progress is printed to stderr, so that only the result
+is on stdout. The advice is a pure function from figures to sentences, and each sentence names its
+figures. This module is quick to import, so that bad arguments are reported without a delay.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class Side(Protocol):
     """Anything that can be measured, such as a pool whose processes are already running."""
 
     def prepare(self) -> None:
-        """Warm up; stop in mid-episode if the end of an episode would affect the figures."""
+        """Warm up. If an episode's end would affect the figures, stop within an episode."""
 
     def run(self, seconds: float) -> tuple[int, float]:
-        """Step for about this long; returns the env steps of all envs and the seconds they took."""
+        """Step for about `seconds`; returns the env steps of all envs, and the seconds taken."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """One measurement of one side."""
+    """One measurement of one `Side`, for example of a pool."""
 
     steps: int
     """The env steps of all envs."""
@@ -63,7 +63,7 @@ class Round:
         return self.steps / self.seconds
 
     def cpu_us_per_step(self, *roles: str) -> float:
-        """CPU time of an env step, summed over these roles, or by default over all roles."""
+        """CPU time of an env step, summed over these `roles`; without roles, over all roles."""
         return sum(self.cpu_s[role] for role in roles or ROLES) / self.steps * 1e6
 
     def as_dict(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class Round:
 
 
 class Rounds(tuple[Round, ...]):
-    """All rounds of one side; each figure is the median of the rounds' figures."""
+    """All rounds of one `Side`; each figure is the median of the rounds' figures."""
 
     @property
     def rates(self) -> list[float]:
@@ -82,7 +82,7 @@ class Rounds(tuple[Round, ...]):
         return median(self.rates)
 
     def cpu_us_per_step(self, *roles: str) -> float:
-        """CPU time of an env step, summed over these roles, or by default over all roles."""
+        """CPU time of an env step, summed over these `roles`; without roles, over all roles."""
         return median(one.cpu_us_per_step(*roles) for one in self)
 
     @property
@@ -95,7 +95,7 @@ class Rounds(tuple[Round, ...]):
 
 
 def measure(side: Side, seconds: float) -> Round:
-    """Warm a side up and measure one round."""
+    """Warm up a `Side`, such as a pool, and measure one round."""
     side.prepare()
     before, machine_before, began_s = cpu_by_process(), CpuUse.now(), time.perf_counter()
     steps, elapsed_s = side.run(seconds)
@@ -107,7 +107,7 @@ def measure(side: Side, seconds: float) -> Round:
 
 
 def step_for(step: Callable[[], int], seconds: float) -> tuple[int, float]:
-    """Call `step` for this time; returns the sum of the env steps, and the seconds they took."""
+    """Call `step` for about `seconds`; returns the sum of the env steps, and the seconds taken."""
     steps, began_s = 0, time.perf_counter()
     while True:
         steps += step()
@@ -122,12 +122,12 @@ GAME: Final = "game"
 ROLES: Final = (TRAINER, WORKER, GAME)
 
 LISTEN: Final = "-listen"
-"""An argument that every client passes to a game, and that no other program has."""
+"""A command-line argument that every game gets, and that no other program has."""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The memory of a process; the two sizes are equal except on Linux, which reports sharing."""
+    """A process's memory; the sizes differ only on Linux, which reports shared pages."""
 
     uss_bytes: int
     """The size of private pages, which become free when the process ends."""
@@ -154,11 +154,11 @@ def _is_game(process: psutil.Process) -> bool:
 
 
 Used = dict[psutil.Process, tuple[str, float]]
-"""Each process's role and CPU seconds so far. If a pid is reused, psutil sees two processes."""
+"""Each process's role and CPU seconds so far; a process with a reused pid counts as a new one."""
 
 
 def cpu_by_process() -> Used:
-    """The CPU time that each process of the family has used so far."""
+    """The CPU time so far of this process and each of its descendants."""
     used: Used = {}
     for process, role in family():
         with suppress(psutil.Error, OSError):
@@ -170,14 +170,14 @@ def _cpu_s(process: psutil.Process) -> float:
     if LINUX:
         # Read the clock of the process's CPU time, which counts nanoseconds. psutil's figures are
         # multiples of 10 ms, which is too coarse if a hundred processes share a second. The clock's
-        # number is computed from the pid as in `clock_getcpuclockid(3)`.
+        # id is computed from the pid, as `clock_getcpuclockid(3)` does.
         return time.clock_gettime(~process.pid << 3 | 2)
     times = process.cpu_times()
     return float(times.user + times.system)
 
 
 def cpu_between(before: Used, after: Used) -> dict[str, float]:
-    """CPU seconds by role that were used between two calls of `cpu_by_process`."""
+    """The CPU seconds that each role used between two calls of `cpu_by_process`."""
     used_s = dict.fromkeys(ROLES, 0.0)
     for process, (role, cpu_s) in after.items():
         _, before_s = before.get(process, (role, 0.0))
@@ -202,7 +202,7 @@ PACKAGES = ("sc2pool", "numpy", "gymnasium", "stable-baselines3", "torch", "burn
 
 
 def machine_facts() -> dict[str, Any]:
-    """Processor, cores, memory, load and versions, for JSON."""
+    """The machine's processor, cores, memory and load, and the packages' versions, for JSON."""
     return {
         "cpu": cpu_model(),
         "cores": usable_cores(),
@@ -215,7 +215,7 @@ def machine_facts() -> dict[str, Any]:
 
 
 def cpu_model() -> str:
-    """The processor's name, or its architecture if the system does not tell the name."""
+    """The processor's name; its architecture if the system does not report the name."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -234,7 +234,8 @@ def version_of(package: str) -> str | None:
 class CpuUse:
     """CPU seconds of all cores since boot.
 
-    Programs of this machine used `busy_s`. In a virtual machine, `stolen_s` went to other machines.
+    `busy_s` was used by programs of this machine. If this is a virtual machine, the host gave
+    `stolen_s` to other machines.
     """
 
     busy_s: float
@@ -259,7 +260,7 @@ def tell(line: str) -> None:
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], align: str = "") -> str:
-    """A Markdown table; ` | ` in `head` separates titles, `align` is `l` or `r` for each column."""
+    """A Markdown table; `align` aligns each column to the left (`l`) or to the right (`r`)."""
     titles = " | ".join(head).split(" | ")
     rules = ["--:" if side == "r" else "---" for side in align.ljust(len(titles), "l")]
     return "\n".join(f"| {' | '.join(line)} |" for line in (titles, rules, *rows))
@@ -284,7 +285,7 @@ class Measured:
 
     @property
     def cores_busy(self) -> float:
-        """How many cores the processes of the pool keep busy, all together."""
+        """How many cores the processes of the pool keep busy in total."""
         return self.rounds.cpu_us_per_step() * self.steps_per_s / 1e6
 
     @property
@@ -292,7 +293,7 @@ class Measured:
         return self.game_bytes + self.worker_bytes
 
     def times(self, first: Measured) -> float:
-        """This pool's rate, divided by the rate of one game of the `first` pool."""
+        """How many times as fast this pool is as one game of the pool `first`."""
         return self.steps_per_s / first.steps_per_s * first.n
 
     def as_dict(self) -> dict[str, Any]:
@@ -308,7 +309,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Resets:
-    """The duration of resets with this number of spares."""
+    """The duration of resets in a pool of `n` envs and `spares` spare games."""
 
     n: int
     spares: int
@@ -319,15 +320,15 @@ class Resets:
 
 
 GOOD_ENOUGH = 0.95
-"""A smaller pool with this share of the best rate is preferred, because it needs less memory."""
+"""A smaller pool is preferred if it reaches this share of the best rate: it needs less memory."""
 CORES_FULL = 0.85
-"""The cores are the bottleneck if this share of their time is used; the system needs the rest."""
+"""The cores are the bottleneck if at least this share of their time is used."""
 IN_STEP = 0.85
-"""If n games reach this share of n times one game's rate, they hardly wait for each other."""
+"""Games hardly wait for each other if n games reach this share of n times one game's rate."""
 DEAR_RESET_PERCENT = 10.0
-"""Spares are worth their memory if a reset makes its batch longer by at least this much."""
+"""Spare games are worth their memory if resets lengthen their batches by at least this much."""
 MUCH_ELSE_CORES = 0.25
-"""The advice mentions other programs if they use at least this many cores."""
+"""The advice mentions other programs if these use at least this many cores."""
 
 
 class Limit(StrEnum):
@@ -348,7 +349,7 @@ def best(measured: Sequence[Measured]) -> Measured:
 def limit_of(chosen: Measured, measured: Sequence[Measured], cores: int, free_bytes: int) -> Limit:
     """The bottleneck of the chosen pool.
 
-    `measured` has the smallest pool first; `free_bytes` were free before the first game started.
+    `measured` begins with the smallest pool; `free_bytes` of memory were free before any game.
     """
     if chosen.cores_busy + chosen.rounds.others_cores >= CORES_FULL * cores:
         return Limit.CORES
@@ -363,7 +364,7 @@ def limit_of(chosen: Measured, measured: Sequence[Measured], cores: int, free_by
 def advice(
     measured: Sequence[Measured], resets: Sequence[Resets], cores: int, free_bytes: int
 ) -> list[str]:
-    """Sentences of advice for the user; for the arguments see `limit_of`."""
+    """Sentences of advice for the user; `limit_of` explains the arguments."""
     chosen = best(measured)
     limit = limit_of(chosen, measured, cores, free_bytes)
     said = [f"n={chosen.n} looks best: {chosen.steps_per_s:,.0f} env steps a second."]

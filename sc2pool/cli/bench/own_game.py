@@ -1,9 +1,9 @@
 """Measures a task's rate for several numbers of games, and its resets.
 
-Only one pool exists at a time, because real games fill the memory. Each pool is measured in several
-rounds. As in a training, episodes end and are followed by resets, which the rates include. The
-actions are random, and are drawn before the measurement, which must not include it. But if the task
-has `action_masks`, each batch is drawn from the actions that are possible at that moment.
+Only one pool exists at a time, because real games need much memory. Each pool is measured in
+several rounds. As in a training, episodes end and are followed by resets, which the rates include.
+The random actions are drawn before the measurement, which must not include the drawing. But if the
+task has `action_masks`, the actions of each step are drawn in this step, from the possible ones.
 
 To measure resets, episodes get short random lengths, so that they end at different times as in a
 long run. Batches in which an episode ends are compared with all other batches.
@@ -64,7 +64,7 @@ class PoolSide:
 def measure_sizes(
     task: type[TaskDefinition], game: Path, ns: Sequence[int], *, seconds: float
 ) -> tuple[list[Measured], str]:
-    """Measure the pools that fit into memory, smallest first; returns figures and game version."""
+    """Measure the pools that fit into memory, smallest first; also returns the game's version."""
     found: list[Measured] = []
     version = ""
     for n in sorted(set(ns)):
@@ -113,7 +113,7 @@ N_BATCHES = 64
 
 
 class Actions:
-    """Random actions, the same in every run, for a `SubprocSC2VecEnv` that has been reset."""
+    """Random actions for a `SubprocSC2VecEnv` that has been reset; every run gets the same."""
 
     def __init__(self, env: Any) -> None:
         self._env = env
@@ -135,7 +135,7 @@ class Actions:
 
 SHORTEST_STEPS, LONGEST_STEPS = 30, 90
 RESET_KINDS = {"restart_game": ("restart", None), "create_game": ("create", 1)}
-"""For each kind of reset: its name in `Pool.stats`, and the env's seed that causes such resets."""
+"""Each kind of reset: its name in `Pool.stats`, and the env's seed that causes it."""
 
 
 def short(task: type[TaskDefinition]) -> type[TaskDefinition]:
@@ -150,7 +150,7 @@ def short(task: type[TaskDefinition]) -> type[TaskDefinition]:
 
 
 class ShortEpisodes:
-    """Plays a pool of a task made by `short`, with one kind of reset, and times each batch."""
+    """Plays short episodes (see `short`) with one kind of reset, and times each batch."""
 
     def __init__(self, env: Any, kind: str) -> None:
         self._env = env
@@ -163,7 +163,7 @@ class ShortEpisodes:
         self._with_reset_ms: list[float] = []
 
     def play(self, seconds: float) -> None:
-        """Step for this long, and until every env has ended at least one episode."""
+        """Step for `seconds`, or longer if an env has not ended an episode yet."""
         began_s = before_s = time.perf_counter()
         steps = 0
         while before_s - began_s < seconds or steps <= LONGEST_STEPS:
@@ -180,7 +180,7 @@ class ShortEpisodes:
         return None if took is None else 1000.0 * float(took.p50)
 
     def cost_percent(self) -> list[float]:
-        """How much longer each batch with a reset took than the median of others, in percent."""
+        """By how many percent each batch with a reset took longer than the median other batch."""
         if not self._plain_ms:
             return []
         usual_ms = median(self._plain_ms)

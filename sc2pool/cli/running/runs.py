@@ -1,9 +1,9 @@
 """Finds running pools of other processes, and reads their live files.
 
-`Run` is a pool on this machine. Rules: nothing but the request for fresh files is written into a
-run directory. Pools of other users are ignored. If one process has several pools, the first one is
-chosen: it is the training's pool, the others are for evaluations. If several processes have pools,
-the user must choose.
+`Run` is a pool on this machine. Rules: the only file that this module writes into a run directory
+is the request for fresh files. Pools of other users are ignored. If one process has several pools,
+the first pool is chosen: it is for training, and the others are for evaluations. If several
+processes have pools, the user must choose.
 
 `ClusterRun` has the same interface, and reads all pools of a Ray cluster as one pool.
 """
@@ -34,11 +34,11 @@ POLL_S = 0.05
 _DESCRIBED_S = 2.0
 """How long to wait until all pools can be described; a pool writes its files once a second."""
 ANSWER_S = 10.0
-"""Time limit of a pool's answer, which takes a second unless the pool is stopped or very busy."""
+"""Time limit of a pool's answer; it usually takes a second, unless the pool is stopped or busy."""
 
 
 class NoAnswerError(SC2PoolError):
-    """A pool runs, but does not write its live files."""
+    """A pool is running, but does not write its live files."""
 
 
 class Run:
@@ -55,14 +55,14 @@ class Run:
     def poll(self) -> tuple[dict[str, Any], float] | None:
         """The pool's statistics and their age in seconds; None before the pool has written them.
 
-        Each call asks the pool to keep its files fresh for `live_files.FRESH_FOR_S`.
+        Each call asks the pool to keep its files up to date for another `live_files.FRESH_FOR_S`.
         """
         with suppress(OSError):
             live_files.request(self.path)
         return self.read(live_files.POOL_FILE)
 
     def first_poll(self, timeout_s: float = ANSWER_S) -> dict[str, Any] | None:
-        """Wait for new statistics; None if the pool ends, `NoAnswerError` if none come in time."""
+        """Wait for new statistics, or raise `NoAnswerError` if late; None if the pool ends."""
         asked_at_s = time.monotonic()
         while not self.ended():
             seen = self.poll()
@@ -79,9 +79,9 @@ class Run:
         return None
 
     def read(self, name: str, instance: int | None = None) -> tuple[dict[str, Any], float] | None:
-        """The data of a live file and its age in seconds; None if the file does not exist.
+        """The data of a live file, and the file's age in seconds; None if the file does not exist.
 
-        Without an `instance`, the file is one that describes the whole pool.
+        If `instance` is None, the file is about the whole pool.
         """
         folder = self.path if instance is None else self.path / str(instance)
         return live_files.read(folder / name)
@@ -98,7 +98,7 @@ class Run:
 def choose(path: Path | None, pid: int | None) -> Run:
     """The pool that the arguments name; without arguments, the first pool of the only process.
 
-    Raises `ConfigError` if no such pool is running, or if the arguments do not name one of several.
+    Raises `ConfigError` if no such pool is running, or if pools of several processes fit.
     """
     if path is not None:
         trainer = trainer_of(path)
@@ -131,13 +131,13 @@ def choices(runs: Sequence[Run]) -> list[str]:
 
 
 def described(runs: Sequence[Run]) -> dict[Path, str]:
-    """Each pool's task, games and age; for a pool that does not answer, its process's command."""
+    """Each pool's task, games and uptime; the process's command if the pool does not answer."""
     lines: dict[Path, str] = {}
     asked_at_s = time.monotonic()
     while (waited_s := time.monotonic() - asked_at_s) < _DESCRIBED_S and len(lines) < len(runs):
         for run in runs:
             seen = run.poll() if run.path not in lines else None
-            if seen is not None and seen[1] < waited_s:  # else it was written for an earlier reader
+            if seen is not None and seen[1] < waited_s:  # not from an earlier reader
                 lines[run.path] = printable(_in_short(seen[0]))
         time.sleep(POLL_S)
     for run in runs:
@@ -153,7 +153,7 @@ def _in_short(stats: dict[str, Any]) -> str:
 
 
 def found(pid: int | None) -> dict[Path, int]:
-    """The runs in this process's folder for temporary files, and all runs of process `pid`."""
+    """The runs in this process's temporary folder, and, if `pid` is given, that process's runs."""
     runs = living_runs(Path(tempfile.gettempdir()))
     if pid is None:
         return runs
@@ -182,18 +182,18 @@ def state_of(pid: int) -> str:
 
 
 _AGAIN_S = 0.3
-"""The files are read at most once within this time, however many requests come."""
+"""The files are read at most once within this time; requests in between share the result."""
 _ALL_ANSWER_S = 1.5
-"""All pools answer within this time, because a pool checks for requests once a second."""
+"""Usually all pools answer within this time, because a pool checks for requests once a second."""
 _ENDED_AFTER_S = 10.0
-"""If no pool was seen for this time, the training counts as ended."""
+"""If no pool has been seen for this time, the training counts as ended."""
 
 
 class ClusterRun:
-    """The running pools of a cluster; with `closely`, the files for `read` are fetched as well.
+    """The running pools of a Ray cluster; with `closely`, the files for `read` are fetched as well.
 
-    For `address` see `sc2pool.ray.connect`. Raises `MissingPackageError` if Ray is not installed,
-    and `ConfigError` if no cluster answers.
+    The address is explained at `sc2pool.ray.connect`. Raises `MissingPackageError` if Ray is not
+    installed, and `ConfigError` if no cluster answers.
     """
 
     def __init__(self, address: str, *, closely: bool = False) -> None:
@@ -223,7 +223,7 @@ class ClusterRun:
         return not self._read_pools() and time.monotonic() - self._seen_s > _ENDED_AFTER_S
 
     def poll(self) -> tuple[dict[str, Any], float] | None:
-        """The merged statistics of all pools, and their age; None without pools."""
+        """The merged statistics of all pools, and their age in seconds; None without pools."""
         from sc2pool.integration import merge_stats, stats_from_dict  # noqa: PLC0415
 
         pools = self._read_pools()
@@ -233,8 +233,8 @@ class ClusterRun:
         return merged.as_dict(), max(pool.stats[1] for pool in pools)
 
     def first_poll(self) -> dict[str, Any] | None:
-        """Wait for the merged statistics; `NoAnswerError` if late, `ConfigError` without a pool."""
-        self._read_pools()  # starts the nodes' viewers, slowly; the time limit begins after it
+        """Wait for the merged statistics; raises `ConfigError` if no pool is running."""
+        self._read_pools()  # may start viewers slowly, which must not count as waiting
         began_s = time.monotonic()
         while time.monotonic() - began_s < ANSWER_S:
             seen = self.poll()
@@ -251,7 +251,7 @@ class ClusterRun:
         )
 
     def read(self, name: str, instance: int | None = None) -> tuple[dict[str, Any], float] | None:
-        """A file of an instance (numbered as in `poll`), or the merged curves; see `Run.read`."""
+        """A file of an instance (numbered as in `poll`), or all pools' curves; see `Run.read`."""
         from sc2pool.integration import merge_curves  # noqa: PLC0415
 
         pools = self._read_pools()

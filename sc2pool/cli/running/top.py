@@ -1,7 +1,6 @@
 """`sc2pool top`: a live table of a running pool, from another terminal.
 
-    ← →  sort by another column    r  reverse    ↑ ↓  scroll    q  quit
-
+The keys ← and → sort by another column, r reverses the order, ↑ and ↓ scroll, and q quits.
 On Windows, keys are not read: the option `--sort` sorts, and Ctrl-C quits.
 
 Rules: the command only reads, so it cannot disturb the pool. If the pool ends, the command says so
@@ -33,7 +32,7 @@ from sc2pool.utilities import WINDOWS, printable
 _KEY_WAIT_S = 0.2
 _EVENTS = 5
 _EVENTS_AT_LEAST = 2
-"""On a terminal of few lines, only this many events are shown, to leave room for envs."""
+"""If the terminal has few lines, only this many events are shown, to leave room for envs."""
 _ROWS_AT_LEAST = 4
 _HELP = "Ctrl-C quit" if WINDOWS else "←→ sort   ↑↓ scroll   r reverse   q quit"
 _SCROLLS = "" if WINDOWS else " (↑↓)"
@@ -42,14 +41,14 @@ _UP, _DOWN = ("\x1b[A", "\x1bOA"), ("\x1b[B", "\x1bOB")
 _KEY = re.compile(r"\x1b[\[O].|.", re.DOTALL)
 
 Styled = tuple[str, str]
-"""A line and its style."""
+"""A line of text, and the name of its style."""
 
 _PLAYS = frozenset({"playing", "stepping"})
 _ENDED = frozenset({"dead", "failed", "closed"})
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run `sc2pool top`; `ConfigError` if no pool runs, or if a live table lacks a terminal."""
+    """Run `sc2pool top`; raises `ConfigError` without a pool or without a terminal."""
     pool = ClusterRun(args.ray) if args.ray else choose(args.run_dir, args.pid)
     once = args.json or args.once
     console = open_console()
@@ -89,7 +88,7 @@ class TableView:
         return key in ("q", _ESCAPE)
 
     def draw(self, width: int, height: int | None = None) -> Text:
-        """The text of pool, instances and newest events; without a height, all lines, no keys."""
+        """The text on the pool, its instances and newest events; if `height` is None, all lines."""
         stats = self.stats
         shown = table.Table(stats, self._sort, flipped=self._flipped, width=width)
         first, *others = table.head_lines(stats, self.age_s, width)
@@ -113,7 +112,7 @@ class TableView:
         return _text([*head, *seen, *events, *gap, *foot])
 
     def _scroll(self, body: list[Styled], room: int) -> list[Styled]:
-        """The visible part of the table; if lines are hidden, the last line counts them."""
+        """The visible part of the table; if lines are hidden, the last line tells how many."""
         if len(body) <= room:
             self._scrolled = 0
             return body
@@ -125,7 +124,7 @@ class TableView:
 
 
 def _text(lines: list[Styled]) -> Text:
-    """Styled lines as rich's text, not wrapped; control characters in names are escaped."""
+    """Convert styled lines to rich's `Text` without wrapping; control characters are escaped."""
     return Text("\n", no_wrap=True, overflow="crop").join(
         Text(printable(line, None), style=style) for line, style in lines
     )
@@ -150,9 +149,9 @@ def show(pool: Run | ClusterRun, view: TableView, console: Console) -> bool:
 
 @contextmanager
 def read_keys() -> Iterator[Callable[[float], str]]:
-    """Yield a function that waits for keys for some seconds, and returns the keys, or "".
+    """Yield a function that waits up to some seconds for keys, and returns the keys, or "".
 
-    Single keys are read in the block. On Windows the function only waits; Ctrl-C ends the table.
+    Within the block, the terminal sends each key without Enter. On Windows the function only waits.
     """
     if WINDOWS:
 
@@ -182,5 +181,5 @@ def read_keys() -> Iterator[Callable[[float], str]]:
 
 
 def _colour(state: str) -> str:
-    """The colour of an instance's line: green if it plays, red if it has ended, else yellow."""
+    """The colour of an instance's line: green while playing, red after its end, else yellow."""
     return "green" if state in _PLAYS else "red" if state in _ENDED else "yellow"

@@ -1,10 +1,9 @@
 """The text of `sc2pool top`: pure functions of the statistics in a pool's live files.
 
-    statistics, width ─► head_lines, Table, event_lines
-
+The functions `head_lines` and `event_lines` and the class `Table` make the parts of the text.
 Rules: no column is cut off at the right. In a narrow terminal the least important columns are
 hidden, and the last line names them. The column by which rows are sorted is always shown. If the
-column of replacements is hidden, their causes are shown in lines below each env.
+column of replacements is hidden, lines below each env show the causes of its replacements.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ GAP = "gap"
 NODE = "node"
 """The name of a column that only games on a Ray cluster have."""
 GUEST = "guest"
-"""The name of a column that only matches have: the pid of the second game."""
+"""The name of a column that only matches have: the pid of the second player's game."""
 REPLACED = "replaced"
 _OPPONENTS_SHOWN = 5
 """How many opponents are named above the table; `Pool.stats()` has all of them."""
@@ -35,9 +34,9 @@ _KEPT = "\xa0"
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the table; `name` is for `--sort`, and rows are sorted by `value`, None last.
+    """One column of the table. The option `--sort` takes its `name`; its `value` sorts the rows.
 
-    `width` is the least width in characters, so that columns stay in place. A narrow terminal hides
+    `width` is the minimum width in characters, so that columns do not move. A narrow terminal hides
     the columns with the highest `rank`. Text is left-aligned and sorted in ascending order, figures
     are right-aligned and sorted in descending order.
     """
@@ -66,7 +65,7 @@ percent = "{:.0%}".format
 
 
 def tenths(value: float) -> str:
-    """A number as text; with one decimal if it is below 1000."""
+    """A number as text, with one decimal if the number is below 1000."""
     return f"{value:.1f}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
@@ -77,7 +76,7 @@ def causes(counts: Mapping[str, int]) -> str:
 
 
 def seat_key(row: Row) -> tuple[bool, int]:
-    """A sort key: envs by number, then spares by number."""
+    """A sort key that puts envs first, then spares, each in the order of their numbers."""
     kind, _, number = row["seat"].partition(" ")
     return kind == "spare", int(number)
 
@@ -105,8 +104,8 @@ COLUMNS: Sequence[Column] = (
     Column("faults", 6, 4, _of("faults"), whole),
     Column(REPLACED, 24, 12, lambda row: causes(row["replacements"]) or None, str, is_text=True),
 )
-"""For an env without a game, `pid` is its worker's pid (see `rows`). `cost` is the CPU time of a
-game loop now, in per cent of a loop's CPU time in the game's first episodes."""
+"""If an env has no game, `pid` is its worker's pid (see `rows`). `cost` compares the CPU time of a
+game loop now with that in the game's first episodes, in per cent."""
 
 NAMES = [column.name for column in COLUMNS]
 
@@ -122,7 +121,7 @@ def is_cluster(pool: Row) -> bool:
 
 
 def where(pool: Row) -> str:
-    """The process that has the pool, or the number of Ray nodes with a pool, in words."""
+    """A text with the pool's process or, on a Ray cluster, the number of nodes with a pool."""
     if not is_cluster(pool):
         return f"process {pool['trainer_pid']}"
     count = len({row[NODE] for row in pool["instances"]})
@@ -130,7 +129,7 @@ def where(pool: Row) -> str:
 
 
 def names(pool: Row, sort: str) -> list[str]:
-    """The names of the columns that this pool has, and of the column by which it is sorted."""
+    """The names of the columns that this pool has, and of the column to sort by."""
     matches = any(row.get("other_games") for row in pool["instances"])
     optional = ((GAP, is_realtime(pool)), (NODE, is_cluster(pool)), (GUEST, matches))
     lacks = {name for name, has in optional if not has}
@@ -138,7 +137,7 @@ def names(pool: Row, sort: str) -> list[str]:
 
 
 def rows(pool: Row) -> list[dict[str, Any]]:
-    """A row for each instance; adds `gap_s` in real time; without a game, `pid` is the worker's."""
+    """A row for each instance, with the pid of its game, or of its worker if it has no game."""
     late = pool["realtime"]["envs"]
     return [
         {
@@ -157,7 +156,7 @@ def is_spare(row: Row) -> bool:
 
 
 def ordered(unordered: Sequence[Row], sort: str, *, flipped: bool = False) -> list[Row]:
-    """Rows sorted by a column: text ascending, figures descending; `flipped` reverses the order."""
+    """Sort rows by a column: text ascending, figures descending; `flipped` reverses the order."""
     column = COLUMNS[NAMES.index(sort)]
     if sort == "env":
         return sorted(unordered, key=seat_key, reverse=flipped)
@@ -170,9 +169,9 @@ def ordered(unordered: Sequence[Row], sort: str, *, flipped: bool = False) -> li
 class Table:
     """The instances of a pool, in the columns that fit into a terminal of this width.
 
-    The column by which rows are sorted is always shown, with the most important other columns that
-    fit, in the order of `COLUMNS`. `hidden` has the titles of the columns that do not fit, except
-    replacements, whose causes are shown in lines of their own.
+    The column by which rows are sorted is always shown, and then as many of the most important
+    other columns as fit. `hidden` has the titles of the columns that do not fit. The column of
+    replacements is not in `hidden`, because lines of their own show the causes.
     """
 
     def __init__(self, pool: Row, sort: str, *, flipped: bool, width: int) -> None:
@@ -210,7 +209,7 @@ class Table:
         self.title, *self._lines = lines
 
     def __iter__(self) -> Iterator[tuple[Row, str]]:
-        """Yield each instance's line, and lines of its replacements if their column is hidden."""
+        """Yield each instance's line and, if its replacements have no column, lines for them."""
         for row, line in zip(self._rows, self._lines, strict=True):
             yield row, line
             if row["replacements"] and not self._shows_replacements:
@@ -225,7 +224,7 @@ class Table:
 
 
 def folded(parts: Iterable[str], width: int) -> list[str]:
-    """Join these parts into as few lines as possible."""
+    """Join these parts into as few lines of at most `width` characters as possible."""
     lines: list[str] = []
     for part in parts:
         if lines and len(lines[-1]) + len(_DOT) + len(part) <= width:
@@ -279,7 +278,7 @@ def head_lines(pool: Row, age_s: float, width: int) -> list[str]:
 
 
 def match_figures(matches: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """Texts with the matches won against each of the newest opponents."""
+    """For each of the newest opponents, a text with the number of matches won against it."""
     shown = [
         f"{results['win']:,} of {sum(results.values()):,} against {name}"
         for name, results in list(matches.items())[:_OPPONENTS_SHOWN]
@@ -289,7 +288,7 @@ def match_figures(matches: Mapping[str, Mapping[str, int]]) -> list[str]:
 
 
 def event_lines(pool: Row, count: int, width: int) -> list[str]:
-    """Lines for faults and planned replacements, newest first, each cut to the width."""
+    """Lines for faults and planned replacements, the newest first; each line is cut to `width`."""
     lines: list[str] = []
     for event in reversed(pool["events"]):
         if event["event"] == "fault":

@@ -1,10 +1,10 @@
 """`sc2pool watch`: a local web page with all games of a running pool side by side.
 
-    pool's live files ─► Watch: state, curves, maps ─► http://127.0.0.1:PORT/ ─► web/watch.js
+`Watch` reads the pool's live files, and `Server` sends the data to the page, web/watch.js.
 
-Rules: the server listens only on the loopback address, and answers only requests whose `Host` is a
-name of this address (`LoopbackServer`). Requests change nothing. The page loads nothing from other
-servers. When no page sends requests any more, the pool stops writing its live files.
+Rules: the server listens only on the loopback address, and answers only requests whose `Host`
+header names this address (`LoopbackServer`). No request changes anything. The page loads nothing
+from other servers. When no page sends requests any more, the pool stops writing its live files.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sc2pool.utilities import SYSTEM, LoopbackServer
 
 _POLL_INTERVAL_S = 0.5
 _LAST_WORDS_S = 2.0
-"""How long the server runs after the pool's end, so that pages can learn of the end."""
+"""How long the server runs after the pool's end, so that open pages can show the end."""
 _MAPS_KEPT = 32
 _MAP_PATH = re.compile(r"/map/([0-9a-f]{8})")
 
@@ -86,7 +86,7 @@ class Watch:
         }
 
     def curves(self) -> dict[str, Any]:
-        """The curves of the run; see `History.as_dict`. Empty before the pool answers."""
+        """The curves of the run (see `History.as_dict`); an empty dict before the pool answers."""
         seen = self._pool.read(live_files.CURVE_FILE)
         return {"at_s": [], "steps": [], "figures": {}} if seen is None else seen[0]
 
@@ -105,7 +105,7 @@ class Watch:
         return {**view[0], "age_s": view[1]}
 
     def map(self, key: str) -> dict[str, Any] | None:
-        """The map with this key; None unless a view that was read has the key."""
+        """The map with this key; None if no view that was read has the key."""
         with self._lock:
             return self._maps.get(key)
 
@@ -165,11 +165,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Print nothing, because a line for each request would scroll the address away."""
+        """Print nothing: a line for each request would scroll the page's address out of sight."""
 
 
 def listen_as(args: argparse.Namespace) -> socket.socket:
-    """The socket `--listener`, or one that listens on `--port` or a free port; or `ConfigError`."""
+    """The socket of `--listener`, or one that listens on `--port`; may raise `ConfigError`."""
     try:
         return listen_for_page(args.port, args.listener)
     except OSError as error:
@@ -177,7 +177,7 @@ def listen_as(args: argparse.Namespace) -> socket.socket:
 
 
 def show_in_browser(address: str) -> None:
-    """Open a page in the user's browser if there is a display; does not raise errors or wait."""
+    """Open a page in the user's browser if there is a display; neither raises errors nor waits."""
     if SYSTEM == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
         return  # a text browser would take over this terminal
 
@@ -189,7 +189,7 @@ def show_in_browser(address: str) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until Ctrl-C or the pool's end; `ConfigError` if no pool runs or the port is taken."""
+    """Serve until Ctrl-C or the pool's end; raises `ConfigError` without a pool or a free port."""
     pool = ClusterRun(args.ray, closely=True) if args.ray else choose(args.run_dir, args.pid)
     with Server(Watch(pool), listen_as(args)) as server:
         threading.Thread(target=server.serve_forever, name="sc2pool-watch", daemon=True).start()

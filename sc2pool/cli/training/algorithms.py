@@ -1,31 +1,31 @@
 """The choices for a training, as data: algorithm, hyperparameters, and mode of self-play.
 
 `ALGORITHMS` has each algorithm's class and supported action spaces. `--self-play MODE` is one of
+four modes:
 
-    shared        both sides of each match are rows of the learner; the default
-    latest        the opponent is the newest snapshot of the learner
-    uniform       half of the matches against the newest snapshot, half against any snapshot
-    prioritised   like uniform, but prefers snapshots that the learner beats less often
+    Mode shared: both sides of each match are rows of the learner; this is the default.
+    Mode latest: the opponent is the newest snapshot of the learner.
+    Mode uniform: half of the matches are against the newest snapshot, half against any snapshot.
+    Mode prioritised: like uniform, but prefers snapshots that the learner beats less often.
 
 Hyperparameters are read from the bundled files in `defaults`, or from a user's YAML file:
 
-    default:                   for every task that has no section of its own
-      n_timesteps: 1_000_000   env steps of a whole training, of all games together
-      n_envs: 8                games
-      reward_scale: 0.01       factor of the algorithm's rewards (default: 1)
-      policy: MlpPolicy        SB3's name (default: one that suits the observations)
-      n_steps: 128             this and the following lines: arguments of the algorithm
-      batch_size: 256          or `minibatches: 4`, equal parts of the rollout for any n_envs
-      learning_rate: lin_1e-3  falls linearly to 0
-      policy_kwargs: {net_arch: [64, 64], activation_fn: tanh}   # or RL Zoo's "dict(…)"
-    MoveToBeacon:
-      …
+    The section `default` is for every task that has no section of its own.
+    `n_timesteps` is the number of env steps of a whole training, over all games.
+    `n_envs` is the number of games.
+    `reward_scale` is the factor by which the algorithm's rewards are multiplied (default: 1).
+    `policy` is SB3's name of a policy (default: one that suits the observations).
+    All other keys are arguments of the algorithm, for example `n_steps`.
+    The key `minibatches` may replace `batch_size`: it is the number of equal parts of a rollout.
+    The value `lin_1e-3` is a learning rate that falls linearly to 0.
+    `policy_kwargs` is a mapping, or a text in the form "dict(…)" of RL Zoo.
 
-The format is RL Baselines3 Zoo's, without its wrappers. A section inherits nothing from `default`:
-a missing argument has the algorithm's own default. YAML's `<<: *name` copies another section.
+The format is that of RL Baselines3 Zoo, but without the Zoo's wrappers. A section inherits nothing
+from the section `default`: a missing argument has the algorithm's default value. YAML's `<<: *name`
+copies another section into the present one.
 
-Rule: this module imports neither numpy nor torch, so the command prints its help, or refuses an
-unsuitable task, without delay.
+Rule: this module imports neither numpy nor torch, so the help, or the refusal of an unsuitable
+task, is printed without delay.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ class Algorithm:
     module: str
     class_name: str
     attributes: tuple[str, ...]
-    """Attributes that saved models of this algorithm have, but those of most others lack."""
+    """Attributes that saved models of this algorithm have, but models of most others lack."""
     lacks: tuple[str, ...] = ()
-    """Attributes that saved models of similar algorithms have, but those of this one lack."""
+    """Attributes that saved models of similar algorithms have, but models of this one lack."""
     policy_module: str = "stable_baselines3.common.policies"
     """The module of the class of a saved model's policy."""
     optimizers: tuple[str, ...] = ("policy",)
     actions: tuple[str, ...] = _ARRAYS
     """The supported action spaces, from the algorithm's documentation."""
     policy_infix: str = ""
-    """A part of the policies' names: if it is `Lstm`, `MlpPolicy` becomes `MlpLstmPolicy`."""
+    """The text to insert into the policies' names, as `Lstm` into `MlpPolicy`."""
     hyperparameters: str = ""
-    """The file in `defaults`; if empty, the algorithm's own defaults are used."""
+    """The name of the file in `defaults`; if empty, the algorithm's own defaults are used."""
     uses_masks: bool = False
     plays_on: bool = False
     """Whether games in real time go on while the algorithm learns, instead of being paused."""
@@ -83,7 +83,7 @@ class Algorithm:
 def _off_policy(
     module: str, class_name: str, own: str, actions: str, hyperparameters: str = ""
 ) -> Algorithm:
-    """An algorithm with a replay buffer; `own` are attributes that only its models have."""
+    """An algorithm with a replay buffer; `own` names attributes that only its models have."""
     return Algorithm(
         module,
         class_name,
@@ -140,7 +140,7 @@ ALGORITHMS: Final = _SYNCHRONOUS | _ASYNCHRONOUS
 def check_algorithm(name: str, task: type[TaskDefinition]) -> None:
     """Check that an algorithm is installed and can learn a task's observations and actions.
 
-    Raises `ConfigError`, with the reason, or `MissingPackageError`.
+    Raises `ConfigError` with the reason, or `MissingPackageError` for a missing package.
     """
     algorithm = ALGORITHMS[name]
     if algorithm.module == _CONTRIB:
@@ -174,21 +174,21 @@ def check_algorithm(name: str, task: type[TaskDefinition]) -> None:
 SHARED: Final = "shared"
 MODES: Final = (SHARED, "latest", "uniform", "prioritised")
 LATEST_SHARE: Final = 0.5
-"""The share of matches against the newest snapshot, which resembles the next opponents. Matches
-against older snapshots keep the learner from forgetting how to beat them."""
+"""The share of matches against the newest snapshot. The learner's next opponents resemble this
+snapshot; matches against older snapshots keep the learner from forgetting how to beat them."""
 PARTS: Final = 20
-"""The default number of snapshots of a run."""
+"""The number of snapshots that a run saves by default."""
 EVALUATIONS: Final = 10
 LEAST_BETWEEN: Final = 5_000
-"""The least env steps between two evaluations, so that a short run does not mostly evaluate."""
+"""The minimum of env steps between two evaluations: short runs must not mostly evaluate."""
 GAMES: Final = 20
 """The number of games that an evaluation plays against each opponent."""
 
 
 def choose_self_play(chosen: str | None, earlier: str | None, task: type[TaskDefinition]) -> str:
-    """The chosen, else the resumed run's, else the default mode; empty for a task of one player.
+    """The mode that was chosen, else that of the resumed run, else the default; "" for one player.
 
-    `ConfigError` if a mode was chosen for a task of one player.
+    Raises `ConfigError` if a mode was chosen for a task of one player.
     """
     if task.players == 2:
         return chosen or earlier or SHARED
@@ -245,7 +245,8 @@ class Hyperparameters:
 def _read_call(text: str, where: str) -> dict[str, Any]:
     """The values in RL Zoo's form: `dict(net_arch=[64, 64], activation_fn=nn.Tanh)`.
 
-    No code is run: a value is a literal, a dict, or a name kept as text; else `ConfigError`.
+    No code is run: a value is a literal, a dict, or a name, which stays a text. Raises
+    `ConfigError` for anything else.
     """
 
     def value_of(node: ast.expr) -> Any:
@@ -258,7 +259,7 @@ def _read_call(text: str, where: str) -> dict[str, Any]:
     try:
         found = value_of(ast.parse(text.strip(), mode="eval").body)
         check_levels(found)
-    except Exception:  # RecursionError, MemoryError for a text of many levels
+    except Exception:  # deep nesting raises RecursionError or MemoryError
         found = None
     if not isinstance(found, dict):
         raise ConfigError(
@@ -276,7 +277,7 @@ def number_of(value: Any) -> Any:
 
 
 def whole_number_of(value: Any, what: str) -> int:
-    """Convert a value to a whole number above 0; the message of the `ConfigError` has `what`."""
+    """Convert to a whole number above 0, or raise a `ConfigError` whose message has `what`."""
     number = number_of(value)
     if type(number) not in (int, float) or not 1 <= number < LARGEST or number % 1:
         raise ConfigError(f"{what} must be a whole number above 0, got {shown(value)}")
@@ -284,9 +285,10 @@ def whole_number_of(value: Any, what: str) -> int:
 
 
 def read_hyperparameters(algo: str, task: str, file: Path | None = None) -> Hyperparameters:
-    """A task's hyperparameters, from the user's file if given, else from the bundled file.
+    """A task's hyperparameters, from the user's file if there is one, else from the bundled file.
 
-    `ConfigError` if the file cannot be read, has another format, or lacks a section for the task.
+    Raises `ConfigError` if the file cannot be read, has another format, or lacks a section for the
+    task.
     """
     if file is None:
         bundled = ALGORITHMS[algo].hyperparameters

@@ -2,8 +2,8 @@
 
 Rules: evaluations have their own games, so they do not interrupt the training's episodes. Every
 evaluation has the same seeds, so that mean returns can be compared. The policy plays its best
-actions, not drawn ones. Episodes that a fault cut short are left out of the means. If a file cannot
-be written (a full disk), a message says so, and the training continues.
+actions and does not sample. Episodes that a fault cut short are left out of the means. If a file
+cannot be written (a full disk), a message says so, and the training continues.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from sc2pool.cli.training.run_folder import (
 from sc2pool.integration import PoolVecEnv, save_model
 
 SEED = 1_000_003
-"""The seed of all evaluations; people hardly choose this number as the seed of a training."""
+"""The seed of all evaluations; a user is unlikely to choose this number for a training."""
 
 
 class EvaluationRow(NamedTuple):
@@ -48,15 +48,16 @@ class EvaluationRow(NamedTuple):
     mean_length: float
     """The mean length of an episode, in env steps."""
     episodes: int
-    """The number of whole episodes, over which the means are taken."""
+    """The number of episodes that no fault cut short; the means are taken over these."""
 
 
 class Evaluation(BaseCallback):
     """Evaluates the policy after every `eval_every` env steps, and after the training.
 
-    Without `eval_every`, the policy is evaluated only after the training, for the video. The caller
-    closes `env`; for videos it must have `render_mode="rgb_array"`. A signal of `stop` also ends a
-    running evaluation. `best` is the best model's row, or None before the first evaluation.
+    Without `eval_every`, the policy is evaluated only after the training, to film a video. The
+    caller closes `env`; for videos it must have `render_mode="rgb_array"`. A signal that `stop`
+    receives also ends a running evaluation. `best` is the best model's row, or None before the
+    first evaluation.
     """
 
     def __init__(self, env: VecEnv, options: TrainOptions, stop: Stop) -> None:
@@ -67,8 +68,8 @@ class Evaluation(BaseCallback):
         self._pauses_training = options.realtime and not ALGORITHMS[options.algo].plays_on
         self._path = options.out / EVALUATIONS_FILE
         rows = read_rows(self._path, EvaluationRow)
-        # The best row is that of the saved best model: a row with a better mean may lack its model,
-        # if the disk was full or the program was killed.
+        # The best row is the row of the saved best model. Another row may have a better mean, but
+        # no saved model, if the disk was full or the program was killed.
         best_steps = saved_steps(options.out / BEST_MODEL_FILE)
         of_best = [row for row in rows if row.total_steps == best_steps]
         self.best = max(of_best, key=lambda row: row.mean_return, default=None)
@@ -111,7 +112,7 @@ class Evaluation(BaseCallback):
             round(float(np.mean([one.steps for one in whole])), 2),
             len(whole),
         )
-        self.logger.record("eval/mean_reward", row.mean_return)  # named as by SB3's callback
+        self.logger.record("eval/mean_reward", row.mean_return)  # the name that SB3's callback uses
         self.logger.record("eval/mean_ep_length", row.mean_length)
         best = self.best is None or row.mean_return > self.best.mean_return
         say(
@@ -132,7 +133,7 @@ class Evaluation(BaseCallback):
         if self._pauses_training:
             training = self.training_env.unwrapped
             assert isinstance(training, PoolVecEnv), "nothing else plays in real time"
-            training.pause()  # until the next step
+            training.pause()  # the next step resumes the games
         self._env.seed(SEED)
         games, episodes = self._env.unwrapped, self._options.eval_episodes
         try:
@@ -145,7 +146,7 @@ class Evaluation(BaseCallback):
                     watchers=films,
                     stop=self._stop,
                 )
-                return list(islice(played, episodes))  # do not play faulty episodes again
+                return list(islice(played, episodes))  # episodes with faults are not replayed
         finally:
             if self._options.realtime and isinstance(games, PoolVecEnv):
                 games.pause()
@@ -153,7 +154,7 @@ class Evaluation(BaseCallback):
 
 @contextmanager
 def filmed(env: VecEnv, options: TrainOptions, steps: int) -> Iterator[list[Video]]:
-    """Film the env's next episode if the options ask for videos; yields a list of 0 or 1 films."""
+    """Film the env's next episode if `options` asks for videos; yields at most one film."""
     games = env.unwrapped
     if not options.video or not isinstance(games, PoolVecEnv):
         yield []

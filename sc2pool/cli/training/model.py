@@ -1,8 +1,8 @@
 """Makes the model of a training: a new one with the run's hyperparameters, or the resumed one.
 
-The hyperparameters may scale the rewards, because PPO's value network takes long to learn to
-predict returns of thousands, and until then the advantages are useless. Rule: only the algorithm
-sees scaled rewards; logs, curves and evaluations have the task's rewards.
+The hyperparameters may scale the rewards, because PPO's value network learns slowly to predict
+returns of thousands. Until the network predicts such returns, the advantages are useless. Rule:
+only the algorithm gets scaled rewards; logs, curves and evaluations show the task's rewards.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _BOUNDS: Mapping[str, tuple[int, int]] = {
     **dict.fromkeys(("gamma", "gae_lambda", "tau"), (0, 1)),
     **dict.fromkeys(("batch_size", "buffer_size", "n_epochs", "n_steps"), (1, LARGEST)),
 }
-"""Bounds of parameters. Algorithms accept values beyond them, but then learn nothing."""
+"""Bounds of parameters. Algorithms accept values outside these bounds, but then learn nothing."""
 _ACTIVATIONS = {
     name.lower(): function
     for name, function in vars(torch.nn).items()
@@ -62,14 +62,14 @@ def check_device(device: str) -> None:
     try:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
-        reason = re.split(r"\n|\. ", str(error), maxsplit=1)[0]  # some messages have long lists
+        reason = re.split(r"\n|\. ", str(error), maxsplit=1)[0]  # cut long lists
         raise ConfigError(f"--device {device}: torch cannot use it ({reason})") from error
 
 
 def check_arguments(algo: str, hyperparameters: Hyperparameters) -> None:
     """Raise `ConfigError` for an unknown argument, a value of a wrong type, or a bad activation.
 
-    All other checks of the values are the algorithm's own; see `check_values`.
+    The algorithm itself makes all other checks of the values; see `check_values`.
     """
     algorithm = ALGORITHMS[algo]
     parameters = _parameters(algorithm.load_class())
@@ -89,16 +89,16 @@ def check_arguments(algo: str, hyperparameters: Hyperparameters) -> None:
 
 
 def _why_not(parameter: inspect.Parameter, value: Any) -> str:
-    """What kind of value the parameter expects, judged by its default; empty if `value` fits."""
+    """The kind of value that the parameter's default suggests; empty if `value` is of this kind."""
     default = parameter.default
     if parameter.name == "policy_kwargs":
         return "" if isinstance(value, dict | None) else "`name: value` lines"
     if isinstance(default, bool):
         return "" if isinstance(value, bool) else "true or false"
-    takes_others = "tuple" in str(parameter.annotation).lower()  # such as `train_freq`
+    takes_others = "tuple" in str(parameter.annotation).lower()  # true of `train_freq`
     if not isinstance(default, int | float) or takes_others or isinstance(value, LinearSchedule):
         return ""
-    number = type(value) in (int, float) and abs(value) < LARGEST  # NaN is not
+    number = type(value) in (int, float) and abs(value) < LARGEST  # False for NaN
     low, high = _BOUNDS.get(parameter.name, (-LARGEST, LARGEST))
     bounds = f" of at least {low}" if high == LARGEST else f" from {low} to {high}"
     if isinstance(default, int):
@@ -146,7 +146,8 @@ def check_values(options: TrainOptions) -> None:
 def make_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
     """A new model for the env's spaces, or the resumed model.
 
-    `ConfigError` if the resumed model has other spaces, or the algorithm refuses an argument.
+    Raises `ConfigError` if the resumed model has other spaces, or the algorithm refuses an
+    argument.
     """
     if options.resume is not None:
         return load_model(env, options)
@@ -170,7 +171,7 @@ def make_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
 
 
 def load_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
-    """The resumed model; `ConfigError` if it has other spaces than the env."""
+    """The resumed model; raises `ConfigError` if its spaces differ from the env's."""
     assert options.resume is not None
     seed = seed_of_this_part(options.seed, options.steps_done)
     algorithm = ALGORITHMS[options.algo].load_class()
@@ -198,8 +199,8 @@ def arguments_for(hyperparameters: Hyperparameters, n: int) -> dict[str, Any]:
 def batch_size(transitions: int, minibatches: int) -> int:
     """The size of a minibatch that splits a rollout into at most `minibatches`.
 
-    The last minibatch never has a single transition, because a single advantage has no standard
-    deviation by which it could be normalised.
+    The last minibatch never has a single transition: to normalise advantages, their standard
+    deviation is needed, which one advantage does not have.
     """
     size = ceil(transitions / minibatches)
     while transitions % size == 1 and size > 1:
@@ -213,7 +214,7 @@ def _value(value: Any) -> Any:
         if isinstance(start, float):
             return LinearSchedule(start, 0.0, 1.0)
     number = number_of(value)
-    # YAML reads `1e5` as a text, and algorithms do not accept the float 1e5 for a whole number.
+    # YAML reads `1e5` as a text. Algorithms that need a whole number do not accept the float 1e5.
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 

@@ -1,9 +1,9 @@
 """The options of a training run, checked before anything slow starts.
 
 Rules: this module uses neither torch nor SB3 nor a running game, so a bad argument is reported
-within a second. Nothing is written. An option that is not given has the resumed run's value, if
-that run's description may be used (see `run_folder`), else that in the hyperparameters, else the
-default.
+within a second. Nothing is written. An option that the user does not give has the value of the
+first of these that has one: the resumed run's description (see `run_folder`), the hyperparameters,
+the defaults.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _NEEDED = {
     "tensorboard": "tensorboard",
     "yaml": "pyyaml",
 }
-"""The packages of the extra `train`, by their modules."""
+"""The packages of sc2pool's extra `train`, by the modules that they provide."""
 _BOUNDS = {"seed": (0, 2**32 - 1), "spares": (0, None), "metrics_port": (1, 65535)}
-"""The bounds of some numbers; all other options that are numbers must be at least 1."""
+"""The bounds of some options; all other options that are numbers must be at least 1."""
 _AS_GIVEN = ("seed", "realtime", "spares", "device", "video", "wandb", "metrics_port")
-"""Options whose defaults depend on nothing else."""
+"""Options whose default values do not depend on other options."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,13 @@ class TrainOptions:
     out: Path
     """The run's folder, which may not exist yet."""
     steps: int
-    """All env steps of the run, including those before a resume."""
+    """The env steps of the whole run, including the steps before a resume."""
     hyperparameters: Hyperparameters
     task: str = DEFAULT_TASK
     task_folder: str = ""
     """The folder of the module of a user's task; empty for a built-in task."""
     algo: str = "ppo"
-    """A name in `algorithms`."""
+    """The algorithm's name, a key of `ALGORITHMS`."""
     n: int = 8
     seed: int | None = None
     game: str = "auto"
@@ -83,20 +83,20 @@ class TrainOptions:
     spares: int = 0
     device: str = "cpu"
     eval_every: int | None = None
-    """Env steps between two evaluations; if None, only one with `video`, at the end, or none."""
+    """Env steps between two evaluations; if None, only `video` causes one, at the end."""
     eval_episodes: int = 10
     video: bool = False
     self_play: str = ""
-    """A mode in `algorithms`; empty for a task of one player."""
+    """The mode of self-play, one of `MODES`; empty for a task of one player."""
     snapshot_every: int | None = None
     """Env steps between two snapshots; None without self-play."""
     watch: bool = False
-    """Whether to show the games of this part of the run; a resumed run forgets this option."""
+    """Whether to show the games; a resumed run does not keep this option."""
     wandb: bool = False
     metrics_port: int | None = None
     """See `PoolConfig`."""
     ray: str | None = None
-    """The Ray cluster that plays this part of the run; None for this machine."""
+    """The Ray cluster that plays this part of the run; None to play on this machine."""
     resume: Path | None = None
     steps_done: int = 0
     """The env steps for which the model of `resume` has been trained."""
@@ -105,7 +105,7 @@ class TrainOptions:
     def from_args(cls, args: argparse.Namespace) -> TrainOptions:
         """Check the command line's arguments and choose values for those that are missing.
 
-        Raises a `ConfigError` that names a wrong argument and the expected value, and
+        Raises a `ConfigError` that names the wrong argument and the expected value, or a
         `MissingPackageError` if an option needs a package that is not installed.
         """
         model = None if args.resume is None else find_model(args.resume)
@@ -181,7 +181,8 @@ class TrainOptions:
     def with_steps_done(self) -> TrainOptions:
         """These options, with `steps_done` read from the resumed model's file.
 
-        `ConfigError` if the model cannot be resumed, or was trained for all `steps` already.
+        Raises `ConfigError` if the model cannot be resumed, or has been trained for all `steps`
+        already.
         """
         if self.resume is None:
             return self
@@ -234,7 +235,7 @@ def check_model(model: Path, task: type[TaskDefinition]) -> None:
 
 
 def check_recorded(name: str, value: Any, run: Path) -> None:
-    """Raise `ConfigError` if an option's value from a run's description is impossible."""
+    """Raise `ConfigError` if a run's description has an impossible value for an option."""
     kind = get_type_hints(TrainOptions)[name]
     where = f"{run}: {name} in its {CONFIG_FILE}"
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
@@ -262,7 +263,7 @@ def check_extras() -> None:
 def choose_hyperparameters(
     algo: str, task: str, args: argparse.Namespace, earlier: Mapping[str, Any]
 ) -> Hyperparameters:
-    """The given file's hyperparameters, or the resumed run's, or the bundled ones."""
+    """The hyperparameters of the given file, else of the resumed run, else of the bundled file."""
     if earlier and args.hyperparameters is not None:
         raise ConfigError(
             f"--hyperparameters {args.hyperparameters}: {args.resume} keeps the hyperparameters "
@@ -282,7 +283,7 @@ def choose_hyperparameters(
 
 
 def choose_out(chosen: Path | None, model: Path | None, task: str) -> Path:
-    """The run's folder: the given one, or the resumed run's, or a new folder below `runs`."""
+    """The run's folder: the given folder, else the resumed run's, else a new folder in `runs`."""
     if model is not None and (chosen is None or chosen.resolve() == model.parent.resolve()):
         out = model.parent
         why = why_not_ours(out.stat())

@@ -1,12 +1,12 @@
 """The figures of a training while it runs: on the terminal, and in files.
 
-A terminal shows a bar; in a pipe or file, a line appears every few seconds. Both show `Figures`.
-`Recorder`, a callback of SB3, collects the figures, records episodes and saves the run. Rule: the
-display is updated at little cost, and the training does not wait for the screen.
+A terminal shows a bar; in a pipe or file, a line appears every few seconds. The bar and the lines
+show `Figures`. `Recorder`, a callback of SB3, collects the figures, records episodes and saves the
+run. Rule: updating the display costs little, and the training does not wait for the terminal.
 
-`open_logger` makes the logger that writes SB3's own figures to a CSV file, to TensorBoard events
-and, on request, to Weights & Biases. Rule: figures that cannot be written, for example to a full
-disk, are lost, and the training continues.
+`open_logger` makes the logger that writes SB3's own figures: to a CSV file, to TensorBoard events
+and, if the user asks for it, to Weights & Biases. Rule: figures that cannot be written, for example
+to a full disk, are lost, and the training continues.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class Figures:
     total_steps: int
     steps_per_s: float
     mean_return: float
-    """The mean over the latest episodes; NaN before the first episode has ended."""
+    """The mean return of the latest episodes; NaN before the first episode has ended."""
     episodes: int
     faults: int
     win_rates: Mapping[str, float] = field(default_factory=dict)
-    """In self-play, the newest win rate against each opponent, shown instead of the mean return."""
+    """With self-play: the newest win rate by opponent, shown instead of the mean return."""
 
     def __str__(self) -> str:
         return f"{self.how_far} · {self.how_well}"
@@ -83,7 +83,7 @@ class Figures:
 
 
 class Bar:
-    """A progress bar and figures, in two lines that are redrawn; a narrow terminal wraps them."""
+    """A progress bar and figures, in two lines that are redrawn and wrap in a narrow terminal."""
 
     def __init__(self, console: Console) -> None:
         self._live = Live("starting", console=console, auto_refresh=False)
@@ -107,13 +107,13 @@ class Bar:
 
 
 class Lines:
-    """A line every `LINE_EVERY_S`, for logs and pipes."""
+    """Prints a line every `LINE_EVERY_S` seconds, for logs and pipes."""
 
     def __init__(self) -> None:
         self._next_s = 0.0
 
     def show(self, figures: Figures) -> None:
-        """Print a line if the last one is `LINE_EVERY_S` old."""
+        """Print a line if the last line is at least `LINE_EVERY_S` seconds old."""
         now_s = time.monotonic()
         if now_s >= self._next_s:
             self._next_s = now_s + LINE_EVERY_S
@@ -121,7 +121,7 @@ class Lines:
 
 
 def open_display() -> AbstractContextManager[Bar | Lines]:
-    """A bar if stdout is a terminal that can redraw it, else lines."""
+    """A progress bar if stdout is a terminal that can redraw it, else lines of figures."""
     console = Console()
     redraws = sys.stdout.isatty() and not console.is_dumb_terminal
     return Bar(console) if redraws else nullcontext(Lines())
@@ -212,7 +212,7 @@ class Recorder(BaseCallback):
 
 _EVENTS = "events.out.tfevents."
 _TICK_S = 1e-5
-"""A resumed run's new file is at least this much later than the last event, also by its name."""
+"""A new file's times begin at least this long after those of earlier files, in seconds."""
 _STEPS_COLUMN = "time/total_timesteps"
 """SB3's name for the env steps of the whole run."""
 
@@ -220,17 +220,17 @@ _STEPS_COLUMN = "time/total_timesteps"
 def open_logger(folder: Path, others: Sequence[KVWriter], steps_done: int = 0) -> Logger:
     """Open SB3's log, whose outputs are files in the run's folder, and `others`.
 
-    Existing files are continued, but figures from after `steps_done`, the env steps of the resumed
-    model, are dropped. `ConfigError` if a file cannot be read.
+    Existing files are continued, but without the figures from after `steps_done`, the env steps of
+    the resumed model. Raises `ConfigError` if a file cannot be read.
     """
     table = ProgressTable(folder / PROGRESS_FILE, steps_done)
     return Logger(str(folder), [table, TensorBoardEvents(folder, steps_done), *others])
 
 
 class Output(KVWriter, ABC):
-    """An output of SB3's figures; a row that cannot be written (a full disk) is lost.
+    """An output of SB3's figures; a row that cannot be written, as on a full disk, is lost.
 
-    `format` is SB3's name of the format; SB3 excludes some figures from some formats.
+    `format` is SB3's name of the output's format; SB3 excludes some figures from some formats.
     """
 
     format: ClassVar[str]
@@ -241,7 +241,7 @@ class Output(KVWriter, ABC):
         key_excluded: dict[str, tuple[str, ...]],
         step: int = 0,
     ) -> None:
-        """Write one row of figures; SB3's method."""
+        """Write one row of figures; SB3 calls this method."""
         with suppress(OSError):
             self.add(filter_excluded_keys(key_values, key_excluded, self.format), step)
 
@@ -253,9 +253,9 @@ class Output(KVWriter, ABC):
 class ProgressTable(Output):
     """A CSV file with a row for each update, and a column for each figure seen so far.
 
-    SB3's own class empties the file when it is opened, and when a column is added. Here the file is
-    replaced as a whole, so no row is lost if the program ends at any time. `ConfigError` if an
-    existing file cannot be read.
+    SB3's own class empties the file when it is opened, and when a column is added. This class
+    replaces the file as a whole, so no row is lost, whenever the program ends. Raises `ConfigError`
+    if an existing file cannot be read.
     """
 
     format = "csv"
@@ -276,10 +276,10 @@ class ProgressTable(Output):
             assert self._file is not None
             csv.writer(self._file, lineterminator="\n").writerow(map(figures.get, self._columns))
         except OSError:
-            self.close()  # `add` then rewrites the file without the incomplete row
+            self.close()  # the next `add` then drops the incomplete row
 
     def _rewrite(self, more: Iterable[str], steps_done: int | None = None) -> None:
-        """Write the file again with `more` columns or without rows after `steps_done`. Open it."""
+        """Write the file anew with `more` columns or without rows after `steps_done`; open it."""
         self.close()
         earlier = list(read_table(self._path)) if self._path.exists() else []
         header, *rows = earlier or [self._columns]
@@ -297,13 +297,13 @@ class ProgressTable(Output):
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
-            with suppress(OSError):  # a full disk refuses the buffered rows again
+            with suppress(OSError):  # a full disk may refuse buffered rows
                 self._file.close()
             self._file = None
 
 
 def _steps_of(columns: Sequence[str], row: Sequence[str]) -> int:
-    """The env steps of a row; 0 if the row has no such figure, as after the last evaluation."""
+    """The env steps of a row; 0 if the row has no env steps, as after the last evaluation."""
     steps = dict(zip(columns, row, strict=False)).get(_STEPS_COLUMN, "")
     return int(steps) if steps.isdecimal() else 0
 
@@ -311,10 +311,10 @@ def _steps_of(columns: Sequence[str], row: Sequence[str]) -> int:
 class TensorBoardEvents(Output):
     """A file of TensorBoard's events, with all figures that are numbers.
 
-    SB3's own class writes in a thread, which ends with a traceback if the disk is full. Rule: the
-    file of a later part of a run has a later name and later times, even if the clock was set back,
-    because TensorBoard reads the files in the order of their names. The file's first event makes
-    TensorBoard drop the earlier files' figures after `steps_done`.
+    SB3's own class writes in a thread, which ends with a traceback if the disk is full. Rule:
+    TensorBoard reads the files in the order of their names, so each part of a run has a file with a
+    later name and later times, even if the clock was set back. The file's first event makes
+    TensorBoard drop figures after `steps_done` from earlier files.
     """
 
     format = "tensorboard"
@@ -324,7 +324,7 @@ class TensorBoardEvents(Output):
         self._began_s = max(time.time(), *(_latest_s(one) + _TICK_S for one in earlier), 0.0)
         self._began_at_s = time.monotonic()
         name = f"{_EVENTS}{self._began_s:017.6f}.{os.getpid()}"
-        self._file = (folder / name).open("xb")  # "x" does not follow another user's link
+        self._file = (folder / name).open("xb")  # "x" follows no link of another user
         self._write(Event(file_version="brain.Event:2"))
         restart = SessionLog(status=SessionLog.START)
         self._write(Event(step=steps_done + 1, session_log=restart))
@@ -349,16 +349,16 @@ class TensorBoardEvents(Output):
 
 
 _MOST_TIME_S: Final = 1e10
-"""Later times are ignored: only damaged files have them, and a file's name has too few digits."""
+"""The latest time that counts, in seconds; only damaged files have later times."""
 
 
 def _latest_s(events: Path) -> float:
-    """The latest time in a file of events or in the file's name; 0 without any time."""
+    """The latest time in a file of events or in the file's name; 0 if there is no time."""
     named = re.match(rf"{re.escape(_EVENTS)}(\d{{1,10}}(?:\.\d+)?)\.", events.name)
     latest_s = float(named[1]) if named else 0.0
     with suppress(OSError, DecodeError), open_regular(events) as file:
         left = os.fstat(file.fileno()).st_size  # a damaged record may claim to be larger
-        # Each record has its size in 8 bytes, a checksum of 4, the event, and a checksum of 4.
+        # A record has a size (8 bytes), a checksum (4), the event, and a checksum (4).
         while len(head := file.read(12)) == 12:
             content = file.read(min(int.from_bytes(head[:8], "little"), left))
             if (wall_time := Event.FromString(content).wall_time) < _MOST_TIME_S:
@@ -370,9 +370,9 @@ def _latest_s(events: Path) -> float:
 class WandbOutput(Output):
     """Weights & Biases: a run in the project `sc2pool`, in a group named after the run's folder.
 
-    If a training is resumed, each part is a separate run in that group. wandb's environment
-    variables set the project and all else (`WANDB_PROJECT`, `WANDB_MODE=offline`, …).
-    `ConfigError` if wandb refuses to start.
+    If a training is resumed, each part is a separate run in that group. Environment variables, such
+    as `WANDB_PROJECT`, set the project and all else. Raises `ConfigError` if wandb refuses to
+    start.
     """
 
     format = "wandb"

@@ -1,25 +1,24 @@
-"""The folder of a training run: its files, what a resumed run reads from them, and the tables.
+"""Writes the files in a training run's folder, and reads and continues them in a resumed run.
 
-model.zip            the policy; SB3's format
-best_model.zip       the policy of the best evaluation
-learning_curve.png   redrawn while the run continues
-episodes.csv         one row per episode
-evaluations.csv      one row per evaluation
-win_rates.csv        with self-play: one row per evaluation and opponent
-snapshots            with self-play: earlier policies
-videos               an episode of each evaluation
-progress.csv         SB3's figures and the pool's, one row per update; also as TensorBoard events
-config.json          the description: options, hyperparameters and versions
-training.lock        exists while a training writes into the folder
+The file model.zip has the newest policy, best_model.zip that of the best evaluation.
+The file learning_curve.png is redrawn while the run continues.
+The files episodes.csv and evaluations.csv have one row for each episode or evaluation.
+The file win_rates.csv has one row for each evaluation and opponent, if the run has self-play.
+The folder videos has an episode of each evaluation; snapshots has the policies of self-play.
+The file progress.csv has SB3's and the pool's figures, as TensorBoard's events have.
+The file config.json describes the run: it has the options, hyperparameters and versions.
+The file training.lock exists while a training writes into the folder.
 
-Rule: files beside a model are ignored if another user may have written them. Task and game, which
-decide what code runs, are read from `config.json` only if the user has named the run's folder.
+Rule: files beside a model are ignored if another user may have written them. The task and the game
+decide which code runs, so they are read from `config.json` only if the user has named the run's
+folder.
 
-The files of episodes, evaluations and win rates are tables: the rows of a table are named tuples of
-one type, whose field names are the header. Rules of `episodes.csv`: each episode adds one line, and
-only the last line can be incomplete when the program ends. A resumed run continues the same file.
-Rows that a full disk refuses are written with a later row. An episode that a fault cut short is
-recorded with the fault, but left out of the means, because its return does not measure the policy.
+The files of episodes, evaluations and win rates are tables. The rows of a table are named tuples of
+one type, whose field names are the table's header. Rules of `episodes.csv`: each episode adds one
+line, and only the last line can be incomplete when the program ends. A resumed run continues its
+`episodes.csv`. Rows that a full disk refuses are written with a later row. An episode that a fault
+cut short is recorded with the fault, but left out of the means, because its return does not measure
+the policy.
 """
 
 from __future__ import annotations
@@ -66,16 +65,16 @@ CONFIG_FILE = "config.json"
 LOCK_FILE = "training.lock"
 
 _KEPT_FILES = (EPISODES_FILE, PROGRESS_FILE, EVALUATIONS_FILE, WIN_RATES_FILE, BEST_MODEL_FILE)
-"""Files that are copied if the run continues a model from another folder."""
+"""Files that a run copies if it continues a model from another folder."""
 _OF_THE_FOLDER = ("task", "task_folder", "game")
-"""Options that decide which code runs; they count only if the user has named the run's folder."""
+"""Options that decide which code runs; used only if the user has named the run's folder."""
 _OF_ALL = ("num_timesteps", "observation_space", "action_space", "policy_class")
 """Attributes that every saved model has."""
 
 
 @contextmanager
 def reserved(out: Path) -> Iterator[None]:
-    """Make and lock the folder, or raise `ConfigError`; at the end, remove an empty folder."""
+    """Make and lock the folder, or raise `ConfigError`; after the block, remove it if empty."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         probe = new_file(out / "probe")
@@ -100,8 +99,9 @@ def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) 
     """Make the folder, remove a killed trainer's unfinished files, and write `config.json`.
 
     If the run continues a model from another folder, that folder's records are copied, unless
-    another user may have written them. `ConfigError`, with `config.json` unchanged, if the folder
-    cannot be written to or another training has begun in it since the arguments were checked.
+    another user may have written them. Raises `ConfigError`, with `config.json` unchanged, if the
+    folder cannot be written to, or if another training has begun in it since the arguments were
+    checked.
     """
     goes_on = resume is not None and resume.parent.resolve() == out.resolve()
     if not goes_on and holds_run(out):
@@ -137,7 +137,7 @@ def _not_writable(out: Path, error: OSError) -> ConfigError:
 
 
 def find_model(path: Path) -> Path:
-    """The model of `--resume PATH`; a run killed early may have only `best_model.zip`."""
+    """The model's file for `--resume PATH`; a run killed early may have only `best_model.zip`."""
     if not path.exists():
         raise ConfigError(f"--resume {path}: no such file or folder")
     if not path.is_dir():
@@ -179,7 +179,7 @@ def saved_steps(model: Path) -> int | None:
 
 
 def _why_not(algorithm: Algorithm, data: Any, parts: Collection[str]) -> str:
-    """Why a model with these attributes and files is not one of the algorithm; empty if it is."""
+    """Why a model with these attributes and files is not of this algorithm; empty if it is."""
     if not isinstance(data, dict):
         return f"its data is a {type(data).__name__}, expected a dict"
     files = ["policy.pth", *(f"{name}.optimizer.pth" for name in algorithm.optimizers)]
@@ -207,9 +207,9 @@ class Description:
     content: Mapping[str, Any]
     """The content of `config.json`; empty if it is missing or another user may have written it."""
     options: Mapping[str, Any]
-    """The run's options; those in `_OF_THE_FOLDER` only if the user has named the folder."""
+    """The run's options, without those in `_OF_THE_FOLDER` unless the user has named the folder."""
     why_no_task: str
-    """Why the user must give the task; empty if `options` has the task."""
+    """Why the user must give the task, for a message; empty if `options` has the task."""
 
     @property
     def task_folder(self) -> Path | None:
@@ -218,9 +218,9 @@ class Description:
         return Path(folder) if folder else None
 
     def say_game(self) -> str | None:
-        """The run's game, or None if `options` does not have it; print the game if it is a path.
+        """The run's game; None if `options` does not have it. If the game is a path, it is printed.
 
-        The path is printed because a program that the user has not named will be started from it.
+        The user should see the path, because a program will be started that the user has not named.
         """
         game: str | None = self.options.get("game")
         if game not in (None, "auto", "real", "standin"):
@@ -229,9 +229,10 @@ class Description:
 
 
 def describe(given: Path) -> Description:
-    """The description of the run that a user has named, by its folder or by a model's file.
+    """The description of the run whose folder or model's file the user has named.
 
-    `ConfigError` if `config.json` cannot be read, or its options are missing or of a wrong type.
+    Raises `ConfigError` if `config.json` cannot be read, or its options are missing or of a wrong
+    type.
     """
     folder = given if given.is_dir() else given.parent
     path = folder / CONFIG_FILE
@@ -255,7 +256,7 @@ def describe(given: Path) -> Description:
 
 
 def unused(folder: Path) -> Path:
-    """`folder`, with a number appended if it exists."""
+    """The path `folder`, with a number appended if this path exists already."""
     candidate, number = folder, 2
     while candidate.exists():
         candidate, number = Path(f"{folder}-{number}"), number + 1
@@ -266,24 +267,24 @@ def unused(folder: Path) -> Path:
 
 
 WINDOW = 100
-"""The mean return is taken over this many latest episodes."""
+"""The mean return is taken over at most this many of the latest episodes."""
 
 
 class EpisodeRow(NamedTuple):
     """One row of `episodes.csv`."""
 
     total_steps: int
-    """Env steps of the run, over all its games and parts, at the episode's end."""
+    """Env steps of the run at the episode's end, summed over all games and parts of the run."""
     episode_return: float
     length: int
     wall_time_s: float
-    """Seconds since the run's start, without the time between a stop and a resume."""
+    """Seconds since the run's start, without the time in which the run was stopped."""
     fault: str = ""
     """The kind of the fault that cut the episode short; empty for a whole episode."""
 
 
 class EpisodeLog:
-    """The file `episodes.csv`, made if missing, and all its `episodes` in the order of their ends.
+    """The file `episodes.csv`, and all its `episodes` in the order in which they ended.
 
     `faults` counts the episodes that a fault cut short; `wall_time_s` is the run's duration up to
     its latest episode, or to its end. Episodes that ended after `steps_done`, the env steps of the
@@ -318,7 +319,7 @@ class EpisodeLog:
             self.close()
 
     def _write_all(self) -> TextIO:
-        """Replace the file by one of all episodes; returns it, open for more rows."""
+        """Replace the file by one with all episodes; returns the new file, open for more rows."""
         write_rows(self._path, EpisodeRow, self.episodes)
         return self._path.open("a", buffering=1, newline="")
 
@@ -336,7 +337,7 @@ class EpisodeLog:
 
     def close(self) -> None:
         if self._file is not None:
-            with suppress(OSError):  # a full disk refuses the buffered rows again
+            with suppress(OSError):  # a full disk may refuse buffered rows
                 self._file.close()
             self._file = None
 
@@ -345,9 +346,9 @@ Row = TypeVar("Row", bound=NamedTuple)
 
 
 def read_rows(path: Path, kind: type[Row]) -> list[Row]:
-    """The rows in a file, without an incomplete last line; an empty list if the file is missing.
+    """The rows in a file, without an incomplete last line; empty if the file is missing.
 
-    `ConfigError` if the file cannot be read, or its rows are not of this kind.
+    Raises `ConfigError` if the file cannot be read, or its rows are not of this kind.
     """
     if not path.exists():
         return []
@@ -367,9 +368,9 @@ def _row(path: Path, kind: type[Row], types: Sequence[type], cells: Sequence[str
 def keep_rows(
     path: Path, kind: type[Row], rows: list[Row], keep: Callable[[Row], bool]
 ) -> list[Row]:
-    """Drop the rows for which `keep` is false, in the file as well; returns the kept rows.
+    """Drop the rows for which `keep` is false, also from the file; returns the kept rows.
 
-    If the disk refuses to write the file, the next `write_rows` removes the dropped rows.
+    If the disk refuses the new file, the next `write_rows` removes the dropped rows from the file.
     """
     kept = list(filter(keep, rows))
     if kept != rows:
@@ -379,7 +380,7 @@ def keep_rows(
 
 
 def write_rows(path: Path, kind: type[Row], rows: Iterable[Row]) -> None:
-    """Replace a file by one with these rows; an `OSError` leaves the earlier file unchanged."""
+    """Replace a file by one with these rows; after an `OSError`, the old file is unchanged."""
     with replacing(path) as unfinished, unfinished.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(kind._fields)

@@ -1,17 +1,16 @@
-"""What a run has in addition if its policy is trained against itself.
+"""Self-play: what a run has in addition if its policy is trained against itself.
 
-    snapshots/       copies of the policy at regular intervals; the first from before the training
-    win_rates.csv    results against the first snapshot and the scripted player: a row for each
-                     evaluation and opponent
-    the curve        shows these win rates instead of returns, a line for each opponent, because one
-                     player wins what the other loses, so the mean return says nothing
+The folder snapshots has copies of the policy: from before the training, and at intervals.
+The file win_rates.csv has a row for each evaluation and opponent (see `opponents_of`).
+The learning curve shows these win rates instead of returns, with a line for each opponent: one
+player wins what the other loses, so the mean return says nothing.
 
-Rules of an evaluation: it has its own games, with the same seeds every time. All players draw their
-actions as in training, because in a game of two players the best policy is often a mixed one, and
-may lose if it always plays its likeliest action. The evaluation has its own random numbers, so it
-does not change the training. All opponents play in one pool and take turns. A match that a fault
-cut short does not count. If a file cannot be written (a full disk), a message says so, and the
-training continues. A resumed run continues `win_rates.csv`, without rows after the resumed model.
+Rules: an evaluation has its own games, with the same seeds each time. All players sample their
+actions as in training: the best policy of a game of two players is often a mixed one, which may
+lose if it always plays its likeliest action. The evaluation has its own random numbers, so it does
+not change the training. All opponents play in one pool and take turns. A match that a fault cut
+short does not count. If a file cannot be written (a full disk), a message says so, and the training
+continues. A resumed run continues `win_rates.csv`, but drops the rows from after the resumed model.
 """
 
 from __future__ import annotations
@@ -51,10 +50,10 @@ from sc2pool.utilities import shown, why_not_ours
 
 
 def begin_snapshots(options: TrainOptions, model: BaseAlgorithm) -> SnapshotCallback:
-    """The callback that saves snapshots of the model into the run's folder, which must exist.
+    """Return a callback that saves snapshots of the model into the run's folder, which must exist.
 
-    The first snapshot is saved now, unless a resumed run has snapshots. `ConfigError` if saving
-    fails or another user can write into the folder, because loading a snapshot may run code in it.
+    The first snapshot is saved now, unless a resumed run has snapshots. Raises `ConfigError` if
+    saving fails, or if another user can write into the folder: a loaded snapshot may run code.
     """
     assert options.snapshot_every is not None, "a run with self-play has it"
     store = store_of(options)
@@ -64,7 +63,7 @@ def begin_snapshots(options: TrainOptions, model: BaseAlgorithm) -> SnapshotCall
         for folder in (options.out, store.folder):
             if why := why_not_ours(folder.stat()):
                 raise ConfigError(f"{folder}: snapshots are loaded from it, but {why}")
-        # A new run's folder may have a snapshot of a run that was killed before its first save.
+        # A new run's folder may have a snapshot of a run that was killed before it saved a model.
         if options.resume is None or not store.snapshots():
             store.add(model, options.steps_done)
     except OSError as error:
@@ -75,7 +74,7 @@ def begin_snapshots(options: TrainOptions, model: BaseAlgorithm) -> SnapshotCall
 
 
 def how(options: TrainOptions) -> str:
-    """The mode of self-play and the evaluations, in words for the banner."""
+    """A text for the banner, on the mode of self-play and on the evaluations."""
     mode = options.self_play
     plays = "both sides of each match" if mode == SHARED else f"against its own snapshots, {mode}"
     opponents = len(opponents_of(options))
@@ -92,7 +91,7 @@ def store_of(options: TrainOptions) -> SnapshotStore:
 
 
 def learns_against(options: TrainOptions) -> SnapshotStore | None:
-    """The opponents in training; None if both sides learn, or if the task has one player."""
+    """The snapshots to train against; None if both sides learn, or if the task has one player."""
     return None if options.self_play in ("", SHARED) else store_of(options)
 
 
@@ -106,7 +105,7 @@ MORE_AT_THE_END = 5
 
 
 def matches_for(games: int, opponents: int) -> int:
-    """The number of matches in an evaluation: `games`, rounded up to even, for each opponent."""
+    """The matches of an evaluation: each opponent plays `games`, rounded up to an even number."""
     return (games + games % 2) * opponents
 
 
@@ -206,11 +205,11 @@ def play_matches(
     stop: Stop,
     watchers: Sequence[Watcher] = (),
 ) -> dict[str, Counter[str]] | None:
-    """Play matches with actions that the model draws; return the counts of results, by opponent.
+    """Play matches with actions that the model samples; returns each opponent's counts of results.
 
-    The `matches` that begin first are counted, because those that end first are mostly short ones.
-    Each game has `agents` rows, all played by the model. A signal of `stop` ends the matches; the
-    result is then None.
+    The `matches` that begin first are counted, because the matches that end first are mostly short.
+    Each game has `agents` rows, all played by the model. A signal that `stop` receives ends the
+    matches; the function then returns None.
     """
     found: dict[str, Counter[str]] = defaultdict(Counter)
     env.seed(SEED)
@@ -243,7 +242,7 @@ class ResultRow(NamedTuple):
 
     @property
     def win_rate(self) -> float:
-        """Wins per game; ties, and matches ended by the time limit, count as not won."""
+        """Wins per match; ties, and matches that the time limit ended, count as not won."""
         return self.wins / self.games
 
     def __str__(self) -> str:
@@ -266,7 +265,7 @@ class ResultLog:
         )
 
     def add(self, *rows: ResultRow) -> None:
-        """Record an evaluation's rows; after an `OSError`, the next call of `add` writes them."""
+        """Record an evaluation's rows; rows lost by an `OSError` are written by the next call."""
         self.rows.extend(rows)
         write_rows(self._path, ResultRow, self.rows)
 
@@ -274,9 +273,10 @@ class ResultLog:
         return {row.opponent: row for row in self.rows}
 
     def quality(self, steps: int | None) -> float | None:
-        """The sum of the win rates in the evaluation after `steps`; None if there was none.
+        """The sum of the win rates in the evaluation after `steps`; None without this evaluation.
 
-        If a resumed run has evaluated again after as many steps, the better evaluation counts.
+        If a resumed run has repeated an evaluation after the same number of steps, the better
+        evaluation counts.
         """
         found: dict[str, list[float]] = defaultdict(list)
         for row in self.rows:

@@ -1,15 +1,15 @@
 """`sc2pool train`: trains an algorithm on a pool of games, from the first launch to the curve.
 
-    run(options)          makes the games, trains, closes the games
-    train(env, options)   trains on any VecEnv and writes the run's folder (see `run_folder`)
-    Saver                 saves the model and the curve while the run continues
-    …_games               the games of a run: on this machine, or on the nodes of a Ray cluster
+    The function run makes the games, trains, and closes the games.
+    The function train trains on any VecEnv and writes the run's folder (see `run_folder`).
+    The class Saver saves the model and the curve while the run continues.
+    The functions …_games make a run's games: on this machine, or on the nodes of a Ray cluster.
 
 Rules: the model and the curve are saved at the end of the training, even if a signal or an error
 ends it, but not after a second signal. Files are replaced as a whole, so the last good file stays
 if a save fails. A save that fails (full disk, lost permission) is reported in one line and tried
-again, and the training continues. The same seed gives the same run: nothing here draws a random
-number, and the learning does not depend on the clock.
+again, and the training continues. The same seed gives the same run: this module draws no random
+numbers, and the learning does not depend on the clock.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ RECORDED_VERSIONS = tuple(
 
 
 def run(options: TrainOptions) -> int:
-    """Train on games of the task; returns 0, 1 if no model is saved, or 128 + a signal's number."""
+    """Train on games of the task; returns the exit code: 0, 1 (no model), or 128 + signal."""
     check_device(options.device)
     check_arguments(options.algo, options.hyperparameters)
     check_values(options)
@@ -90,7 +90,7 @@ def run(options: TrainOptions) -> int:
         connect(options.ray)  # before `Stop.handling`, because Ray sets a handler of SIGTERM
     stop = Stop()
     with stop.handling(), reserved(options.out), ExitStack() as opened:
-        options = options.with_steps_done()  # another training may have saved before the lock
+        options = options.with_steps_done()  # another training may have saved just before
         wandb = None
         if options.wandb:
             wandb = WandbOutput(options.out)
@@ -123,7 +123,7 @@ def train(
     wandb: WandbOutput | None = None,
 ) -> bool:
     """Train a policy on `env` and write the run's folder; True if the model is saved."""
-    # The networks are small, and the games need the cores.
+    # One thread is enough for small networks, and leaves the cores to the games.
     torch.set_num_threads(1)
     learned_from = ScaledRewards(VecMonitor(env), options.hyperparameters.reward_scale)
     model = make_model(learned_from, options)
@@ -217,7 +217,7 @@ def banner(options: TrainOptions, game_version: str, model: BaseAlgorithm, nodes
 
 
 def games(options: TrainOptions) -> str:
-    """The number of games (of two players: matches) of the run, in words."""
+    """A text with the run's number of games, or of matches if the task has two players."""
     one, many = ("match", "matches") if options.self_play else ("game", "games")
     return f"1 {one}" if options.n == 1 else f"{options.n} {many}"
 
@@ -229,7 +229,7 @@ def closing_words(
     evaluation: Evaluation | None,
     self_play: MatchEvaluation | None,
 ) -> str:
-    """A text about the result and the saved files, and how to continue a run that was stopped."""
+    """A text on the result, on the saved files, and on how to continue a run that was stopped."""
     n = min(WINDOW, len(episodes.episodes) - episodes.faults)
     how_well = f"mean return {score(episodes.mean_return())} over the last {n} episodes"
     if self_play is not None:
@@ -253,7 +253,7 @@ def closing_words(
 
 
 class Saver:
-    """Saves the model and the curve; `problem` is why the newest save failed, or None."""
+    """Saves the model and the curve; `problem` says why the newest save failed, else it is None."""
 
     def __init__(self, model: BaseAlgorithm, folder: Path, draw_curve: Callable[[], None]) -> None:
         self._model = model
@@ -273,18 +273,18 @@ class Saver:
             self.problem = None
 
     def last_good(self) -> str:
-        """The path of the newest saved model, in words."""
+        """A text with the path of the newest saved model."""
         return (
             f"the last good model is {self._path}" if self._path.exists() else "no model is saved"
         )
 
 
 MOST_EVALUATED = 2
-"""The most games of an evaluation, few because they are idle between two evaluations."""
+"""The maximum number of games of an evaluation; few, because games idle between evaluations."""
 
 
 def training_games(options: TrainOptions) -> PoolVecEnv[Any]:
-    """The games of the training; they get no seed here, because the model seeds the env."""
+    """The games of the training; they get no seed here, because the model sets the env's seed."""
     return _make(
         options,
         learns_against(options),
@@ -325,6 +325,6 @@ def _make(options: TrainOptions, opponent: object, **keywords: Any) -> PoolVecEn
 
 
 def where(env: object) -> str:
-    """The number of games of each node, in words; empty without a cluster."""
+    """A text with the number of games of each Ray node; empty without a cluster."""
     by_node: dict[str, int] = getattr(getattr(env, "pool", None), "games_by_node", dict)()
     return ", ".join(f"{node} × {count}" for node, count in by_node.items())
