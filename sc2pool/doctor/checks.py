@@ -254,8 +254,8 @@ PACE_TOLERANCE: Final = 0.05
 LATE_LOOPS: Final = 2
 """If a later loop's observation is requested, the reply may be this many loops too late."""
 FREEZES_BELOW, CATCHES_UP_ABOVE = 0.25, 0.75
-"""Shares of the loops that a game missed because it was stopped. A game that plays at most the
-first share of them later counts as frozen, and with at least the second share as catching up."""
+"""Shares of the loops that a stopped game missed. A game that plays at most the first share later
+counts as frozen; at least the second share counts as catching up."""
 
 TIMES = Section("times and memory of the game")
 BEHAVIOUR = Section("behaviour of the game")
@@ -469,8 +469,7 @@ def stop_and_go_on(  # noqa: PLR0917
     ran_s: float,
     loops_per_s: float,
 ) -> Judgement:
-    """Judge the result of `ends.stop_and_watch`; `loops_per_s` is the game's rate without a
-    stop."""
+    """Judge the result of `ends.stop_and_watch`; `loops_per_s` is the rate without a stop."""
     missed = loops_per_s * stopped_s
     made_up = loop_after - loop_before - loops_per_s * ran_s
     share = made_up / missed

@@ -46,8 +46,7 @@ ENDS = Section("ends of games, and real time", needed=False)
 
 
 class AwaitedEnd(TypedDict):
-    """A request for the observation of a later loop, in a real-time game that ends before that
-    loop."""
+    """A request for a later loop's observation; the real-time game ends before that loop."""
 
     way: str
     """The way in which the game ended."""
@@ -70,8 +69,7 @@ class End(TypedDict):
     told_in: int
     """The number of observations with the result."""
     told_first: int | None
-    """How many observations after the end came before the first with the result; None if none had
-    it."""
+    """How many observations after the end came before the first with the result, if any."""
     stubs: int
     """The number of observations without content."""
     status: str
@@ -373,8 +371,7 @@ def _sample(way: str, ahead: int, reply: sc_pb.Response | None, after_s: float =
 
 
 async def measure_polled_ends(lab: Lab) -> None:
-    """End real-time games, and repeatedly request the current observation, not that of a later
-    loop."""
+    """End real-time games, and repeatedly request the current observation."""
     ways = (BY_SURRENDER, BY_LOSS, BY_VICTORY)
     lab.findings.note(polled_end, await _observe_ends(lab, ways, realtime=True))
 

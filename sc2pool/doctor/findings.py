@@ -1,15 +1,17 @@
-"""Checks, the findings of one examination, and the report: text for people, JSON for programs.
+"""Checks, the findings of one examination, and the report: as text for people, as JSON for
+programs.
 
 A check has a pure function, whose arguments are the measured values and whose result is the
 judgement. `Findings.note` takes the same arguments, which the type checker compares with the
 function, and stores them with the judgement. A `Section` has the checks of one part of the report.
 
-Rule: if the block of `trying(check)` fails, `trying` records this for the check and raises
-`ProbeFailed`, which ends the measurements that depend on the block. Probes do not catch errors.
+Rule: if the block of `trying(check)` fails, `trying` records the failure for the check and raises
+`ProbeFailed`, which ends the measurements that depend on the block. Measurements do not catch
+errors.
 
-In the text a check is one line, with its advice below it. Checks that were not possible follow at
-the end of their part, grouped by reason. The report ends with the faults and how to fix them, and
-with one closing sentence.
+In the report's text, a check is one line, with its advice below it. Checks that were not possible
+are at the end of their part of the report, grouped by reason. The report ends with the faults and
+how to fix them, and with one closing sentence.
 """
 
 from __future__ import annotations
@@ -38,21 +40,21 @@ class Grade(StrEnum):
 
     OK = "ok"
     DIFFERS = "differs"
-    """The game or the machine works, but differently or worse than sc2pool expects."""
+    """The game or the machine works, but not as sc2pool expects, or worse."""
     FAILED = "failed"
-    """Something does not work; sc2pool cannot be used before it is fixed."""
+    """Something does not work and must be fixed before sc2pool can be used."""
     NOT_POSSIBLE = "not possible"
-    """There was nothing to measure, or something that the measurement needs was missing."""
+    """There was nothing to measure, or the measurement lacked something that it needs."""
 
 
 class Judgement(NamedTuple):
-    """The verdict on a measurement."""
+    """The result of judging a measurement."""
 
     outcome: Grade
     figure: str
     """What was measured, in words and with units."""
     advice: str = ""
-    """The consequence, and what to do; empty if nothing needs to be done."""
+    """The consequence for the user, and what to do; empty if nothing needs to be done."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +65,13 @@ class Check(Generic[P]):
     part: str
     """The part of the report in which the check is."""
     purpose: str
-    """The question that the check answers, or what is measured and why."""
+    """The question that the check answers, or the measured quantity and its purpose."""
     judge: Callable[P, Judgement]
     """A pure function that takes the measured values and returns the judgement."""
     remedy: str = ""
-    """What to do if the measurement fails and no fault of a game is the reason."""
+    """The advice if the measurement fails for another reason than a fault of a game."""
     needed: bool = True
-    """Whether sc2pool can be used only if the measurement succeeds."""
+    """True if a failure of this measurement means that sc2pool cannot be used."""
 
 
 class Finding(NamedTuple):
@@ -108,7 +110,7 @@ FAULT_ADVICE: Final[dict[FaultKind, str]] = {
         "another program listens on the ports of the games, or a firewall blocks them"
     ),
 }
-"""What to do, by the kind of the game's fault."""
+"""The advice for each kind of fault of a game."""
 
 
 class Findings:
@@ -120,7 +122,7 @@ class Findings:
         self._under_way: Check[...] | None = None
 
     def note(self, check: Check[P], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Record measured values, which are passed to the check's function, and its judgement."""
+        """Record measured values, and the judgement of the check's function on them."""
         measured = inspect.signature(check.judge).bind(*args, **kwargs)
         measured.apply_defaults()
         judgement = check.judge(*args, **kwargs)
@@ -141,7 +143,7 @@ class Findings:
 
     @contextmanager
     def trying(self, check: Check[...]) -> Iterator[None]:
-        """Record a failure in the block as the outcome of this check, and raise `ProbeFailed`."""
+        """If the block fails, record this as the check's outcome, and raise `ProbeFailed`."""
         self._say(check.name)
         self._under_way = check
         try:
@@ -161,7 +163,7 @@ class Findings:
             self.note_failure(self._under_way, detail, FaultKind.DEADLINE)
 
     def measured(self, check: Check[...]) -> Mapping[str, Any]:
-        """The measurement for this check; empty if nothing was recorded."""
+        """The values measured for this check; empty if nothing was recorded."""
         return self._by_name[check.name].measured if check.name in self._by_name else {}
 
     def grade(self, check: Check[...]) -> Grade | None:
@@ -170,7 +172,7 @@ class Findings:
         return None if finding is None else finding.judgement.outcome
 
     def in_order(self, checks: Sequence[Check[...]], reason: str) -> list[Finding]:
-        """One finding for each check; a check without measurement gets one that says `reason`."""
+        """One finding for each check; `reason` is the finding of checks without a measurement."""
         for check in checks:
             if check.name not in self._by_name:
                 self.note_unknown(check, reason)
@@ -213,14 +215,14 @@ def as_json(findings: Sequence[Finding]) -> str:
 
 
 def _as_data(value: Any) -> Any:
-    """Convert a value for which JSON has no form, such as a dataclass or a path."""
+    """Convert a value that JSON cannot represent, such as a dataclass or a path."""
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     return str(value)
 
 
 def as_text(findings: Sequence[Finding], width: int) -> str:
-    """The whole report, in lines of at most `width` characters except for long words."""
+    """The whole report; only a long word makes a line longer than `width` characters."""
     lines: list[str] = []
     for part, group in groupby(findings, key=lambda finding: finding.check.part):
         members = list(group)
@@ -239,7 +241,7 @@ def _rows(finding: Finding, name_width: int, width: int) -> list[str]:
     indent = " " * (_OUTCOME_WIDTH + name_width)
     head = f"{judgement.outcome:{_OUTCOME_WIDTH}}{check.name:{name_width}}"
     question = f"{check.purpose} " if check.purpose.endswith("?") else ""
-    # Further lines (the end of a log) are shown only at the report's end, with the advice.
+    # Further lines, such as the end of a log, are shown only at the report's end, with the advice.
     figure, _, more = judgement.figure.partition("\n")
     rows = _wrap(question + figure + (" (see below)" if more else ""), width, head, indent)
     if judgement.advice and judgement.outcome is not Grade.FAILED:
@@ -323,7 +325,7 @@ def failed(figure: str, advice: str) -> Judgement:
 
 
 def expect(fulfilled: bool, figure: str, advice: str) -> Judgement:
-    """OK if sc2pool's expectation is fulfilled, else DIFFERS with the advice."""
+    """The judgement OK if sc2pool's expectation is fulfilled, else DIFFERS with the advice."""
     return ok(figure) if fulfilled else differs(figure, advice)
 
 
@@ -345,5 +347,5 @@ def megabytes(size_bytes: float) -> str:
 
 
 def shortened(words: str, most: int = 70) -> str:
-    """A game's words, short enough for a line of a report."""
+    """A text of a game, shortened to fit into a line of a report."""
     return words if len(words) <= most else f"{words[: most - 1]}…"

@@ -1,11 +1,12 @@
 """Launches games for measurements, sends them raw requests, and always closes them.
 
-    Lab ── launch ──► Client ── post, reply, ask ──► Line ──► a game's websocket
-                        └── Ledger: counts the replies of all games of an examination
+A `Lab` launches games as `Client`s. A `Client` sends requests to its game over a `Line`, which is
+a websocket, and a `Ledger` counts the replies of all games of an examination.
 
-Rules: a reply is returned unchanged, even if it is wrong, odd or late, because a measurement must
-see replies that a pool would correct or reject. Every wait has a limit. A game that does not reply
-raises `GameFault`, except in `Client.reply`, which returns None. `Lab.close_games` ends all games.
+Rules: a reply is returned unchanged, even if it is wrong or late, because a measurement must see
+the replies that a pool would correct or reject. Every wait has a time limit. A game that does not
+reply raises `GameFault`, except in `Client.reply`, which returns None. `Lab.close_games` ends all
+games.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from sc2pool.protocol.replies import Status
 from sc2pool.protocol.requests import MatchPorts
 
 USUAL_S: Final = 20.0
-"""Time limit of a reply for which no map is loaded; even slow games reply sooner."""
+"""Time limit of a reply to a request that loads no map; even slow games reply sooner."""
 STUB_LOOP: Final = (1 << 32) - 1
 """The game loop of an observation without content."""
 _EXIT_GRACE_S: Final = 1.0
@@ -52,14 +53,14 @@ T = TypeVar("T")
 
 
 class NotPossible(Exception):
-    """A measurement lacks something that it needs; the message names it."""
+    """A measurement lacks something that it needs; the message says what is missing."""
 
 
 # ---- one game ---------------------------------------------------------------------------------
 
 
 class Line(Connection):
-    """A connection that keeps every message of the game in order, without checks."""
+    """A connection that keeps every message of the game, in order and unchecked."""
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
@@ -88,7 +89,7 @@ class Line(Connection):
             self._transport.underlying_transport.write(frames(asked))
 
     async def next_message(self, within_s: float) -> bytes | None:
-        """The next message; None if the connection ends, `TimeoutError` if none comes in time."""
+        """The next message, None if the connection ends; raises `TimeoutError` if it is late."""
         async with asyncio.timeout(within_s):
             return await self._came.get()
 
@@ -99,7 +100,7 @@ class Ledger:
 
     replies: int = 0
     warnings: Counter[str] = field(default_factory=Counter)
-    """Counts of the texts in `Response.error` of replies that are no refusals, with their kinds."""
+    """How often each text in `Response.error` came with a kind of reply that is not a refusal."""
     mistaken: Counter[str] = field(default_factory=Counter)
     """Counts of the replies whose kind or id does not fit the request."""
 
@@ -117,8 +118,8 @@ class Ledger:
 class Client:
     """A launched game and its connection; used by one task at a time.
 
-    `status` comes from the newest reply, and `player_id` from the newest join. `launched_s` is the
-    time from the start of the process to the first reply.
+    `status` is that of the newest reply, and `player_id` that of the latest joined game.
+    `launched_s` is the time from the start of the process to the first reply.
     """
 
     def __init__(self, api: GameAPI, line: Line, ledger: Ledger) -> None:
@@ -131,7 +132,7 @@ class Client:
         self._line = line
         self._ledger = ledger
         self._due: deque[sc_pb.Request] = deque()
-        """The requests without a reply, oldest first."""
+        """The requests that have no reply yet, the oldest first."""
         self._next_id = 1
 
     def close(self) -> None:
@@ -152,8 +153,8 @@ class Client:
     async def reply(self, within_s: float) -> sc_pb.Response | None:
         """The reply to the oldest unanswered request; None if no reply comes in time.
 
-        `GameFault` if the game has ended, has closed the connection, or has sent a message that
-        cannot be decoded or that nobody requested.
+        Raises `GameFault` if the game has ended, has closed the connection, or has sent a message
+        that cannot be decoded or that nobody requested.
         """
         try:
             content = await self._line.next_message(within_s)
@@ -177,8 +178,8 @@ class Client:
     async def ask(self, asked: sc_pb.Request, within_s: float = USUAL_S) -> sc_pb.Response:
         """Send one request and return its reply, which may be a refusal.
 
-        Replies to earlier requests are received first and dropped. Raises the `GameFault`s of
-        `reply`, and one of kind DEADLINE if a reply does not come in time.
+        Replies to earlier requests are received first and dropped. Raises `GameFault` as `reply`
+        does, and with the kind DEADLINE if a reply does not come in time.
         """
         (reply,) = await self.ask_all([asked], within_s)
         return reply
@@ -199,7 +200,7 @@ class Client:
         return replies[-len(asked) :]
 
     async def carry_out(self, asked: sc_pb.Request, within_s: float = USUAL_S) -> sc_pb.Response:
-        """Send one request and return its reply; `GameFault` as in `ask`, or if it is refused."""
+        """Like `ask`, but also raises `GameFault` if the game refuses the request."""
         return carried_out(await self.ask(asked, within_s), str(asked.WhichOneof("request")))
 
     async def _end(self) -> GameFault:
@@ -221,7 +222,7 @@ class Client:
     async def begin(
         self, setup: GameSetup, map_path: Path, seed: int | None = None, data: bytes = b""
     ) -> None:
-        """Leave the previous game, then create and join one; `GameFault` if this fails."""
+        """Leave the previous game, create one and join it; raises `GameFault` if this fails."""
         await self.leave()
         await self.create(setup, map_path, seed, data)
         await self.join(setup)
@@ -229,12 +230,12 @@ class Client:
     async def create(
         self, setup: GameSetup, map_path: Path, seed: int | None = None, data: bytes = b""
     ) -> None:
-        """Create a game, which nobody has joined; raises like `begin`."""
+        """Create a game without joining it; raises the errors of `begin`."""
         create = requests.create_game(setup, map_path, seed, data)
         await self.carry_out(create, Limits().create_join_s)
 
     async def join(self, setup: GameSetup, ports: MatchPorts | None = None, name: str = "") -> None:
-        """Join the created game; raises like `begin`."""
+        """Join the created game; raises the errors of `begin`."""
         join = requests.join_game(setup, ports, name)
         reply = await self.carry_out(join, Limits().create_join_s)
         self.player_id = reply.join_game.player_id
@@ -250,27 +251,27 @@ class Client:
             await self.ask(requests.leave_game())
 
     async def restart(self) -> sc_pb.ResponseRestartGame:
-        """Restart the game; raises like `begin`."""
+        """Restart the game; raises the errors of `begin`."""
         return (await self.carry_out(requests.restart_game(), Limits().reset_s)).restart_game
 
     async def observe(self, *, disable_fog: bool = False) -> sc_pb.ResponseObservation:
-        """The current state; raises like `begin`."""
+        """Observe the current state; raises the errors of `begin`."""
         return (await self.carry_out(requests.observation(disable_fog=disable_fog))).observation
 
     async def loop(self) -> int:
-        """The current game loop; raises like `begin`."""
+        """Observe the current game loop; raises the errors of `begin`."""
         return (await self.observe()).observation.game_loop
 
     async def step(self, loops: int, within_s: float = 60.0) -> sc_pb.Response:
-        """Step the game and return its reply, which may be a refusal, for example after the end."""
+        """Step the game and return its reply; after the game's end, this may be a refusal."""
         return await self.ask(requests.step(loops), within_s)
 
     async def debug(self, *commands: debug_pb2.DebugCommand) -> None:
-        """Send debug commands; raises like `begin`."""
+        """Send debug commands; raises the errors of `begin`."""
         await self.carry_out(debug_request(*commands))
 
     async def step_to_end(self, most_loops: int, at_a_time: int = 240) -> int | None:
-        """Step to the end of the game or replay; returns the loops played, None if no end came."""
+        """Step to the end of the game or replay; returns the loops, or None without an end."""
         status = self.status
         for loops in range(at_a_time, most_loops + at_a_time, at_a_time):
             reply = await self.step(at_a_time)
@@ -279,7 +280,7 @@ class Client:
         return None
 
     def result(self, seen: sc_pb.ResponseObservation) -> str:
-        """The player's result in an observation; empty without one."""
+        """The player's result in an observation; empty if the observation has no result."""
         own = (one.result for one in seen.player_result if one.player_id == self.player_id)
         return next(map(sc_pb.Result.Name, own), "")
 
@@ -301,7 +302,7 @@ def end_game(victory: bool = False) -> debug_pb2.DebugCommand:
 def start_replay(
     content: bytes, player: int = 1, *, disable_fog: bool = False, realtime: bool = False
 ) -> sc_pb.Request:
-    """A request that starts a replay as a player saw it; player 0 sees the whole map."""
+    """A request that starts a replay with the sight of a player; player 0 sees the whole map."""
     start = sc_pb.RequestStartReplay(
         replay_data=content,
         observed_player_id=player,
@@ -355,7 +356,7 @@ def carried_out(reply: sc_pb.Response, kind: str) -> sc_pb.Response:
 
 
 _MELEE: Final = ("Simple64", "Flat64", "Flat96", "Simple96", "Simple128")
-"""Names of melee maps for two players, from the packages of other clients."""
+"""Melee maps for two players that come with the packages of other clients, by name."""
 _MINING: Final = ("BuildMarines", "CollectMineralsAndGas")
 _SPECIAL: Final = ("mini_games", "smac_maps", "smac_duels", "test", "example")
 """Folders whose maps are not for a melee."""
@@ -368,9 +369,9 @@ def _first_of(installation: Installation, names: Sequence[str]) -> Path | None:
 class Lab:
     """Launches and owns the games of the measurements, and holds their common data.
 
-    `mini` is the setup and the map of a short game of one player, `melee_map` a map for two players
-    with towns; each is None if no such map is installed. `folder`, which the lab's owner deletes,
-    is for temporary files. A lab that is not `patient` measures for a shorter time.
+    `mini` is a short game of one player (its setup and map), `melee_map` a map for two players with
+    towns; each is None if no such map is installed. The lab's owner deletes `folder`, which is for
+    temporary files. If `patient` is False, measurements take less time.
     """
 
     def __init__(
@@ -411,31 +412,31 @@ class Lab:
         self.clients, self._leases = [], []
 
     def paced(self, usual_s: float) -> float:
-        """The usual time, or a quarter of it if the lab is not patient."""
+        """The time `usual_s`, or a quarter of it if `patient` is False."""
         return usual_s if self.patient else usual_s / 4
 
     def while_time(self, plan: Iterable[T], least_s: float) -> Iterator[T]:
-        """Yield a plan's first item, then further items while `least_s` or more seconds remain."""
+        """Yield a plan's first item, then further items if at least `least_s` seconds remain."""
         for number, one in enumerate(plan):
             if number and self.deadline.remaining_s() < least_s:
                 return
             yield one
 
     def mini(self, *, realtime: bool = False) -> Playable:
-        """The setup of a mini-game, and its map; raises `NotPossible` if there is no map."""
+        """The setup of a mini-game, and the path of its map; raises `NotPossible` without a map."""
         if self._mini is None:
             raise NotPossible("no map to play was found")
         setup, path = self._mini
         return replace(setup, realtime=realtime), path
 
     def melee(self, **options: Any) -> Playable:
-        """The setup of a game on a melee map, and the map; raises `NotPossible` without a map."""
+        """The setup of a melee, and the path of its map; raises `NotPossible` without a map."""
         if self.melee_map is None:
             raise NotPossible("no melee map was found (such as Simple64)")
         return GameSetup(self.melee_map.stem, **options), self.melee_map
 
     def mining(self) -> Playable:
-        """The setup of a game on a map with minerals, and the map; raises like `mini`."""
+        """The setup of a game on a map with minerals, and its path; may raise `NotPossible`."""
         path = self._mining_map
         if path is None:
             raise NotPossible("no map with minerals was found (such as BuildMarines or Simple64)")
@@ -444,7 +445,7 @@ class Lab:
         return GameSetup(path.stem, opponents=opponents), path
 
     async def launch(self, *, in_turn: bool = True, core_file_bytes: int = 0) -> Client:
-        """Launch a game; for arguments and errors see `sc2pool.game.program.launch.launch`."""
+        """Launch a game; arguments and errors are those of `sc2pool.game.program.launch.launch`."""
         began_s = time.monotonic()
         limit_s = Limits().launch_s
         api = await launch(
@@ -463,7 +464,7 @@ class Lab:
         return client
 
     async def pair(self) -> Pair:
-        """Launch two games for matches; raises like `launch`."""
+        """Launch two games for matches; raises the errors of `launch`."""
         leases = MatchLeases()
         self._leases.append(leases)
         host, guest = await both(self.launch(), self.launch())
@@ -489,7 +490,7 @@ class Pair:
         )
 
     async def step(self, loops: int) -> None:
-        """Step both sides; does not raise if a game refuses."""
+        """Step both sides' games; a game's refusal is no error."""
         await both(self.host.step(loops), self.guest.step(loops))
 
 

@@ -36,20 +36,20 @@ from sc2pool.protocol import requests
 from sc2pool.protocol.replies import Status
 
 BUSY_SHARE: Final = 0.25
-"""A game without a client is busy if it uses at least this many CPU seconds per second."""
+"""A game without a client counts as busy if it uses at least this many CPU seconds per second."""
 LOUD_BYTES: Final = 100_000
-"""A normal game prints less than this in its whole life."""
+"""A normal game prints fewer bytes than this before it ends."""
 LAUNCH_FACTOR, JOIN_FACTOR, MORE_S = 4.0, 2.0, 0.2
-"""Factors by which simultaneous launches and joins may exceed the time that sharing the cores
-explains; joins may take `MORE_S` more. Other programs may slow the reading of files."""
+"""Simultaneous launches or joins may take these factors times what sharing the cores explains.
+Joins may take `MORE_S` more, because other programs may slow the reading of files."""
 AGEING_FACTOR: Final = 1.3
-"""The CPU time per loop may grow by this factor, because of other programs on the machine."""
+"""Other programs on the machine may increase the CPU time per loop by up to this factor."""
 
 LAUNCHES = Section("launches, ends and speed of processes", needed=False)
 
 
 class Closed(TypedDict):
-    """A game whose socket was closed with a request pending."""
+    """A game whose socket was closed while a request had no reply yet."""
 
     pending: str
     killed_first: bool
@@ -57,10 +57,10 @@ class Closed(TypedDict):
     """How the process ended; empty if it is still running."""
     after_s: float
     cpu_share: float
-    """CPU seconds per second, measured after the game was watched for some time."""
+    """CPU seconds per second, measured some time after the socket was closed."""
     log_bytes: int
     words: str
-    """The first line that the game printed about an error."""
+    """The first printed line about an error."""
     core_bytes: int
 
 
@@ -84,7 +84,7 @@ class Launched(TypedDict):
 
 
 class Window(TypedDict):
-    """One of the equal parts of the time in which a process is stepped."""
+    """One of several equal parts of the time in which a game's process is stepped."""
 
     loops: int
     cpu_s: float
@@ -138,14 +138,14 @@ def ends(measured: Sequence[Ended]) -> Judgement:
 
 
 QUIT: Final = "quit"
-"""The `way` of a game that was asked to end by a request."""
+"""The `way` of a game that a request asked to end."""
 
 
 @LAUNCHES.check("D12 launches at once", "can games be launched and begun at the same time?")
 def launches_at_once(
     measured: Sequence[Launched], join_alone_s: float, joins_s: Sequence[float], cores: int
 ) -> Judgement:
-    """Judge simultaneous launches and joins by comparison with those of a single game.
+    """Compare simultaneous launches and joins with the launch and join of a single game.
 
     `measured` begins with the launch of a single game; `joins_s` are times of simultaneous joins.
     """
@@ -183,7 +183,7 @@ def launches_at_once(
 
 
 def _fair_s(alone_s: float, number: int, cores: int) -> float:
-    """The time that each of several games takes if it is slower only because cores are shared."""
+    """The time that each of several games takes if sharing the cores is the only delay."""
     return alone_s * max(1.0, number / cores)
 
 
@@ -191,7 +191,8 @@ def _fair_s(alone_s: float, number: int, cores: int) -> float:
 def speed(windows: Sequence[Window]) -> Judgement:
     costs = [window["cpu_s"] / window["loops"] * 1e6 for window in windows]
     third = len(costs) // 3
-    # Other programs may slow some windows: compare the best late window with the worst early one.
+    # Other programs may slow some windows: compare the best late window with the worst early
+    # window.
     first, last = max(costs[:third]), min(costs[-third:])
     wall_s = sum(window["wall_s"] for window in windows)
     loops = sum(window["loops"] for window in windows)
@@ -210,11 +211,11 @@ _WATCH_S: Final = 2.0
 """How long a game is watched after its socket was closed; then its CPU time is measured for 1 s."""
 _ENDS_WITHIN_S: Final = 5.0
 _CORE_BYTES: Final = 1_000_000
-"""Limit of a core file's size; even a truncated file proves that the game writes one."""
+"""Limit of a core file's size: even a truncated file proves that a game writes core files."""
 _SOME_LOOPS: Final = 1_000
 _CROWD: Final = 8
 _GAME_BYTES: Final = 1_200_000_000
-"""Memory that a game may take while it loads."""
+"""The memory that a game may need while it loads, in bytes."""
 _SPEED_S: Final = 36.0
 _WINDOWS_OF_TIME: Final = 9
 _LONG_STEP: Final = 240
@@ -224,7 +225,7 @@ _LONG_STEP: Final = 240
 
 
 async def measure_closed_sockets(lab: Lab) -> None:
-    """Close sockets while requests of several kinds are pending; kill the last game first."""
+    """Close sockets while requests of several kinds are pending; the last game is killed before."""
     setup, path = lab.mini()
     create = requests.create_game(setup, path, None)
 
@@ -353,7 +354,7 @@ async def measure_ends(lab: Lab) -> None:
 
 
 async def measure_launches(lab: Lab) -> None:
-    """Launch games alone, at once and at short intervals; let the last games join at once."""
+    """Launch a game alone, games at once, and games at short intervals; these then join at once."""
     measured: list[Launched] = []
     crowd = _crowd() if lab.patient else 3
     plan = ((1, 0.0), (2, 0.0), (2, 0.0), (2, 0.5), (crowd, 0.0))
@@ -367,7 +368,7 @@ async def measure_launches(lab: Lab) -> None:
 
 
 async def _joins(lab: Lab, clients: Sequence[Client]) -> list[float]:
-    """Let all clients join games of their own at once; return the duration of each join."""
+    """Let each client join its own game, all at the same time; return the duration of each join."""
     setup, path = lab.mini()
     for client in clients:
         await client.leave()
@@ -382,7 +383,7 @@ async def _joins(lab: Lab, clients: Sequence[Client]) -> list[float]:
 
 
 def _crowd() -> int:
-    """How many games to launch at once: 3 to `_CROWD`, at most half of those that fit in memory."""
+    """How many games to launch at once: 3 to `_CROWD`, at most half of what fits into memory."""
     room = psutil.virtual_memory().available // (2 * _GAME_BYTES)
     return max(3, min(_CROWD, room))
 
@@ -407,7 +408,7 @@ async def _launch(lab: Lab, number: int, apart_s: float) -> Launched:
 
 
 async def measure_speed(lab: Lab) -> None:
-    """Step one game, and measure the CPU time and loops in each of several windows of time."""
+    """Step one game, and measure CPU time and loops in each of several windows of time."""
     client = await lab.launch()
     await client.begin(*lab.mining())
     window_s = lab.paced(_SPEED_S) / _WINDOWS_OF_TIME

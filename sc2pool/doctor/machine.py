@@ -33,14 +33,14 @@ from sc2pool.tasks.registry import available_tasks, resolve_task
 _SHARED_MEMORY: Final = Path("/dev/shm")
 
 Playable = tuple[GameSetup, Path]
-"""The setup of a game to play, and the map's file."""
+"""The setup of a game to play, and the file of its map."""
 
 
 # ---- the installation ---------------------------------------------------------------------------
 
 
 def tasks_by_map() -> dict[str, list[str]]:
-    """For each map of the mini-games and the built-in one-player tasks: the tasks played on it.
+    """Each map of the mini-games and of the built-in one-player tasks, with its tasks.
 
     Tasks of two players are left out, because StarCraft II does not have their maps.
     """
@@ -64,7 +64,7 @@ def probe_installation(game: str, findings: Findings) -> Installation | None:
 def probe_maps(
     installation: Installation, tasks: Mapping[str, Sequence[str]], findings: Findings
 ) -> Playable | None:
-    """Look for each of the maps; returns the first one found, with a setup for it, or None."""
+    """Look for each of the maps; returns a setup for the first map found and its file, or None."""
     playable = None
     maps = installation.maps or installation.root / "Maps"
     for name, players in tasks.items():
@@ -127,7 +127,7 @@ def required_packages() -> list[checks.Package]:
 
 
 def probe_limits(findings: Findings) -> None:
-    """Record this process's limits, which games inherit."""
+    """Record the resource limits of this process, which games inherit."""
     if WINDOWS:
         for check in (checks.open_files, checks.processes):
             findings.note_unknown(check, "Windows has no such limit")
@@ -146,7 +146,7 @@ def probe_limits(findings: Findings) -> None:
 
 
 def listener_is_known() -> bool:
-    """True if the system reports this process as the listener of a port that it listens on."""
+    """True if the system reports that this process listens on a port on which it does listen."""
     with socket.create_server((HOST, 0)) as listener:
         port = listener.getsockname()[1]
         with suppress(psutil.Error, OSError):

@@ -1,6 +1,6 @@
-"""Maps and their scripts: installed maps, odd map files, units from debug commands, enemy waves.
+"""Measures installed maps, odd map files, units from debug commands, and waves of enemies.
 
-Rule: nothing is written into the installation; odd files are written into the lab's folder.
+Rule: nothing is written into the installation; odd map files are written into the lab's folder.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAPS = Section("maps and their scripts", needed=False)
 
 
 class Opened(TypedDict):
-    """An attempt to play a map that was given to the game in one of several ways."""
+    """An attempt to play a map, which can be given to the game in several ways."""
 
     what: str
     outcome: str
@@ -43,7 +43,7 @@ class Appearance(TypedDict):
     map_name: str
     reset: str
     own: int | None
-    """None if the units do not appear."""
+    """The loop for the player's own units; None if they do not appear."""
     enemy: int | None
 
 
@@ -85,9 +85,9 @@ def installed_maps(appearances: Sequence[Appearance], failures: dict[str, str]) 
 
 @MAPS.check("D21 waves", "does a new wave come if the last two enemies die in the same loop?")
 def waves(usual_loops: int | None, same_loop_loops: int | None, watched_loops: int) -> Judgement:
-    """Judge the map's waves.
+    """Judge when a map creates a new wave of enemies.
 
-    A new wave comes after `usual_loops` if the last two enemies die one by one, and after
+    `usual_loops` is the time to the new wave if the last two enemies die one by one, and
     `same_loop_loops` if they die in the same loop; None if no wave comes within `watched_loops`.
     """
     if usual_loops is None:
@@ -119,13 +119,13 @@ def odd_maps(opened: Sequence[Opened]) -> Judgement:
 
 _MARINE: Final = 48
 _FEW_LOOPS: Final = 30
-"""Units are awaited for this many loops."""
+"""How many loops to wait for units to appear."""
 _MAPS_A_FOLDER: Final = 2
-"""How many maps of each folder are loaded; from the mini-games' folder, all maps are loaded."""
+"""How many maps of a folder are loaded; only of the mini-games' folder, all maps are loaded."""
 _WAVES_MAP: Final = "DefeatZerglingsAndBanelings"
 _WAVE_LOOPS: Final = 240
 _LONG_PATH: Final = 261
-"""One character longer than the game's documentation allows."""
+"""A path of this length is one character longer than the game's documentation allows."""
 
 
 # ---- units by debug commands (D20) --------------------------------------------------------------
@@ -151,7 +151,7 @@ async def measure_debug_units(lab: Lab) -> None:
 
 
 async def _loops_until(client: Client, is_so: Callable[[set[int]], Any]) -> tuple[int | None, Any]:
-    """Step until `is_so(own tags)` is true; returns the loops and its value, or two Nones."""
+    """Step until `is_so(own tags)` is true; returns the loops and that value, or two Nones."""
     for loops in range(1, _FEW_LOOPS):
         await client.step(1)
         found = is_so({unit.tag for unit in units_of(await client.observe(), raw_pb2.Self)})
@@ -218,7 +218,7 @@ async def _appearance(client: Client, name: str, reset: str) -> Appearance:
 
 
 async def measure_waves(lab: Lab) -> None:
-    """Kill the last two enemies of a wave one by one, and those of the next wave in one loop."""
+    """Kill the last two enemies of a wave one by one, and of the next wave in the same loop."""
     path = locate(lab.installation, _WAVES_MAP)
     if path is None:
         raise NotPossible(f"the map {_WAVES_MAP} is not installed")
@@ -230,7 +230,7 @@ async def measure_waves(lab: Lab) -> None:
 
 
 async def _next_wave(client: Client, *, at_once: bool) -> int | None:
-    """Kill all enemies, the last two `at_once` or not; return the loops until new ones appear."""
+    """Kill all enemies, the last two `at_once` or not; return the loops to the next wave."""
     enemies = units_of(await client.observe(disable_fog=True), raw_pb2.Enemy)
     *others, second, last = enemies
     for group in [others, [second, last]] if at_once else [others, [second], [last]]:
@@ -250,7 +250,7 @@ async def _next_wave(client: Client, *, at_once: bool) -> int | None:
 
 
 async def measure_odd_maps(lab: Lab) -> None:
-    """Create games on files that are not maps, and on a good map with unusual paths."""
+    """Create games on files that are not maps, and on a valid map with unusual paths."""
     _, good = lab.mini()
     opened: list[Opened] = []
     client: Client | None = None
@@ -268,7 +268,7 @@ async def measure_odd_maps(lab: Lab) -> None:
 
 
 def _odd(lab: Lab, good: Path) -> Iterator[tuple[str, Path, bytes]]:
-    """Of each odd map: a description, the path, and the content (empty if the path is sent)."""
+    """Yield each odd map's description and path, and its content if this is to be sent."""
     content = good.read_bytes()
     for name, data in (
         ("an empty file", b""),
@@ -299,7 +299,7 @@ def _odd(lab: Lab, good: Path) -> Iterator[tuple[str, Path, bytes]]:
 
 
 async def _open(lab: Lab, client: Client, path: Path, data: bytes) -> tuple[str, bool]:
-    """Play this map; returns the outcome, and whether the game failed without naming a cause."""
+    """Play this map; returns the outcome, and True if the game failed without naming a cause."""
     setup, _ = lab.mini()
     await client.leave()
     created = await client.ask(requests.create_game(setup, path, None, data), 60.0)

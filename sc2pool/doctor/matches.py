@@ -1,6 +1,6 @@
-"""Matches of two clients: bursts, several matches in the same processes, lost sides, pauses, ports.
+"""Measures matches of two clients: bursts of requests, matches in a row, lost sides, pauses, ports.
 
-Rule: a game that was killed, or does not reply, is closed, and a new game takes its side.
+Rule: if a game was killed or does not reply, it is closed, and a new game takes its side.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Loss(TypedDict):
     reply: str
     """The reply to the next step: "answered", "nothing", or the text of the game's refusal."""
     after_s: float
-    """Seconds until that reply, or until the wait ended without a reply."""
+    """Seconds until the reply to the next step, or until the wait for it ended."""
     status: str
     result: str
-    """The side's result; empty without one."""
+    """The side's result; empty if the side got no result."""
 
 
 class Pause(TypedDict):
@@ -55,11 +55,11 @@ class Pause(TypedDict):
     where: str
     waited_s: float
     failure: str
-    """Why the next request failed; empty if it was answered."""
+    """Why the next request after the pause failed; empty if the game answered it."""
 
 
 class Taken(TypedDict):
-    """A match one of whose ports was taken by another program."""
+    """A match for which another program occupies one of the ports."""
 
     port: str
     kind: str
@@ -73,10 +73,10 @@ class Taken(TypedDict):
 def match_bursts(
     compared: int, undetermined: str, difference: str, realtime_bursts: int
 ) -> Judgement:
-    """Judge bursts in matches.
+    """Judge matches in which requests were sent in bursts.
 
-    `undetermined` is the first difference between two matches with the same seed and requests, and
-    `difference` the first between a match in bursts and one of single requests; "" if none.
+    `undetermined` is the first difference of two matches with the same seed and requests, and
+    `difference` the first of a match with bursts and one with single requests; "" means equal.
     """
     if undetermined:
         return differs(
@@ -130,7 +130,7 @@ def lost_side(losses: Sequence[Loss]) -> Judgement:
 
 
 STOPPED = "it is stopped"
-"""The text for a side that was stopped: it is resumed, so only this lost side returns."""
+"""The text for a side whose process was stopped. It is resumed later, unlike other lost sides."""
 
 
 @MATCHES.check("D15 idle", "does a game survive a time without requests?")
@@ -178,11 +178,11 @@ _IDLE_S: Final = 5.0
 # ---- bursts (D09) -------------------------------------------------------------------------------
 
 _Played = tuple[list[sc_pb.Observation], list[sc_pb.Observation]]
-"""The host's observations, and the guest's observations."""
+"""The observations of the host's game and of the guest's game."""
 
 
 async def measure_match_bursts(lab: Lab) -> None:
-    """Play four matches of one seed, every other one in bursts; then play bursts in real time."""
+    """Play four matches of one seed, two of them in bursts; then play bursts in real time."""
     setup, path = lab.melee(participants=2)
     pair = await lab.pair()
     played: dict[bool, list[_Played]] = {True: [], False: []}
@@ -217,7 +217,7 @@ async def _play(pair: Pair, *, burst: bool) -> _Played:
 
 
 def _walk(seen: sc_pb.Observation, number: int) -> list[sc_pb.Request]:
-    """In every tenth step, an action that moves the own units to and fro; else an empty list."""
+    """In every tenth step, an action that moves the own units back or forth; else an empty list."""
     own = [unit for unit in seen.raw_data.units if unit.alliance == raw_pb2.Self]
     if number % 10 or not own:
         return []
@@ -245,7 +245,7 @@ def _difference(ours: _Played, theirs: _Played) -> str:
 
 
 async def measure_matches_in_a_row(lab: Lab) -> None:
-    """Play short matches in the same two processes: `_MATCHES`, or as many as time permits."""
+    """Play up to `_MATCHES` short matches in the same two processes, as many as time permits."""
     setup, path = lab.melee(participants=2)
     pair = await lab.pair()
     starts_s: list[float] = []
@@ -274,7 +274,7 @@ def _rss_bytes(pair: Pair) -> int:
 
 
 async def measure_lost_sides(lab: Lab) -> None:
-    """Begin matches and remove the guest in several ways, while the host steps."""
+    """Begin matches, let the host step, and remove the guest in several ways."""
     losses: list[Loss] = []
     pair = await lab.pair()
     for way in lab.while_time((LEAVES, STOPPED, QUITS, KILLED), 3 * _WAIT_S):

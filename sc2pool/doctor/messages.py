@@ -1,4 +1,4 @@
-"""Single messages: delays of actions, ids, replays, and warnings in replies that are not refusals.
+"""Measures single messages: delays of actions, ids, replays, and warnings in successful replies.
 
 Rule: `measure_warnings` is the last measurement of an examination, because it reports the counts
 of all replies in the `Ledger`.
@@ -43,7 +43,7 @@ class Replayed(TypedDict):
 
 @MESSAGES.check("D19 action delay", "how many loops until an action is observed?")
 def action_delay(loops: Mapping[str, int | None]) -> Judgement:
-    """Judge, for each kind of game, the loops until an action is observed; None means never."""
+    """Judge the loops until an action is observed, by kind of game; None means never."""
     told = [f"{where}: {'never' if one is None else one}" for where, one in loops.items()]
     return expect(
         None not in loops.values(), ", ".join(told), "actions are lost: look at the game's log"
@@ -52,9 +52,9 @@ def action_delay(loops: Mapping[str, int | None]) -> Judgement:
 
 @MESSAGES.check("D26 ids", "does a reply have the id of its request?")
 def ids(returned: Mapping[str, int | None], mistaken: Mapping[str, int]) -> Judgement:
-    """Judge the ids of replies; `returned` maps the id of each request to that of its reply.
+    """Judge the ids of replies; `returned` maps each request's id to its reply's id.
 
-    `mistaken` counts the replies that do not fit their request, by description.
+    `mistaken` counts the replies that do not fit their request, by a description of the misfit.
     """
     told = [f"{asked} → {'none' if got is None else got}" for asked, got in returned.items()]
     odd = [f"{count} × {what}" for what, count in mistaken.items()]
@@ -82,9 +82,9 @@ def replays(measured: Sequence[Replayed]) -> Judgement:
 def warnings(
     replies: int, texts: Mapping[str, int], answers: Mapping[str, Mapping[str, str]]
 ) -> Judgement:
-    """Judge how often each text in `Response.error` came in all replies of an examination.
+    """Judge how often each text in `Response.error` came, over all replies of an examination.
 
-    `answers` has, by status and kind of request, "answered" or the text of the game's refusal.
+    For each status and kind of request, `answers` has "answered" or the text of the game's refusal.
     """
     refused = sum(words != "answered" for kinds in answers.values() for words in kinds.values())
     asked = sum(map(len, answers.values()))
@@ -110,7 +110,7 @@ _IDS: Final = (None, 0, (1 << 32) - 1)
 
 
 async def measure_action_delays(lab: Lab) -> None:
-    """Order a unit to move, and step until the order is observed; in three kinds of games."""
+    """In three kinds of games, order a unit to move, and step until the order is observed."""
     client = await lab.launch()
     delays: dict[str, int | None] = {}
     await client.begin(*lab.mini())
@@ -125,7 +125,7 @@ async def measure_action_delays(lab: Lab) -> None:
 
 
 async def _delay(client: Client, advance: Callable[[], Awaitable[object]]) -> int | None:
-    """The number of loops until a unit shows the order it was given; None if it never does."""
+    """The number of loops until an observation shows a unit's new order; None if none does."""
     seen = await client.observe()
     own = units_of(seen, raw_pb2.Self)
     unit = next((one for one in own if one.unit_type in WORKERS), own[-1])
@@ -205,7 +205,7 @@ async def measure_replays(lab: Lab) -> None:
 
 
 async def _watched(client: Client, *, realtime: bool) -> str:
-    """The progress of a started replay, in words."""
+    """A text on the progress of a started replay."""
     if realtime:
         before = await client.loop()
         await asyncio.sleep(0.5)
@@ -218,7 +218,7 @@ async def _watched(client: Client, *, realtime: bool) -> str:
 
 
 async def measure_warnings(lab: Lab) -> None:
-    """Send requests of many kinds in every status, then repeat them in a running game."""
+    """Send requests of many kinds in every status of a game, then repeat them in a running game."""
     client = await lab.launch()
     setup, path = lab.mini()
     answers: dict[str, dict[str, str]] = {}

@@ -1,6 +1,6 @@
-"""Restarts and resets: what they change, what they leave behind, and how long a game can be played.
+"""Measures restarts and resets: their effects, their remains, and how long a game can be played.
 
-Rule: compare the observations of a restarted game with those of a created game, without fog.
+Rule: observations of restarted and of created games are compared without the fog of war.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from sc2pool.protocol import requests
 from sc2pool.protocol.replies import HARD_RESET_LOOP, LAST_LOOP, Status
 
 GROWTH_BYTES: Final = 2 * MB
-"""The report mentions a growth of memory per reset above this size."""
+"""The report mentions memory growth if it exceeds this many bytes per reset."""
 RESTARTS_TO_TELL: Final = 4
-"""If this many restarts show one race, restarts keep the race; the chance of error is 1 in 27."""
+"""If this many restarts show one race, they count as keeping it; 1 in 27 random series agree."""
 
 RESETS = Section("restarts and resets", needed=False)
 
@@ -53,7 +53,7 @@ class Beginning(TypedDict):
 
 
 class Step(TypedDict):
-    """One long step."""
+    """One step of many loops."""
 
     loops: int
     took_s: float
@@ -69,11 +69,11 @@ class Resets(TypedDict):
     first_bytes: int
     last_bytes: int
     threads: int
-    """How many more threads the game had after the resets."""
+    """How many more threads the game had after the resets than before."""
     files: int
-    """How many more files were in the folders that the game writes to."""
+    """How many more files the folders to which the game writes had after the resets."""
     failure: str
-    """Why the last attempted reset failed; empty if no reset failed."""
+    """Why the last reset failed; empty if no reset failed."""
 
 
 @RESETS.check("D05 restart restores", "does restart_game restore used-up resources?")
@@ -93,7 +93,7 @@ def restart_restores(
 
 
 def _against_computer(random_side: str, beginnings: Sequence[Beginning], refused: str) -> Judgement:
-    """Compare restarted with created games; `random_side` is the key of a random race."""
+    """Compare restarted games with created games; `random_side` is the key of the random race."""
     advice = "a pool creates a new game for each such episode, which takes longer"
     if refused:
         return differs(f"restart_game is refused: {refused}", advice)
@@ -172,7 +172,7 @@ def limits(
     ended: str,
     observation_bytes: int,
 ) -> Judgement:
-    """Judge how far a game can be stepped; `ended` is its refusal of a restart, or ""."""
+    """Judge how many loops a game can play; `ended` is the game's refusal of a restart, or ""."""
     parts = [f"{step['loops']:,} loops in {seconds(step['took_s'])}" for step in steps]
     figure = f"steps of {', '.join(parts)}; {reached:,} loops played with restarts"
     if ended:
@@ -193,14 +193,14 @@ def limits(
 
 
 _NEAR: Final = 12.0
-"""A mineral field belongs to a town if the workers are at most this many cells away."""
+"""A mineral field belongs to a town if it is at most this many cells from the workers."""
 _MINING_LOOPS: Final = 13_500
-"""The most loops of mining; must be below 14,400, at which an episode of BuildMarines ends."""
+"""Mining takes at most this many loops; an episode of BuildMarines ends after 14,400 loops."""
 _LOOK_EACH_LOOPS: Final = 60
-"""Loops between two orders to workers; a worker whose field is busy goes to another field."""
+"""Loops between two orders to workers; a worker leaves for another field if its own is busy."""
 _MULE: Final = 268
 _MULE_LOOPS: Final = 1_440
-"""About the length of a MULE's life."""
+"""About the length of a MULE's life in loops; a MULE is a temporary mining robot."""
 _COMPUTER_LOOPS: Final = 1_000
 """A computer that is playing trains at least one worker within this many loops."""
 _RESETS: Final = 200
@@ -265,7 +265,7 @@ async def _mine(lab: Lab, client: Client, first: sc_pb.ResponseObservation) -> i
             break
         if client.status is not Status.IN_GAME or lab.deadline.remaining_s() < 20.0:
             break
-        # In later rounds, send to the field only workers that left for another one, and idle MULEs.
+        # In later rounds, send only workers that left for another field, and idle MULEs.
         sent = [
             worker.tag
             for worker in units_of(seen, raw_pb2.Self)
@@ -331,7 +331,7 @@ def _differences(before: dict[str, int], after: dict[str, int]) -> list[str]:
 
 
 async def measure_computers(lab: Lab) -> None:
-    """Restart games against a computer of a random race, and create as many games."""
+    """Restart games against a computer of a random race, and create the same number of games."""
     made = await _beginnings(lab, *lab.melee(opponents=(VERY_EASY,)))
     lab.findings.note(computer_restarts, *made)
 
@@ -343,7 +343,7 @@ async def measure_random_race(lab: Lab) -> None:
 
 
 async def _beginnings(lab: Lab, setup: GameSetup, path: Path) -> tuple[list[Beginning], str]:
-    """Beginnings of created and of restarted games, and the game's refusal to restart, if any."""
+    """The beginnings of created and restarted games, and the game's refusal of a restart, or ""."""
     client = await lab.launch()
     beginnings: list[Beginning] = []
     for restarted in (False, True):
@@ -381,7 +381,7 @@ async def _beginning(client: Client, *, restarted: bool) -> Beginning:
 
 
 async def measure_many_resets(lab: Lab) -> None:
-    """Reset a game in each way, `_RESETS` times or as often as time permits."""
+    """Reset a game in each way, up to `_RESETS` times if time permits."""
     setup, path = lab.mini()
     client = await lab.launch()
     await client.begin(setup, path)
@@ -395,7 +395,7 @@ async def measure_many_resets(lab: Lab) -> None:
             try:
                 if kind == "restart":
                     await client.restart()
-                else:  # in turns by path and by content, as for a map outside the map folder
+                else:  # send the path and the content in turns
                     await client.begin(setup, path, None, content if done % 2 else b"")
                 await client.observe()
                 await client.step(1)
@@ -419,7 +419,7 @@ async def measure_many_resets(lab: Lab) -> None:
 
 
 def _left_by(lab: Lab, client: Client) -> dict[str, int]:
-    """Memory and threads of a game, and the number of files in folders that games write to."""
+    """A game's memory and threads, and the number of files in folders to which games write."""
     places = [lab.folder, Path.home() / "Documents" / "StarCraft II"]
     process = psutil.Process(client.pid)
     return {
@@ -433,7 +433,7 @@ def _left_by(lab: Lab, client: Client) -> dict[str, int]:
 
 
 async def measure_limits(lab: Lab) -> None:
-    """Step a game, restarting it at each end, until it refuses a restart or the time is up.
+    """Step a game and restart it at each end, until it refuses a restart or the time is up.
 
     Loops are counted from the game's creation; a restart does not reset the count.
     """

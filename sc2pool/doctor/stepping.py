@@ -1,7 +1,7 @@
-"""Measures a stepped game: seeds, bursts, restarts, memory, the episode's end, the exit.
+"""Measures a stepped game: seeds, bursts of requests, restarts, memory, episode ends, and the exit.
 
-Rules: to measure a pool's times, the probe makes the same calls as a pool where possible. It sends
-single requests by `Game.request`. Episodes to be compared are played with equal actions.
+Rules: to measure a pool's times, this module makes the same calls as a pool if possible, and sends
+single requests by `Game.request`. Episodes that are compared are played with equal actions.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from sc2pool.tasks.minigames.geometry import PlayableArea
 STEP_MUL: Final = 8
 SEED: Final = 20_240_601
 STEPS_AFTER_RESTART: Final = 4
-"""How many steps follow a timed reset; after the restart of a seeded episode, they are compared."""
+"""How many steps follow a timed reset. If the reset episode has a seed, the steps are compared."""
 LONG_STEP_LOOPS: Final = 240
 LONGEST_EPISODE_LOOPS: Final = 14_400
-"""Length of the longest mini-game; a debug command ends an episode that is longer."""
+"""Length of the longest mini-game in loops; a debug command ends a longer episode."""
 OBSERVATIONS_AFTER_END: Final = 4
 EXIT_S: Final = 5.0
 
@@ -51,7 +51,7 @@ async def probe(
 
 
 def durations(samples_s: Sequence[float]) -> tuple[int, float, float, float, float]:
-    """The number of samples (at least one), the first, median, 95th percentile and longest."""
+    """The number of samples (at least one); the first, median, 95th percentile and maximum."""
     figures = Durations.of(samples_s)
     return figures.count, samples_s[0], figures.p50, figures.p95, figures.max
 
@@ -67,7 +67,7 @@ async def _ask(game: Game, request: sc_pb.Request) -> sc_pb.Response:
 async def observe(game: Game, game_loop: int | None = None) -> sc_pb.ResponseObservation:
     """The current state; in real time, if `game_loop` is given, the state of that loop.
 
-    An observation with the game's result may be a stub, which has no state.
+    An observation with the game's result may be a stub, that is, without a state.
     """
     reply = await game.request(requests.observation(game_loop))
     replies.require(reply, "observation")
@@ -81,7 +81,7 @@ async def observe(game: Game, game_loop: int | None = None) -> sc_pb.ResponseObs
 
 
 class Played(NamedTuple):
-    """What was observed in some steps of an episode."""
+    """The observations of some steps of an episode, and the steps' durations."""
 
     observations: list[sc_pb.Observation]
     """The first observation, and one for each step."""
@@ -90,7 +90,7 @@ class Played(NamedTuple):
 
 
 async def _probe_seeds(game: Game, playable: Playable, steps: int, findings: Findings) -> None:
-    """Play one seed four times, twice in bursts; then restart, and play another seed."""
+    """Play one seed four times, two of them in bursts; then restart, and play another seed."""
     creations_s: list[float] = []
 
     async def create(seed: int) -> tuple[sc_pb.Observation, PlayableArea]:
@@ -167,7 +167,7 @@ async def _play(
 
 
 def _walk(seen: sc_pb.Observation, area: PlayableArea, number: int) -> list[sc_pb.Action]:
-    """An action that moves the own units to the next quarter of the area, so that states differ."""
+    """An action that moves the own units to the area's next quarter, so that the states change."""
     tags = [unit.tag for unit in seen.raw_data.units if unit.alliance == raw_pb2.Self]
     if not tags:
         return []
@@ -180,7 +180,7 @@ def _walk(seen: sc_pb.Observation, area: PlayableArea, number: int) -> list[sc_p
 
 
 async def _probe_restarts(game: Game, playable: Playable, resets: int, findings: Findings) -> None:
-    """Reset without a seed, as a pool does; record times, memory and beginnings."""
+    """Reset without a seed, as a pool does; record times, memory and the first states."""
     took_s: list[float] = []
     hard_reset_after = None
     with findings.trying(checks.restart):
@@ -235,7 +235,7 @@ async def _probe_end(game: Game, playable: Playable, findings: Findings) -> None
 async def _play_on(game: Game, loops: int) -> bool:
     """Step the game this many loops or to its end; return whether it has ended."""
     for _ in range(0, loops, LONG_STEP_LOOPS):
-        # A game may reply that it has ended although its status does not say so.
+        # A reply may say that the game has ended although the game's status does not say so.
         over = replies.is_game_over(await _ask(game, requests.step(LONG_STEP_LOOPS)))
         if over or game.status is Status.ENDED:
             return True
@@ -270,10 +270,10 @@ Leaf = tuple[str, Any]
 
 
 def first_difference(ours: Sequence[sc_pb.Observation], theirs: Sequence[sc_pb.Observation]) -> str:
-    """The first difference of two episodes, in words; empty if they are the same.
+    """A text with the first difference between two episodes; empty if they are the same.
 
-    A new game may give the same unit another tag, so each tag is replaced by its number in the
-    order in which the tags appear. All other values must be identical.
+    A new game may give the same unit another tag. So each tag is replaced by a number, in the order
+    in which the tags appear. All other values must be identical.
     """
     our_tags: dict[int, int] = {}
     their_tags: dict[int, int] = {}
@@ -295,7 +295,7 @@ def beginning(observation: sc_pb.Observation) -> tuple[Leaf, ...]:
 
 
 def _leaves(message: Any, tags: dict[int, int], path: str = "") -> Iterator[Leaf]:
-    """Yield each value of a message with its path; `tags` maps tags to the yielded numbers."""
+    """Yield each value of a message with its path; `tags` numbers the tags that were found."""
     for field_, value in message.ListFields():
         here = f"{path}.{field_.name}" if path else field_.name
         repeated = not isinstance(value, str | bytes) and hasattr(value, "__len__")

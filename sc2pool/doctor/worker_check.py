@@ -1,8 +1,8 @@
 """Tries on a child process what a pool does with a worker: start, wake, measure, stop and end it.
 
-    probe_worker ── doorbell, memory ──► main, in a child process, which rings back and counts
-
-By this, the report shows whether workers can run on a system where sc2pool was not tested.
+The function probe_worker wakes the child process, which runs main, through a doorbell and shared
+memory; the child answers in the same way. So the report shows whether workers can run on a system
+on which sc2pool was not tested.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COUNT: Final = struct.Struct("=Q")
 def probe_worker(findings: Findings) -> None:
     """Start, stop and kill a child, and record the results."""
     with (
-        suppress(ProbeFailed, subprocess.TimeoutExpired),  # the report already has this failure
+        suppress(ProbeFailed, subprocess.TimeoutExpired),  # the failure is already recorded
         findings.trying(checks.worker),
         ExitStack() as owned,
     ):
@@ -85,7 +85,7 @@ def probe_worker(findings: Findings) -> None:
 
 
 def main() -> None:
-    """Run the child: wait for a ring, ring back, and count until it is killed."""
+    """Run the child: wait for a wake-up, answer it, and count until the child is killed."""
     request, reply, descriptor = become_follower(sys.argv[1:])
     with closing(Waiter.create()) as waiter:
         waiter.add_doorbell(Doorbell.inherited(listening=request), "request")

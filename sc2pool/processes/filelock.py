@@ -1,11 +1,12 @@
 """Exclusive file locks that end with the last process that holds them, however it dies.
 
-On POSIX `flock` is used: the lock belongs to the open file, so a child that inherits the descriptor
-holds the lock too. On Windows `msvcrt.locking` is used: the lock belongs to one process.
+On POSIX, `flock` is used: its lock belongs to the open file, so a child that inherits the
+descriptor holds the lock too. On Windows, `msvcrt.locking` is used: its lock belongs to one
+process.
 
 Rules: the file serves only as a lock, and the holder of the lock may delete the file. A symbolic
-link in place of the file is refused, because in a shared folder another user could otherwise make
-this program create a file anywhere.
+link in place of the file is refused. Through such a link in a shared folder, another user could
+make this program create a file anywhere.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def try_lock(path: Path, mode: int = 0o600) -> int | None:
     """Lock `path`; return the descriptor that holds the lock, or None if another process holds it.
 
     A missing file is created with the permissions `mode`, reduced by the umask. Raises OSError if
-    the file cannot be opened (ELOOP: it is a symbolic link), or if its file system has no locks.
+    the file cannot be opened, for example because it is a symbolic link (ELOOP), or if its file
+    system has no locks.
     """
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), mode)
@@ -50,8 +52,8 @@ def try_lock(path: Path, mode: int = 0o600) -> int | None:
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(fd), path.lstat()):
                 return fd
-        # The previous holder has deleted the file between our open and our lock. Our lock is
-        # worthless, because another process could create and lock a new file of this name.
+        # The previous holder has deleted the file after we opened it. So our lock is worthless:
+        # another process could create and lock a new file of this name.
         os.close(fd)
 
 
@@ -59,14 +61,14 @@ def reserve(path: Path, held_by: str) -> int | None:
     """Lock a file in a folder into which only one program at a time may write.
 
     Args:
-        path: the file. Several users may share the folder.
-        held_by: describes the holder, for the error if another process holds the lock.
+        path: The file. Several users may share its folder.
+        held_by: A description of the holder, for the error if another process holds the lock.
 
     Returns:
         The descriptor that holds the lock. None if the file system has no locks.
 
     Raises:
-        ConfigError: another process holds the lock, or another user has put a file or link there.
+        ConfigError: Another process holds the lock, or another user has put a file or link at `path`.
     """
     try:
         held = try_lock(path, 0o666)
@@ -86,8 +88,8 @@ def reserve(path: Path, held_by: str) -> int | None:
 
 def unlock_and_remove(fd: int, path: Path) -> None:
     """Release the lock of `try_lock` and delete its file."""
-    # Delete the file first, while the lock still keeps others out. But Windows cannot delete an
-    # open file: there, close it first. Then it remains if another process has opened it.
+    # Delete the file first, as long as the lock keeps others out. But Windows cannot delete an open
+    # file, so close the file first there; it remains if another process has opened it.
     if WINDOWS:
         os.close(fd)
     with suppress(OSError):
@@ -97,7 +99,7 @@ def unlock_and_remove(fd: int, path: Path) -> None:
 
 
 def is_own(path: Path) -> bool:
-    """True if this user owns the file or folder; OSError if it does not exist."""
+    """True if this user owns the file or folder; raises OSError if it does not exist."""
     if WINDOWS:
         return True  # on Windows, each user has a separate temporary folder
     return path.stat().st_uid == os.getuid()

@@ -1,16 +1,16 @@
-"""The guard: a child process of a program that kills a process tree when the program ends.
+"""The guard: a child process that kills a process tree when its parent, the program, ends.
 
-    program ── pipe: the process to be killed, or null ──► python -m sc2pool.processes.guard
+The program starts `python -m sc2pool.processes.guard`, and tells it by a pipe which tree to kill.
 
-A guard has two uses. It kills a tree that the program has paused: such a tree is not the program's
-child, so no parent-death signal reaches it, and a stopped process handles no SIGTERM. Or it kills
-the program's own game, on a system without a parent-death signal.
+A guard has two uses. First, it kills a tree that the program has paused. Such a tree is not the
+program's child, so no parent-death signal reaches it, and a stopped process handles no SIGTERM.
+Second, on a system without a parent-death signal, it kills the program's own game.
 
-Each line on the guard's standard input is a JSON value: pid and creation time of the tree's root,
-or null for no tree. Rules:
-- The guard acts at the end of its input, which comes however the program ends. The guard then kills
+Each line on the guard's standard input is a JSON value: the pid and the creation time of the tree's
+root, or null for no tree. Rules: - The guard acts at the end of its input, which comes however the
+program ends. The guard then kills
   the tree that the last line names.
-- A guard that does not read, because it is stopped, is replaced. The program never waits for it.
+- A guard that is stopped, and so does not read, is replaced. The program never waits for a guard.
 - If the guard is stopped, the system resumes it when the program has ended.
 """
 
@@ -29,17 +29,18 @@ from sc2pool.processes.spawn import leave_interrupts_to_parent, start_python
 from sc2pool.processes.tree import end_orphan
 
 _ENDS_WITHIN_S: Final = 5.0
-"""How long a guard may take to exit at the end of its input; it may still be starting."""
+"""How long a guard may take to exit at the end of its input, even if it is still starting."""
 
 
 class Guard:
-    """The program's part: starts the guard process, and tells it which tree to kill."""
+    """The program's side: starts the guard process, and tells it which tree to kill."""
 
     def __init__(self) -> None:
         self._start()
 
     def _start(self) -> None:
-        # Not in a session of its own: there the system would not resume a stopped guard (`main`).
+        # The guard shares our session: in its own, the system would not resume it when stopped
+        # (`main`).
         self._process = start_python("sc2pool.processes.guard", stdin=subprocess.PIPE)
         assert self._process.stdin is not None
         self._pipe = self._process.stdin
@@ -49,7 +50,7 @@ class Guard:
     def note(self, paused: tuple[int, float] | None) -> None:
         """Name the tree to kill when this program ends, by its root's pid and creation time."""
         line = json.dumps(paused).encode() + b"\n"
-        with suppress(BrokenPipeError):  # the guard was killed: the tree stays unguarded
+        with suppress(BrokenPipeError):  # without a guard, the tree stays unguarded
             try:
                 self._write(line)
             except BlockingIOError:  # the guard has not read thousands of lines: replace it
@@ -64,7 +65,7 @@ class Guard:
         self.close()
 
     def _write(self, line: bytes) -> None:
-        os.write(self._pipe.fileno(), line)  # atomic, because it is short (pipe(7))
+        os.write(self._pipe.fileno(), line)  # short writes are atomic (pipe(7))
 
     def close(self) -> None:
         """End the guard; call `note(None)` first."""
@@ -77,7 +78,7 @@ class Guard:
 
 
 def main() -> None:
-    """The guard's part: read until the end of the input, then kill the tree that was named last."""
+    """The guard's side: read until the end of the input, then kill the tree that was named last."""
     leave_interrupts_to_parent()
     if not WINDOWS:
         # If this process is stopped when its parent ends, its group becomes orphaned, and the
@@ -85,7 +86,7 @@ def main() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     paused: list[float] | None = None
     for line in sys.stdin:
-        if line.endswith("\n"):  # otherwise the program ended while it wrote the line
+        if line.endswith("\n"):  # else the program ended within the line
             paused = json.loads(line)
     if paused is not None:
         pid, created_s = paused
