@@ -1,9 +1,10 @@
 """sc2pool: a pool of StarCraft II games behind one vectorised environment.
 
 The public names load on first use, so `import sc2pool` imports neither torch nor Stable-Baselines3
-nor python-sc2. The built-in tasks are registered with gymnasium once sc2pool and gymnasium are both
-imported, in either order. Nothing else is imported here, because this import must be short: during
-the import, a worker does not notice its trainer's end, and Ctrl-C in a command shows a traceback.
+nor python-sc2. The built-in tasks are registered with gymnasium when both sc2pool and gymnasium
+have been imported, in either order. Nothing else is imported here, because this import must be
+short: during the import, a worker does not notice its trainer's end, and Ctrl-C in a command shows
+a traceback.
 """
 
 from __future__ import annotations
@@ -85,13 +86,13 @@ _NAMES = {
 """The public names, by the module that defines them."""
 
 _MOVED = {"QueuePair": "sc2pool.tasks.queue_pair", "StarCraft2Env": "sc2pool.smac"}
-"""The present module of each name that was public here; the next release removes these names."""
+"""The new module of each name that is no longer public here; the next release removes the names."""
 
 _MODULES = ("commands", "errors", "smac", "units")
 
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 
-# `from sc2pool import *` must not need tianshou, PettingZoo or Ray.
+# `from sc2pool import *` must work without tianshou, PettingZoo and Ray.
 __all__ = sorted(  # noqa: PLE0605
     {*_MODULES, *_HOME} - {"RaySC2VecEnv", "SC2ParallelEnv", "SC2TianshouVectorEnv"}
 )

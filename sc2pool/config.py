@@ -1,9 +1,9 @@
 """Settings of a game, limits of its phases, and the policies of a pool.
 
-These are frozen dataclasses that are pickled to the workers; this file has every default. Rules: a
-limit is a duration in seconds (`_s`) or a size in bytes (`_bytes`), and becomes a `Deadline` only
-when the wait begins. A value of one of the API's enums may be given as a number or as python-sc2's
-enum member, and is stored as a number.
+The settings are frozen dataclasses, which are pickled to the workers; this file has every default.
+Rules: a limit is a duration in seconds (`_s`) or a size in bytes (`_bytes`). A duration becomes a
+`Deadline` only when the wait begins. A value of one of the API's enums may be given as a number or
+as a member of python-sc2's enum; it is stored as a number.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "str": ("a text", lambda value: isinstance(value, str)),
     "Path": ("a path", lambda value: isinstance(value, str | os.PathLike)),
 }
-"""For each type of a field: the expected value in words, and a predicate that checks a value. The
+"""For each type of a field: the expected value as a text, and a function that checks a value. The
 value of any other field must be an object of one of this module's classes."""
 _MAY_BE_ZERO = (
     *("worker_grace_s", "core_file_bytes"),
@@ -49,7 +49,7 @@ _MAY_BE_ZERO = (
 
 
 _MOST = sys.float_info.max
-"""The largest number, because durations and sizes are computed as floats."""
+"""The largest allowed number, because durations and sizes are computed as floats."""
 
 
 class _Checked:
@@ -78,54 +78,54 @@ class _Checked:
 
 @dataclass(frozen=True)
 class Limits(_Checked):
-    """How long each phase of an instance (a game and its worker) may take before it is a fault."""
+    """How long a phase of an instance (a game and its worker) may take before it is a fault."""
 
     worker_start_s: float = 90.0
     """From a worker's spawn until it has imported its modules and made its player."""
     launch_s: float = 90.0
     """From a game's spawn until it answers; a pool's first launch may take twice this limit."""
     create_join_s: float = 60.0
-    """create_game and join_game together; up to three times this if the game still works."""
+    """The requests create_game and join_game; up to three times this if the game still works."""
     reset_s: float = 60.0
-    """restart_game, or the first observation after a join."""
+    """The request restart_game, or the first observation after a join."""
     step_s: float = 10.0
-    """One env step; once, three times this for a game that is slow but works (uses CPU time)."""
+    """One env step. A slow game that uses CPU time may once take three times this limit."""
     call_s: float = 300.0
-    """A call or attribute access by the user, with `env_method`, `get_attr` or `render`."""
+    """A call or attribute access that the user makes with `env_method`, `get_attr` or `render`."""
     worker_grace_s: float = 5.0
-    """The worker applies the limits above to its game; the trainer waits this much longer."""
+    """The worker applies the other limits to its game; the trainer waits this much longer."""
     concurrent_launches: int | None = None
-    """How many games may launch at the same time (the two games of a match launch one after the
-    other). None allows two; if the first launch took less than five seconds, it then allows as many
-    as this process has cores."""
+    """How many games may launch at the same time; a match's two games launch one after the other.
+    None allows two games. If the first launch took less than five seconds, None then allows as many
+    games as this process has cores."""
     core_file_bytes: int = 0
-    """The largest core file that a crashing game may write; a core file of the real game is as
-    large as the game's memory."""
+    """The maximum size of a crashing game's core file; a core file of the real game is as large as
+    the game's memory."""
 
 
 def race_number(value: int | Enum) -> int:
-    """The `common_pb2.Race` value of a race that a player can be asked to play.
+    """The `common_pb2.Race` value of a race for a player.
 
     Args:
-        value: a `common_pb2.Race` value, or a member of python-sc2's `Race`.
+        value: A `common_pb2.Race` value, or a member of python-sc2's `Race`.
 
     Raises:
-        ConfigError: the value is anything else, or `NoRace`.
+        ConfigError: The value is something else, or `NoRace`.
     """
     return _number(value, "race", common_pb2.Race, without=("NoRace",))
 
 
 @dataclass(frozen=True, init=False)
 class Computer:
-    """A built-in opponent.
+    """A built-in computer opponent.
 
     Args:
-        race: a `common_pb2.Race` value, or a member of python-sc2's `Race`.
-        difficulty: a `sc2api_pb2.Difficulty` value, or a member of python-sc2's `Difficulty`.
-        build: an `sc2api_pb2.AIBuild` value, or a member of python-sc2's `AIBuild`.
+        race: A `common_pb2.Race` value, or a member of python-sc2's `Race`.
+        difficulty: A `sc2api_pb2.Difficulty` value, or a member of python-sc2's `Difficulty`.
+        build: An `sc2api_pb2.AIBuild` value, or a member of python-sc2's `AIBuild`.
 
     Raises:
-        ConfigError: a value of another kind.
+        ConfigError: An argument is of another kind.
     """
 
     race: int
@@ -145,7 +145,7 @@ class Computer:
 
 
 def _number(value: object, name: str, kind: Any, without: tuple[str, ...] = ()) -> int:
-    """The number of an enum's value; python-sc2's members have the API's names and numbers."""
+    """The number of an enum's member; python-sc2's members have the API's names and numbers."""
     numbers: dict[str, int] = {key: number for key, number in kind.items() if key not in without}
     if isinstance(value, Enum):
         number = numbers.get(value.name)
@@ -167,12 +167,12 @@ class GameSetup:
     """The learner's race, a `common_pb2.Race` value; in a match, both players have this race."""
     opponents: tuple[Computer, ...] = ()
     participants: int = 1
-    """How many API players play; with two, each has a game process of its own."""
+    """How many players use the API; with two, each player has its own game process."""
     disable_fog: bool = False
     realtime: bool = False
     restart: str = "auto"
-    """"never" creates a game for each episode; "auto" restarts the running game if this is proven
-    to restore everything in the game."""
+    """"never" creates a game for each episode. "auto" restarts the running game if it is proven
+    that a restart restores everything in the game."""
 
 
 @dataclass(frozen=True)
@@ -182,45 +182,45 @@ class RestartPolicy(_Checked):
     per_env: int = 5
     per_env_window_s: float = 60.0
     per_pool_per_env: int = 4
-    """The pool's failures within `per_pool_window_s`, as a multiple of its number of envs."""
+    """How many failures a pool may have within `per_pool_window_s`, for each of its envs."""
     per_pool_window_s: float = 600.0
 
 
 @dataclass(frozen=True)
 class RecyclePolicy(_Checked):
-    """When an instance is replaced although it works; None for never.
+    """When an instance that still works is replaced; None for never.
 
-    A soft limit takes effect at the episode's end and changes no transition; the hard limit is a
-    fault. The memory limits are for a game and its worker together, and are doubled for a match.
-    A worker that several envs share is measured apart from their games, with the same limits.
+    A soft limit takes effect at the episode's end, and changes no transition. To exceed the hard
+    limit is a fault. The memory limits are for a game and its worker together; for a match they are
+    doubled. A worker that several envs share is measured alone, with the same limits.
     """
 
     soft_memory_bytes: int | None = None if WINDOWS else 2_000_000_000
-    """None on Windows, where a new game may take 2.5 GB; there `growth_bytes` limits the memory."""
+    """Soft limit of the memory. None on Windows: a new game may take 2.5 GB; see `growth_bytes`."""
     hard_memory_bytes: int | None = 8_000_000_000 if WINDOWS else 4_000_000_000
     growth_bytes: int | None = 1_000_000_000
-    """Soft limit: the memory's growth since the first measurement."""
+    """Soft limit: how much the memory may grow after the first measurement."""
     slowdown: float | None = 2.0
-    """Soft limit: the CPU time of a game loop, as a multiple of that in the first episodes."""
+    """Soft limit of the CPU time of a game loop, as a multiple of that in the first episodes."""
     age_s: float | None = None
     episodes: int | None = None
 
 
 @dataclass(frozen=True)
 class ReplayPolicy(_Checked):
-    """Selects the episodes whose replays are kept; the last info of an episode has the path."""
+    """Selects the episodes whose replays are kept; an episode's last info has its replay's path."""
 
     dir: Path
-    """The folder; it is created. A pool deletes only files that it has written itself."""
+    """The folder for replays; it is created. A pool deletes only files that it wrote itself."""
     every: int | None = None
-    """Keep the episodes whose number, from 0, is a multiple of this; None keeps none by number."""
+    """Keep episodes whose number (from 0) is a multiple of this; None keeps none by number."""
     best: bool = True
-    """Keep each episode with a higher return than all before it."""
+    """Keep each episode that has a higher return than all earlier episodes."""
     faulty: bool = True
-    """Keep episodes in which the user's code failed while the game still answered."""
+    """Keep episodes in which the user's code failed but the game still answered."""
     keep: int = 20
-    """How many files are kept for each of the three reasons; older files are deleted. An episode
-    selected by both its number and its return counts as selected by its return."""
+    """How many files are kept for each reason (number, return, fault); older files are deleted. An
+    episode selected by both its number and its return counts as selected by its return."""
 
 
 @dataclass(frozen=True)
@@ -234,18 +234,18 @@ class PoolConfig(_Checked):
     """How many envs (and spares) of a task share one worker process. Envs that share a worker take
     less memory and CPU time, and start sooner. A fault, reset or pause of one game does not affect
     the others. But if the worker dies, or a hook of the task does not return, all envs of the
-    worker have that fault. While one env's hook computes, the others wait.
+    worker have this fault. While one env's hook computes, the worker's other envs wait.
 
-    None chooses the ratio of envs to cores, rounded up, at most 8. It chooses 1 on the Python step
-    path, for games in real time, and if the opponent is a bot of python-sc2."""
+    None means the number of envs divided by the number of cores, rounded up, but at most 8. On the
+    Python step path, in real time, and against a bot of python-sc2, None means 1."""
     watchdog_interval_s: float = 1.0
-    """Time between two checks of every process."""
+    """Time between two checks of all processes by the watchdog."""
     fault_report_dir: Path | None = None
     """The folder for fault reports; None for a folder in the user's cache."""
     metrics_port: int | None = None
     """Serve the pool's counters to Prometheus at http://HOST:PORT/metrics; None for no server."""
     metrics_host: str = "127.0.0.1"
-    """The address on which the metrics are served; "" for all addresses of the machine. On the
+    """The address on which the metrics are served; "" for all addresses of the machine. At the
     loopback address, a request whose Host header names another host is refused."""
     replays: ReplayPolicy | None = None
-    """Replays of selected episodes; None keeps no replays. Only tasks have replays."""
+    """Which replays are kept; None keeps no replays. Only episodes of tasks have replays."""

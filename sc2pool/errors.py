@@ -1,24 +1,11 @@
-"""The errors that sc2pool raises, as one tree, and the fault that ends an instance.
+"""The errors that sc2pool raises, and the fault that ends an instance (a game and its worker).
 
-    SC2PoolError
-    ├── ConfigError        a wrong request: unknown task, missing map, bad path, n=0
-    │   ├── MissingPackageError  a feature's package is not installed; names the extra to install
-    │   └── SampleTimeoutError  RLlib's timeout is shorter than games in real time need
-    ├── ActionError        an action outside its space; nothing was sent to any game
-    ├── ObservationError   a task's observation has the wrong shape or dtype, or NaN; NaN as reward
-    ├── UserCodeError      a task or a gym environment raised; has the remote traceback
-    ├── CrashLoopError     instances failed more often than the restart policy allows
-    ├── NodeLostError      a Ray node died, and no other node had room for its games in time
-    ├── PauseError         a process could not be paused; all processes continue
-    ├── LearnerError       the process that computes a learner's updates ended or hangs
-    ├── ClosedError        the pool was closed, or failed for good, before this call
-    ├── InterruptedCallError  an interrupt cut a call short; the next `reset` recovers
-    ├── ForkedPoolError    a forked child used the pool of its parent
-    └── GameFault          one game or its worker failed; the pool replaces the pair
+`SC2PoolError` is the base class of all errors. `MissingPackageError` and `SampleTimeoutError` are
+subclasses of `ConfigError`.
 
-Rules: a message names the given value, the expected one, and the env if there is one.
-`GameFault` is raised inside a worker and reaches the trainer as data (`Fault`), not as an
-exception: a broken game is marked in `infos` and does not end the training loop.
+Rules: an error's message names the given value, the expected value, and the env, if any. A
+`GameFault` is raised inside a worker, and reaches the trainer as data (`Fault`), not as an
+exception. So a broken game is marked in `infos`, and does not end the training loop.
 """
 
 from __future__ import annotations
@@ -32,18 +19,18 @@ class SC2PoolError(Exception):
 
 
 class ConfigError(SC2PoolError, ValueError):
-    """The pool, the game or the task cannot be set up as requested; retrying does not help."""
+    """The pool, the game or the task cannot be set up as requested; another try does not help."""
 
 
 class MissingPackageError(ConfigError, ImportError):
-    """A feature needs a package that is not installed; the message says what to install."""
+    """A feature needs a package that is not installed; the message names the extra to install."""
 
 
 class SampleTimeoutError(ConfigError):
     """RLlib's `sample_timeout_s` is shorter than games in real time need for a fragment.
 
-    It is raised before the first update if no fragment can be played in time. It is also raised
-    after two consecutive training steps in which RLlib has discarded all samples as too late.
+    The error is raised before the first update if no fragment can be played in time. It is also
+    raised if RLlib has discarded all samples as too late in two consecutive training steps.
     """
 
 
@@ -56,7 +43,7 @@ class ObservationError(SC2PoolError, ValueError):
 
 
 class UserCodeError(SC2PoolError, RuntimeError):
-    """Code of the user (a task's hook, a gym environment) raised in its worker."""
+    """User's code (a task's hook, a gym environment) raised; has the remote traceback."""
 
 
 class CrashLoopError(SC2PoolError, RuntimeError):
@@ -64,26 +51,26 @@ class CrashLoopError(SC2PoolError, RuntimeError):
 
 
 class NodeLostError(SC2PoolError, RuntimeError):
-    """A node of a Ray cluster died with its games, and no other node had room in time."""
+    """A node of a Ray cluster died with its games, and no other node had room for them in time."""
 
 
 class PauseError(SC2PoolError, RuntimeError):
-    """A process that should be paused could not be stopped; all processes continue."""
+    """A process could not be stopped for a pause, so all processes continue."""
 
 
 class LearnerError(SC2PoolError, RuntimeError):
     """The process that computes a learner's updates has ended or hangs.
 
-    It is also raised if an exception of that process cannot be pickled.
+    The error is also raised if an exception of the update process cannot be pickled.
     """
 
 
 class ClosedError(SC2PoolError, RuntimeError):
-    """The environment was closed, or failed for good, before this call."""
+    """The environment was closed, or failed permanently, before this call."""
 
 
 class InterruptedCallError(SC2PoolError, RuntimeError):
-    """An interrupt (Ctrl-C) has cut an earlier call short, so the envs must be reset first."""
+    """An interrupt (Ctrl-C) ended an earlier call too soon; call `reset` before anything else."""
 
 
 class ForkedPoolError(SC2PoolError, RuntimeError):
@@ -102,21 +89,21 @@ class FaultKind(StrEnum):
     LAUNCH_FAILED = "launch-failed"
     SETUP_FAILED = "setup-failed"
     """The game refuses the map or the players, or the map does not start. A new process tries once
-    more; if that fails as well, the fault becomes a `ConfigError`."""
+    more; if this try also fails, the fault becomes a `ConfigError`."""
     SPAWN_FAILED = "spawn-failed"
-    """The system refused a resource for a worker: a process, memory, descriptors, a folder."""
+    """The system refused a resource for a worker: a process, memory, a descriptor or a folder."""
     STOPPED = "stopped"
     HUNG = "hung"
     MEMORY = "memory"
     NODE_LOST = "node-lost"
     """A Ray node, or the actor on it that plays several games, has died."""
     USER_CODE = "user-code"
-    """An error of the user's code. Only fault reports have this kind: the error itself is raised
-    and never retried."""
+    """An error of the user's code. This kind occurs only in fault reports, because the error itself
+    is raised, without a retry."""
 
 
 class Phase(StrEnum):
-    """The instance's activity when it failed."""
+    """What the instance was doing when it failed."""
 
     LAUNCHING = "launching"
     RESETTING = "resetting"
@@ -132,9 +119,9 @@ class Fault:
     phase: Phase
     detail: str
     refused: bool = False
-    """The system had no process, thread, descriptor or memory left, so a later try may succeed."""
+    """True if a process, thread, descriptor or memory was lacking: a later try may succeed."""
     map_note: str = ""
-    """The map and the versions, if the game failed with its first map: the map may be the cause."""
+    """The map and the versions if the game failed with its first map, which may be the cause."""
 
     def __str__(self) -> str:
         return f"{self.kind} while {self.phase}: {self.detail}"
@@ -143,13 +130,12 @@ class Fault:
 class GameFault(SC2PoolError):
     """Raised when a game fails; ends the instance.
 
-    An env of the user may omit the kind: `GameFault("the window is gone")` has the kind
-    `GAME_EXITED`.
+    If a user's env omits the kind, as in `GameFault("the window is gone")`, it is `GAME_EXITED`.
 
     Attributes:
-        kind: the kind of failure that was observed.
-        detail: one sentence that names the given and the expected value.
-        refused, map_note: see `Fault`.
+        kind: The kind of failure that was observed.
+        detail: One sentence that names the given and the expected value.
+        refused, map_note: See `Fault`.
     """
 
     # Defaults for a subclass of the user whose `__init__` does not call this class's `__init__`.

@@ -1,9 +1,8 @@
 """Reads files that another user may have written, and shows texts of files and games safely.
 
-Rules: a limit is for the decoded content, not for the bytes of the file, and is checked during the
-reading. A file that is damaged, too large or of another format raises a ConfigError of one line,
-whatever the parser raises. A message shows foreign values through `shown` and foreign texts through
-`printable`.
+Rules: a size limit is for the decoded content, not the file's bytes, and is checked during the
+reading. For a file that is damaged, too large or of another format, a ConfigError of one line is
+raised. A message shows foreign values through `shown` and foreign texts through `printable`.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from sc2pool.optional import needed_for
 from sc2pool.platform import WINDOWS
 
 REFUSED_PATH: Final = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP)
-"""Errors of the system whose cause is the given path: forbidden, too long, or a loop of links."""
+"""The system's errors about a path: it is forbidden, too long, or a loop of links."""
 MOST_BYTES: Final = 1 << 20
-"""Maximum size of a JSON or YAML file; the files that sc2pool writes have some kilobytes."""
+"""Maximum bytes of a JSON or YAML file; the files that sc2pool writes have some kilobytes."""
 _MOST_VALUES: Final = 10_000
-"""Maximum number of values in a YAML file; an alias counts as all values that it stands for."""
+"""Maximum number of values in a YAML file; an alias counts as all values that it repeats."""
 _MOST_DIGITS: Final = 100
 _MOST_LEVELS: Final = 50
-"""Maximum depth of nested lists and dicts; Python's own code fails at some hundreds."""
+"""Maximum depth of nested lists and dicts; Python's own code fails at a depth of some hundreds."""
 _GROWTH_BYTES: Final = 16 << 20
 """By how much an archive's parts may exceed the file's size; SB3 does not compress its archives."""
 _PIECE_BYTES: Final = 1 << 20
@@ -49,12 +48,12 @@ _MOST_SHOWN: Final = 200
 def printable(text: str, most: int | None = _MOST_SHOWN, *, keep: str = "") -> str:
     """Make a foreign text safe for a terminal: cut it, and escape its control characters.
 
-    Control characters can clear the screen, set the window's title, begin a line that looks like
-    one of the program's own, or turn the direction of writing.
+    Control characters can clear the screen, set the window's title, reverse the direction of
+    writing, or begin a line that looks like a line of the program.
 
     Args:
-        most: the maximum number of characters; None for no limit.
-        keep: control characters that are not escaped, such as "\\n" in a text of several lines.
+        most: The maximum number of characters; None for no limit.
+        keep: Control characters that are not escaped, such as "\\n" in a text of several lines.
     """
     if most is not None and len(text) > most:
         text = text[: most - 1] + "…"
@@ -67,7 +66,7 @@ def printable(text: str, most: int | None = _MOST_SHOWN, *, keep: str = "") -> s
 
 
 class _Shown(reprlib.Repr):
-    """Makes short forms of values, as `reprlib` does, even of integers with very many digits."""
+    """Makes short forms of values like `reprlib`, but also of integers of very many digits."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,7 +81,7 @@ _SHOWN = _Shown()
 
 
 def shown(value: Any) -> str:
-    """The `repr` of a foreign value for a message, cut to about one line."""
+    """The `repr` of a foreign value, cut to about one line, for a message."""
     return printable(_SHOWN.repr(value))
 
 
@@ -101,7 +100,7 @@ def _read_as(kind: str, what: object) -> Iterator[None]:
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES, *, only_ours: bool = False) -> bytes:
-    """A file's bytes. ConfigError if unreadable, too long, or (with `only_ours`) not private."""
+    """A file's bytes; raises ConfigError for an unreadable, too long or unsafe file."""
     with _read_as("a file", path), open(path, "rb", buffering=0, opener=_at_once) as file:
         found = os.fstat(file.fileno())
         if only_ours and (why := why_not_ours(found)):
@@ -113,30 +112,30 @@ def read_bytes(path: Path, most: int = MOST_BYTES, *, only_ours: bool = False) -
 
 
 def _at_once(path: str, flags: int) -> int:
-    """Open a file without waiting; opening a pipe would wait until a program writes into it."""
+    """Open a file without waiting; a plain open would wait until a program writes a pipe."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _arriving(file: RawIOBase, most: int) -> bytes:
-    """Read up to `most` bytes from a pipe or device; OSError if its end does not come."""
+    """Read up to `most` bytes from a pipe or device; raises OSError if it does not end in time."""
     deadline = Deadline.after(_ARRIVES_WITHIN_S)
     content = b""
     may_be_over = not stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
     while len(content) < most:
-        piece = file.read(most - len(content))  # None if nothing is there yet
+        piece = file.read(most - len(content))  # None if there are no bytes yet
         if piece == b"" and (content or may_be_over):
             break
         content += piece or b""
         if deadline.expired():
             raise TimeoutError(f"it is a pipe without an end after {_ARRIVES_WITHIN_S:g} s")
-        if not piece:  # a pipe that no program has opened cannot be waited for
+        if not piece:  # nothing can wait for a pipe without a writer
             time.sleep(_ARRIVAL_POLL_S)
     return content
 
 
 @contextmanager
 def open_regular(path: Path) -> Iterator[BinaryIO]:
-    """Open a regular file; OSError if it cannot be opened, or is a folder, a pipe or a device."""
+    """Open a regular file; raises OSError for a folder, a pipe, a device or an unreadable file."""
     with open(path, "rb", opener=_at_once) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError("it is not a regular file")
@@ -146,22 +145,22 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
 def read_json(
     path: Path, kind: str = "JSON", *, most: int = MOST_BYTES, only_ours: bool = False
 ) -> Any:
-    """The value in a file.
+    """The value in a JSON file.
 
     Args:
-        kind: the expected kind of file, for the message.
-        most: the maximum number of bytes.
-        only_ours: refuse a file that another user can have written.
+        kind: The expected kind of file, for the error's message.
+        most: The maximum number of bytes.
+        only_ours: Refuse a file that another user can have written.
 
     Raises:
-        ConfigError: the file is missing, cannot be read, or is not of this kind.
+        ConfigError: The file is missing, cannot be read, or is not of this kind.
     """
     with _read_as(kind, path):
         return parse_json(read_bytes(path, most, only_ours=only_ours))
 
 
 def parse_json(content: bytes) -> Any:
-    """Parse JSON; ValueError or RecursionError if the content is not JSON, or nested too deeply."""
+    """Parse JSON; raises ValueError or RecursionError for other content, or for deep nesting."""
     value = json.loads(content)
     check_levels(value)
     return value
@@ -184,18 +183,18 @@ def _parts(value: Any) -> Any:
 def read_yaml(path: Path) -> Any:
     """The value in a YAML file.
 
-    Aliases are allowed, but their expansion counts, because nested aliases can stand for an
-    exponential number of values.
+    Aliases are allowed, but an alias counts as all values that it repeats, because nested aliases
+    can stand for an exponential number of values.
 
     Raises:
-        ConfigError: the file is missing, cannot be read, is not YAML, or exceeds a limit.
+        ConfigError: The file is missing, cannot be read, is not YAML, or exceeds a limit.
         MissingPackageError: PyYAML is not installed.
     """
     with needed_for("a YAML file"):
         import yaml  # noqa: PLC0415
 
     class Loader(yaml.SafeLoader):
-        """Counts the values that an alias stands for, before they are made."""
+        """Counts the values that an alias repeats, before these values are made."""
 
         def __init__(self, content: bytes) -> None:
             super().__init__(content)  # bytes, because PyYAML detects UTF-8 and UTF-16
@@ -211,7 +210,7 @@ def read_yaml(path: Path) -> Any:
             self.level -= 1
             if of_alias and id(node) not in self.sizes:
                 raise yaml.YAMLError("a value that holds itself")
-            # Python's time to read a number grows with the square of the number's length.
+            # The time in which Python reads a number grows with the square of the number's length.
             if node.tag.endswith((":int", ":float")) and len(node.value) > _MOST_DIGITS:
                 raise yaml.YAMLError("a number of many digits")
             if not of_alias:
@@ -241,7 +240,7 @@ def read_table(path: Path) -> Iterator[list[str]]:
     A last line without a newline is left out, because its writer may not have finished it.
 
     Raises:
-        ConfigError: the file is missing, cannot be read, is not UTF-8 text, or is not CSV.
+        ConfigError: The file is missing, cannot be read, is not UTF-8 text, or is not CSV.
     """
     with _read_as("a table", path), open_regular(path) as file:
         lines = TextIOWrapper(file, encoding="utf-8", newline="")
@@ -252,12 +251,12 @@ class Archive:
     """A ZIP file whose parts are read within limits.
 
     Args:
-        source: the file, or its content.
-        what: the name of the file in messages.
-        kind: the kind of file that is expected, for messages.
+        source: The file, or its content.
+        what: The file's name for messages.
+        kind: The expected kind of file for messages.
 
     Raises:
-        ConfigError: the source cannot be read, or is not a ZIP file. Methods may also raise it.
+        ConfigError: The source cannot be read, or is not a ZIP file; methods may raise it, too.
     """
 
     def __init__(self, source: Path | bytes, what: str, kind: str) -> None:
@@ -293,13 +292,13 @@ class Archive:
             return b"".join(self._pieces(part, self._most))
 
     def read_json(self, part: str) -> Any:
-        """The value in a part; also raises what `parse_json` raises."""
+        """The JSON value in a part; also raises the errors of `parse_json`."""
         return parse_json(self.read(part))
 
     def _pieces(self, part: str, most: int) -> Iterator[bytes]:
         if self._file.getinfo(part).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError(f"{shown(part)} is compressed in an unusual way")
-        # Read in pieces, because the size in a part's header may be false.
+        # Read the part in pieces, because the size in its header may be false.
         with self._file.open(part) as file:
             while piece := file.read(_PIECE_BYTES):
                 most -= len(piece)
@@ -308,7 +307,7 @@ class Archive:
                 yield piece
 
     def check(self, *parts: str) -> None:
-        """Check that these parts (or all) are not much larger than the file.
+        """Check that these parts, by default all parts, are not much larger than the file.
 
         Archives inside these parts are also checked. Code without limits may then read the parts.
         """
@@ -326,9 +325,10 @@ class Archive:
 
 
 def why_not_ours(found: os.stat_result) -> str:
-    """Why another user can have written this file or folder; empty if only this user and root can.
+    """Why another user may have written this file or folder; empty if only this user and root can.
 
-    A group with the user's own name counts as private, because many systems make one for each user.
+    A group with the user's own name counts as private: many systems make such a group for each
+    user.
     """
     if WINDOWS:
         return ""  # on Windows, other users cannot write into a user's folders

@@ -1,12 +1,11 @@
 """Names for adapters, trainers and programs that work with pools, games and tasks.
 
-    players = make_players("MoveToBeacon", n=2)  # checks the keywords of an env class
-    with closing(players.make_pool()) as pool:  # see `sc2pool.pool.pool.Pool`
-        batch = pool.reset()
+`players = make_players("MoveToBeacon", n=2)` checks the keywords of an env class.
+`pool = players.make_pool()` makes the pool (see `sc2pool.pool.pool.Pool`), which must be closed.
 
-The adapters for SMAC, tianshou, PettingZoo and Ray, AsyncPPO, the datasets and the commands use
-only these names, `sc2pool.utilities`, and the names in the reference. The page "Integration"
-describes each name. A name's own module is imported on the first use of the name.
+The adapters for other libraries, AsyncPPO, the datasets and the commands use only these names,
+`sc2pool.utilities`, and the names in the reference. The page "Integration" describes each name. The
+module that defines a name is imported on the first use of the name.
 """
 
 from __future__ import annotations
@@ -127,7 +126,7 @@ _NAMES = {
     "sc2pool.tasks.teams.smac_battle": "smac_battle",
     "sc2pool.tasks.teams.smacv2": "observation_names state_names",
 }
-"""The names by the modules that define them."""
+"""For each defining module, the names that this module exports from it."""
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 

@@ -43,19 +43,19 @@ EXTRAS: Final = {
 
 @contextmanager
 def needed_for(what: str) -> Iterator[None]:
-    """Report a failed import in the block as one clear error.
+    """If an import in the block fails, raise one clear error.
 
     Args:
-        what: the feature that needs the import.
+        what: The feature that needs the import.
 
     Raises:
-        MissingPackageError: a package of an extra is missing, or its installation is damaged.
+        MissingPackageError: A package of an extra is missing, or its installation is damaged.
     """
     try:
         yield
     except ImportError as error:
         module = (error.name or "").partition(".")[0]
-        if error.path and module not in EXTRAS:  # the error names a C library without its package
+        if error.path and module not in EXTRAS:  # the error names only a C library
             module = "".join(Path(error.path.rpartition("site-packages")[2]).parts[1:2])
         if module not in EXTRAS:
             raise
@@ -69,7 +69,7 @@ def require(what: str, module: str) -> None:
     """Check that a feature's package can be imported, without importing it.
 
     Raises:
-        MissingPackageError: the module cannot be imported.
+        MissingPackageError: The module cannot be imported.
     """
     if find_spec(module) is None:
         raise _missing(what, module)
@@ -81,8 +81,9 @@ def _missing(what: str, module: str) -> MissingPackageError:
 
 
 def how_to_install(extra: str) -> str:
-    """The command that adds an extra to this environment.
+    """The command that installs an extra of sc2pool into this environment.
 
-    This environment's pip sees that sc2pool is installed, and does not ask an index for it.
+    The pip of this environment finds sc2pool installed, so it does not look for sc2pool in an
+    index.
     """
     return f'{called("pip")} install "sc2pool[{extra}]"'

@@ -1,16 +1,14 @@
-"""Which form of a system primitive this process uses: Linux's, Windows', or the portable form.
+"""Which form of a system primitive this process uses: that of Linux, of Windows, or a portable one.
 
-    primitive                  Linux              portable            Windows, if different
-    memory                     memfd              unlinked file       deleted at its last close
-    doorbell                   eventfd, epoll     socket pair
-    descriptors of a worker    inherited          inherited           copied, sent over its stdin
-    of an instance             SCM_RIGHTS         SCM_RIGHTS          copied, sent with the order
-    end with the trainer       signals, lifeline  lifeline            Job Object
-    end of a process           pidfd              a thread
-    states of processes        /proc              psutil
-    lock                       flock              flock               msvcrt.locking
+Memory is a memfd on Linux, else an unlinked file; Windows deletes the file at its last close.
+A doorbell is an eventfd with epoll on Linux, else a socket pair. A worker inherits its descriptors;
+on Windows, copies are sent over its stdin. An instance gets its descriptors by SCM_RIGHTS; on
+Windows, copies are sent with the order. Processes end with the trainer by signals (only Linux) and
+a lifeline; on Windows, by a Job Object. A process's end is noticed by a pidfd on Linux, else by a
+thread. The states of processes are read from /proc on Linux, else by psutil. A file lock is a
+flock; on Windows, it is made by msvcrt.locking.
 
-Rules: only this module asks which system it runs on. The portable form works on every POSIX system,
+Rule: no other module asks which system it runs on. The portable form works on every POSIX system,
 so the whole test suite can run with it on Linux (`SC2POOL_PORTABLE=1`, which child processes
 inherit).
 """
@@ -24,6 +22,6 @@ from typing import Final
 WINDOWS: Final = sys.platform == "win32"
 """True on Windows."""
 LINUX: Final = sys.platform == "linux" and os.environ.get("SC2POOL_PORTABLE", "0") in ("", "0")
-"""True on Linux, unless the environment asks for the portable forms."""
+"""True on Linux, unless an environment variable asks for the portable forms."""
 SYSTEM: Final = sys.platform
-"""The system's name, whatever forms are used."""
+"""The system's name, whichever forms of the primitives are used."""

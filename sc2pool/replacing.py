@@ -1,10 +1,10 @@
 """Writes files atomically: a reader finds a whole file, even if the writing program is killed.
 
-Rules: a file is written under a new name that cannot be guessed. If the name were known, another
-user of the folder could make a link of that name, and so choose which file is overwritten. A
-program that is killed leaves its unfinished file behind; a command that is the only writer of a
-folder removes such files when it begins. `tempfile` is not used: on Windows, it retries for ever in
-a folder that may not be written to, because it takes every refusal for a name in use.
+Rules: a file is written under a new name that cannot be guessed. Otherwise another user of the
+folder could make a link of this name, and so choose which file is overwritten. A killed program
+leaves its unfinished file behind. A command that is the only writer of a folder removes such files
+when it begins. `tempfile` is not used: if a folder on Windows may not be written to, `tempfile`
+retries for ever, because it takes every refusal for a name in use.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _UNFINISHED = "unfinished-"
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a new file beside `path`; after the block, it replaces `path`.
 
-    If the block fails, the new file is removed and `path` is unchanged. Close the file in the
-    block, because Windows does not replace open files.
+    If the block fails, the new file is removed and `path` is unchanged. Close the new file within
+    the block, because Windows does not replace open files.
 
     Raises:
-        OSError: the file cannot be made, or cannot replace `path`.
+        OSError: The new file cannot be made, or cannot replace `path`.
     """
     unfinished = new_file(path)
     try:
@@ -40,10 +40,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def new_file(path: Path) -> Path:
-    """Make an empty file beside `path`, with the suffix of `path` and the mode of the umask.
+    """Make an empty file beside `path`, with the suffix of `path` and the umask's permissions.
 
     Raises:
-        OSError: the folder is missing or may not be written to, or the disk is full.
+        OSError: The folder is missing or may not be written to, or the disk is full.
     """
     unfinished = path.with_name(f"{_UNFINISHED}{os.urandom(8).hex()}-{path.name}")
     unfinished.open("xb").close()  # "x" follows no link
@@ -51,10 +51,10 @@ def new_file(path: Path) -> Path:
 
 
 def new_folder(directory: Path, prefix: str = _UNFINISHED) -> Path:
-    """Make a folder with a new name; only this user has access.
+    """Make a folder with a new name, to which only this user has access.
 
     Raises:
-        OSError: the directory is missing or may not be written to, or the disk is full.
+        OSError: The directory is missing or may not be written to, or the disk is full.
     """
     folder = directory / f"{prefix}{os.urandom(8).hex()}"
     folder.mkdir(mode=0o700)
@@ -62,7 +62,7 @@ def new_folder(directory: Path, prefix: str = _UNFINISHED) -> Path:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove unfinished files of killed programs; no other program may write into this folder."""
+    """Remove unfinished files of killed programs; no other program may write to the folder."""
     for left in folder.glob(f"{_UNFINISHED}{'[0-9a-f]' * 16}*"):
         with suppress(OSError):  # the file may belong to another user
             if left.is_dir() and not left.is_symlink():

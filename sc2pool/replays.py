@@ -1,10 +1,10 @@
 """Lets a game read a replay, and gives the replay's description and frames.
 
-    with open_replay(Path("match.SC2Replay")) as replay:
-        print(replay.info.map_name)
-        frames = list(replay.frames(player=1, every_loops=8))
+`with open_replay(Path("match.SC2Replay")) as replay:` opens a replay. In the block, `replay.info`
+describes it, and `replay.frames(player=1, every_loops=8)` yields its frames.
 
-A game plays only its own replays: the stand-in does not play those of StarCraft II, and vice versa.
+The stand-in cannot play replays of StarCraft II, and StarCraft II cannot play the stand-in's
+replays.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ MOST_BYTES = 64 * 1024 * 1024
 
 @contextmanager
 def open_replay(path: Path, game: str = "auto") -> Iterator[Replay]:
-    """Launch a game, and let it read a replay; the game ends with the block.
+    """Launch a game, and let it read a replay; the game ends after the block.
 
     Args:
-        path: the file.
-        game: "auto", "real", "standin" or the path of an installation.
+        path: The replay's file.
+        game: One of "auto", "real" and "standin", or the path of an installation.
 
     Raises:
-        ConfigError: the file cannot be read or is too large, there is no such game, or the game
-            does not take the file for a replay.
-        GameFault: the game cannot be launched, or has failed.
+        ConfigError: The file cannot be read or is too large, the game is not installed, or the game
+            refuses the file as a replay.
+        GameFault: The game cannot be launched, or has failed.
     """
     content = read_bytes(path, MOST_BYTES)
     limits = Limits()
@@ -58,7 +58,7 @@ class Replay:
     """A replay that a game has read; made by `open_replay`.
 
     Attributes:
-        info: the map, the length, the version, and each player with its result.
+        info: The map, the length, the version, and each player with the player's result.
     """
 
     def __init__(self, path: Path, content: bytes, game: Game, runner: asyncio.Runner) -> None:
@@ -74,18 +74,18 @@ class Replay:
         self.info = reply.replay_info
 
     def frames(self, player: int, every_loops: int) -> Iterator[Any]:
-        """Play the replay once, and draw it.
+        """Play the replay once, and draw its frames.
 
         Args:
-            player: the number of the player whose sight is drawn.
-            every_loops: the game loops from a frame to the next one.
+            player: The number of the player whose sight is drawn.
+            every_loops: The number of game loops from one frame to the next.
 
         Yields:
             Frames, uint8 (480, 640, 3), from the first loop to the last.
 
         Raises:
-            ConfigError: the game does not play the replay.
-            GameFault: the game has failed.
+            ConfigError: The game does not play the replay.
+            GameFault: The game has failed.
         """
         from sc2pool.render.frame import draw  # noqa: PLC0415 - needs Pillow
 

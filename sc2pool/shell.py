@@ -14,15 +14,16 @@ from sc2pool.platform import WINDOWS
 
 
 def quoted(path: Path) -> str:
-    """A path as one word of a command line, with the quotes of the system's shell."""
+    """A path as one word of a command line, quoted for the system's shell."""
     return subprocess.list2cmdline([str(path)]) if WINDOWS else shlex.quote(str(path))
 
 
 def called(program: str) -> str:
-    """The command for a program of this Python's environment, such as pip.
+    """The command that runs a program of this Python's environment, such as pip.
 
-    The command is the program's name alone only if the PATH leads to this environment's program. A
-    clone's `.venv` is rarely on the PATH, so the name alone may run another environment's program.
+    The command is the program's bare name only if the PATH leads to this environment's program. The
+    `.venv` of a clone is rarely on the PATH, so the bare name may run another environment's
+    program.
     """
     script = Path(sysconfig.get_path("scripts"), f"{program}.exe" if WINDOWS else program)
     if not script.exists():
@@ -37,6 +38,6 @@ def _from_here(file: Path) -> Path:
     """The relative path if the file is below the working directory, else the absolute path."""
     with suppress(OSError, ValueError):
         below = file.relative_to(Path.cwd())
-        if len(below.parts) > 1:  # for a name without a folder, a shell searches the PATH
+        if len(below.parts) > 1:  # a shell searches the PATH for a bare name
             return below
     return file

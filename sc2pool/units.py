@@ -1,13 +1,14 @@
 """Units of one observation as numpy arrays; only the needed parts of the message are decoded.
 
-    marines, roaches = select(task.lazy_observation, Kind("Marine"), Kind("Roach", ENEMY))
-    marines.positions          # (n, 2) float64, map coordinates
-    health(roaches)            # (n,) float64, hit points
+`marines, roaches = select(task.lazy_observation, Kind("Marine"), Kind("Roach", ENEMY))` selects
+units. `marines.positions` has their map coordinates, (n, 2) float64. `health(roaches)` returns
+their hit points, (n,) float64.
 
-Rules: tags and positions are read as columns; for each other attribute (health, cooldown) there is
-a function. For these attributes, pure Python decodes the messages of the selected units; the
-compiled path does not decode messages. Units are in the order of their tags, so a unit keeps its
-row until another unit of its kind appears or disappears. `with_tags` follows units by their tags.
+Rules: tags and positions are read as columns, and each other attribute (health, cooldown) has a
+function. For these functions, pure Python decodes the messages of the selected units, because the
+compiled step path does not decode messages. Units are in the order of their tags, so a unit keeps
+its row until another unit of its kind appears or disappears. `with_tags` follows units by their
+tags.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ _SIDES = tuple(raw_pb2.Alliance.values())
 def unit_ids() -> dict[str, int]:
     """The unit types' ids by their names in the game.
 
-    Source: the game's data tables of patch 5.0.3, restricted to ids that python-sc2's `UnitTypeId`
-    confirms, without dummies. `NaturalMinerals`, which the tables do not name, is from python-sc2.
+    The source is the game's data tables of patch 5.0.3, without dummies, and only with ids that
+    python-sc2's `UnitTypeId` confirms. Only `NaturalMinerals` is from python-sc2, because the
+    tables lack its name.
     """
     return dict(json.loads(Path(__file__).with_name("unit_ids.json").read_text()))
 
@@ -51,10 +53,10 @@ def unit_id(name: str) -> int:
     """The id of a unit type.
 
     Args:
-        name: the name in the game, such as "Marine", "SiegeTankSieged", "MineralField".
+        name: The name in the game, such as "Marine", "SiegeTankSieged", "MineralField".
 
     Raises:
-        ConfigError: no unit type has this name.
+        ConfigError: No unit type has this name.
     """
     found = unit_ids().get(name)
     if found is None:
@@ -71,27 +73,24 @@ class _Kind(NamedTuple):
 
 
 class Kind(_Kind):
-    """A unit type on one side.
-
-        Kind("Marine")
-        Kind("Roach", ENEMY)
+    """A unit type on one side, such as `Kind("Marine")` or `Kind("Roach", ENEMY)`.
 
     Attributes:
-        unit_type: the unit type's id.
-        alliance: a `raw_pb2.Alliance` value.
+        unit_type: The unit type's id.
+        alliance: A `raw_pb2.Alliance` value.
     """
 
     __slots__ = ()
 
     def __new__(cls, unit: str | int, alliance: int = OWN) -> Self:
-        """Name a unit type and a side.
+        """Make a kind from a unit type and a side.
 
         Args:
-            unit: the unit type's name in the game, or its id.
+            unit: The unit type's name in the game, or its id.
             alliance: `OWN`, `ENEMY` or `NEUTRAL`, or another `raw_pb2.Alliance` value.
 
         Raises:
-            ConfigError: an unknown name, an id out of range, or an unknown side.
+            ConfigError: The name or the side is unknown, or the id is out of range.
         """
         number = unit_id(unit) if isinstance(unit, str) else unit
         if not isinstance(number, Integral) or not 0 <= number < 2**32:
@@ -101,13 +100,13 @@ class Kind(_Kind):
         return super().__new__(cls, number, alliance)
 
 
-@dataclass(slots=True)  # not frozen: making a frozen object takes as long as finding the units
+@dataclass(slots=True)  # making a frozen object would double the time
 class Units:
     """Some units of one observation, in the order of their tags.
 
     Attributes:
-        tags: the units' tags, for commands.
-        positions: (n, 2) map coordinates, x to the right and y up.
+        tags: The units' tags, for commands.
+        positions: The map coordinates, shape (n, 2), x to the right and y up.
     """
 
     tags: list[int]
@@ -120,7 +119,7 @@ class Units:
 
     @property
     def messages(self) -> list[raw_pb2.Unit]:
-        """The units' own messages, for attributes that have no array here."""
+        """The units' messages, for attributes for which this module has no array."""
         return self._source.messages(self._rows)
 
 
@@ -128,11 +127,11 @@ def select(observation: Observed | sc_pb.Observation, *kinds: Kind) -> list[Unit
     """The visible units of each kind, one `Units` per kind, in the order of the arguments.
 
     Args:
-        observation: a task's `lazy_observation`, which is faster, or its `observation`.
-        kinds: the kinds to select.
+        observation: A task's `lazy_observation`, which is faster, or its `observation`.
+        kinds: The kinds to select.
 
     Raises:
-        ConfigError: an argument is not a `Kind`.
+        ConfigError: An argument is not a `Kind`.
     """
     for kind in kinds:
         if not isinstance(kind, Kind):
@@ -161,8 +160,8 @@ def with_tags(
     """The units with these tags that are in the observation.
 
     Returns:
-        Whether each unit is in the observation, bool (len(tags),), and the units that are in it,
-        in the order of `tags`.
+        An array, bool (len(tags),), that is True for each unit in the observation; and the units in
+        the observation, in the order of `tags`.
     """
     source = observation if isinstance(observation, Observed) else _Whole(observation)
     columns = source.columns
@@ -201,7 +200,7 @@ def weapon_cooldown(units: Units) -> Floats:
 
 
 def distances(from_positions: Floats, to_positions: Floats) -> Floats:
-    """All pairwise distances, shape (len(from_positions), len(to_positions))."""
+    """The distances of all pairs, shape (len(from_positions), len(to_positions))."""
     offsets = to_positions[None, :, :] - from_positions[:, None, :]
     return np.hypot(offsets[..., 0], offsets[..., 1])
 
@@ -216,7 +215,7 @@ def _numbers(units: Units, name: str) -> Floats:
 def _found(
     source: Observed | _Whole, tags: list[int], rows: list[int], positions: bytearray
 ) -> Units:
-    # One call is faster than two, which matters because each step runs `select`.
+    # One call is faster than two; this matters, because each step calls `select`.
     return Units(tags, np.ndarray((len(tags), 2), _FLOAT64, positions), source, rows)
 
 

@@ -1,8 +1,8 @@
 """Helpers that have nothing to do with games, for programs that use `sc2pool.integration`.
 
-They read and write files safely, show foreign texts, name missing packages, and start child
-processes that end with this process. The page "Integration" describes each name. A name's own
-module is imported on the first use of the name.
+The helpers read and write files safely, show foreign texts, name missing packages, and start child
+processes that end with this process. The page "Integration" describes each name. The module that
+defines a name is imported on the first use of the name.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _NAMES = {
     "sc2pool.replacing": "new_file new_folder remove_unfinished replacing",
     "sc2pool.shell": "called quoted",
 }
-"""The names by the modules that define them."""
+"""For each defining module, the names that this module exports from it."""
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 

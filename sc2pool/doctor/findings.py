@@ -1,5 +1,4 @@
-"""Checks, the findings of one examination, and the report: as text for people, as JSON for
-programs.
+"""Checks, their findings, and the report of an examination: text for people, JSON for programs.
 
 A check has a pure function, whose arguments are the measured values and whose result is the
 judgement. `Findings.note` takes the same arguments, which the type checker compares with the
@@ -10,8 +9,8 @@ Rule: if the block of `trying(check)` fails, `trying` records the failure for th
 errors.
 
 In the report's text, a check is one line, with its advice below it. Checks that were not possible
-are at the end of their part of the report, grouped by reason. The report ends with the faults and
-how to fix them, and with one closing sentence.
+are at the end of their part, grouped by reason. The report ends with the faults and how to fix
+them, and with one closing sentence.
 """
 
 from __future__ import annotations

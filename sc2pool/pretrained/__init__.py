@@ -1,9 +1,9 @@
 """Small policies that were trained on the stand-in, for `sc2pool play NAME`.
 
-NAME.zip      SB3's file
-scores.json   how each policy was made, and its scores; `scripts/pretrained.py` writes both
+The file NAME.zip is a policy in SB3's format. The file scores.json has each policy's command and
+scores. The script `scripts/pretrained.py` writes both.
 
-The policies were trained on the stand-in, so they are no measure of play in StarCraft II.
+The policies' scores were reached on the stand-in, so they say nothing about StarCraft II.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class Pretrained:
 
     task: str
     command: str
-    """The command that trained it."""
+    """The command that trained the policy."""
     game_version: str
-    """The version of the game on which it was trained and scored."""
+    """The version of the game on which the policy was trained and scored."""
     episodes: int
-    """The number of episodes of its scores."""
+    """The number of episodes over which the scores were measured."""
     mean_return: float
     std_return: float
     outcome: str = ""
-    """The results of its matches, in words; empty for a task of one player."""
+    """A text on the results of the policy's matches; empty for a task of one player."""
 
     @property
     def path(self) -> Path:

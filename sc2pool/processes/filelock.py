@@ -36,8 +36,7 @@ def try_lock(path: Path, mode: int = 0o600) -> int | None:
     """Lock `path`; return the descriptor that holds the lock, or None if another process holds it.
 
     A missing file is created with the permissions `mode`, reduced by the umask. Raises OSError if
-    the file cannot be opened, for example because it is a symbolic link (ELOOP), or if its file
-    system has no locks.
+    the file cannot be opened (ELOOP means a symbolic link), or if its file system has no locks.
     """
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), mode)
@@ -52,8 +51,8 @@ def try_lock(path: Path, mode: int = 0o600) -> int | None:
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(fd), path.lstat()):
                 return fd
-        # The previous holder has deleted the file after we opened it. So our lock is worthless:
-        # another process could create and lock a new file of this name.
+        # The previous holder deleted the file after we opened it. So our lock is worthless: another
+        # process could create and lock a new file of this name.
         os.close(fd)
 
 
@@ -68,7 +67,7 @@ def reserve(path: Path, held_by: str) -> int | None:
         The descriptor that holds the lock. None if the file system has no locks.
 
     Raises:
-        ConfigError: Another process holds the lock, or another user has put a file or link at `path`.
+        ConfigError: Another process holds the lock, or `path` is another user's file, or a link.
     """
     try:
         held = try_lock(path, 0o666)

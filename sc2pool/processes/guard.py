@@ -53,7 +53,7 @@ class Guard:
         with suppress(BrokenPipeError):  # without a guard, the tree stays unguarded
             try:
                 self._write(line)
-            except BlockingIOError:  # the guard has not read thousands of lines: replace it
+            except BlockingIOError:  # replace a guard that has thousands of unread lines
                 self._process.kill()
                 self._process.wait()
                 self._start()

@@ -3,24 +3,26 @@
 The children are workers, the guard, the update process and the stand-in.
 
 Rules: only this module starts a child Python. A child must not import code from the working
-directory, which may belong to another user. So `-P` keeps that directory off the path, and relative
-or empty entries of PYTHONPATH are dropped. A worker receives the trainer's `sys.path` later.
+directory, which may belong to another user. So `-P` keeps the working directory off the path, and
+relative or empty entries of PYTHONPATH are dropped. A worker receives the trainer's `sys.path`
+after its start.
 
 `watch_exit` gives a descriptor that is readable when a child has ended. On Linux this is a *pidfd*
 of the child. Elsewhere a thread waits for the child and then closes one end of a socket pair, which
-makes the other end readable. Rule: no such descriptor is readable while its child is alive.
+makes the other end readable. Rule: no descriptor is readable before its child has ended.
 
-`uninterrupted` and `submit` do work that must not stop half-way, in a thread that no interrupt
-reaches. Python runs signal handlers in the main thread, so Ctrl-C can raise KeyboardInterrupt there
-between any two instructions. Then new descriptors would be lost, and a new process would have no
-owner. Work in the separate thread always completes; an interrupt ends only the wait for it.
+`uninterrupted` and `submit` are for work that must not stop half-way. They do the work in a
+separate thread, which no interrupt reaches. Python runs signal handlers in the main thread, so
+Ctrl-C can raise KeyboardInterrupt there between any two instructions. This could lose new
+descriptors, or leave a new process without an owner. Work in the separate thread always completes:
+an interrupt ends only the wait for it.
 
-All children of a pool are started in that thread for a second reason, the parent-death signal (see
-`with_parent`): the end of a short-lived thread would kill the children that it has started.
+All children of a pool are started in the separate thread for a second reason. The parent-death
+signal (see `with_parent`) kills children when their thread ends.
 
-Rules: pieces of work are done one after the other, in the order of their submission. So the end of
-a resource may be submitted while the resource is still being made. While the interpreter exits (in
-a `__del__`, for instance), only the caller's thread runs, so the caller does the work.
+Rules: submitted work is done piece by piece, in the order of submission. So the release of a
+resource may be submitted before the resource has been made. While the interpreter exits, for
+example in a `__del__`, only the caller's thread runs, so the caller does the work.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ from sc2pool.processes import windows
 
 Child = subprocess.Popen[bytes]
 _IO_ENCODING = "utf-8:surrogateescape"
-"""The encoding of a child's output. A Windows code page may lack the letters of a path."""
+"""The encoding of a child's output; a Windows code page might lack the letters of a path."""
 
 
 def start_python(
@@ -61,19 +63,19 @@ def start_python(
 
     The child leads a process group. So the terminal's Ctrl-C reaches only this program, and one
     signal to the group ends the child with all that it has started. Except on Windows (see
-    `with_parent`), the child inherits `descriptors` with the same numbers. It gets this process's
-    environment variables and those in `environment`.
+    `with_parent`), the child inherits `descriptors` under their present numbers. The child gets
+    this process's environment variables, and those in `environment`.
 
-    With `own_session` the child also leads a session. Linux shares CPU time first among sessions
-    (autogroup, sched(7)). A worker must not have a session of its own: a process that another
-    session wakes waits for its turn, which costs two thirds of all steps on two cores. The update
-    process needs its own session: in the trainer's session it would get one share of the CPU and
-    each game two shares, while all games wait for the update.
+    With `own_session` the child also leads a session. Linux divides CPU time first among sessions
+    (autogroup, sched(7)). A worker must not have its own session: a process that another session
+    wakes waits for its turn, which costs two thirds of all steps on two cores. The update process
+    needs its own session, because all games wait for the update: in the trainer's session, it would
+    get one share of the CPU, and each game two shares.
     """
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     package_root = str(Path(__file__).resolve().parents[2])
     search_path = os.pathsep.join([package_root, *filter(os.path.isabs, entries)])
-    # The user's PYTHONINSPECT is not for children: they would prompt for input instead of exiting.
+    # Children must not get the user's PYTHONINSPECT: they would wait for input instead of exiting.
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONINSPECT"}
     command = [sys.executable, "-P", "-m", module, *arguments]
     its_environment = inherited | {"PYTHONPATH": search_path, **(environment or {})}
@@ -109,10 +111,10 @@ def start_with_socket(
     given: socket.socket,
     stdout: int | None = None,
 ) -> Child:
-    """Start `python -m module`, and give it the socket `given`; it calls `given_socket`.
+    """Start `python -m module`, which gets the socket `given` by a call of `given_socket`.
 
-    The socket stays open here. On Windows, do not close it before the child has copied it, which
-    the child does when it reads its standard input.
+    The socket stays open in this process. On Windows, close it only after the child has copied it:
+    the child does so when it reads its standard input.
     """
     child = start_python(
         module,
@@ -134,7 +136,7 @@ def start_with_socket(
 
 
 def given_socket(descriptor: int) -> socket.socket:
-    """The socket from `start_with_socket`; `descriptor` is the socket's number in the parent."""
+    """The socket that `start_with_socket` gave; `descriptor` is its number in the parent."""
     if WINDOWS:
         descriptor = windows.socket_of(sys.stdin.buffer.read())
     return socket.socket(fileno=descriptor)
@@ -148,9 +150,9 @@ def leave_interrupts_to_parent() -> None:
 
 
 def _or_nowhere(given: int | None, inherited: TextIO | None) -> int | None:
-    """A child's output stream: DEVNULL if this program has none to inherit, as under pythonw.
+    """A child's output stream: DEVNULL if this program has no such stream, as under pythonw.
 
-    Otherwise the child would get a pipe without a reader, and its first `print` would fail.
+    Without DEVNULL, the child would get a pipe without a reader, and its first `print` would fail.
     """
     return subprocess.DEVNULL if given is None and inherited is None else given
 
@@ -159,7 +161,7 @@ def run_python(module: str, *arguments: str, timeout_s: float) -> subprocess.Com
     """Run `python -m module` until it exits, and return its output.
 
     Raises:
-        subprocess.TimeoutExpired: the child took longer than `timeout_s`, and was killed.
+        subprocess.TimeoutExpired: The child took longer than `timeout_s`, and was killed.
     """
     with start_python(
         module,
@@ -175,19 +177,19 @@ def run_python(module: str, *arguments: str, timeout_s: float) -> subprocess.Com
             ]
         finally:
             child.kill()  # no effect if the child has exited
-            child.wait()  # after a Ctrl-C, `subprocess` would reap the child only later
+            child.wait()  # after Ctrl-C, `subprocess` would reap the child only later
     return subprocess.CompletedProcess(child.args, child.returncode, *printed)
 
 
 def watch_exit(child: subprocess.Popen[bytes]) -> FileIO | socket.socket:
-    """An object whose descriptor is readable after the child's end; OSError if refused."""
+    """An object whose descriptor is readable after the child's end; may raise OSError."""
     if LINUX:
         return FileIO(os.pidfd_open(child.pid))
     return watch_in_thread(child)
 
 
 def watch_in_thread(child: subprocess.Popen[bytes]) -> socket.socket:
-    """The version of `watch_exit` that works on every system, with a thread for each child."""
+    """The form of `watch_exit` that works on every system: it has a thread for each child."""
     mine, theirs = socket.socketpair()
 
     def wait() -> None:
@@ -210,20 +212,20 @@ def notice_children() -> None:
 
 
 def notices_children() -> bool:
-    """True if only this package takes the exit status of the processes that it starts.
+    """True if no other code takes the exit status of the processes that this package starts.
 
-    If the program ignores SIGCHLD, the system discards each status. A handler may take it first.
+    If the program ignores SIGCHLD, the system discards the status; a handler may take it first.
     """
     return WINDOWS or signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL
 
 
 def describe_exit(code: int) -> str:
-    """An exit code in words: `exit code 3`, `signal SIGKILL`."""
+    """An exit code as a text, such as `exit code 3` or `signal SIGKILL`."""
     return f"exit code {code}" if code >= 0 else f"signal {signal_name(-code)}"
 
 
 def signal_name(number: int) -> str:
-    """A signal's name, such as `SIGKILL`; its number if it has none, as most real-time signals."""
+    """A signal's name, such as `SIGKILL`; its number if it is a signal without a name."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -236,12 +238,12 @@ _SHORTAGES: Final = frozenset(
 
 
 def is_shortage(error: OSError) -> bool:
-    """True if processes, threads, descriptors, buffers or memory have run out, perhaps for now."""
+    """True if processes, threads, descriptors, buffers or memory have run out, maybe briefly."""
     return error.errno in _SHORTAGES
 
 
 def start_thread(target: Callable[..., Any], name: str, *arguments: Any) -> threading.Thread:
-    """Start a daemon thread. If the system refuses it, raise OSError EAGAIN, as for a process."""
+    """Start a daemon thread; raises OSError (EAGAIN) if the system refuses to start it."""
     thread = threading.Thread(target=target, args=arguments, name=name, daemon=True)
     try:
         thread.start()
@@ -254,7 +256,7 @@ _T = TypeVar("_T")
 
 
 class _Thread:
-    """The thread of one process that no interrupt reaches."""
+    """The one thread of a process that no interrupt reaches."""
 
     def __init__(self) -> None:
         self._work: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
@@ -285,13 +287,13 @@ _thread: _Thread | None = None
 
 
 def submit(work: Callable[[], _T]) -> Future[_T]:
-    """Let the uninterrupted thread do `work`, or do it now if called there; OSError if refused."""
+    """Let the uninterrupted thread do `work`, or do it now if called there; may raise OSError."""
     if sys.is_finalizing():
         done: Future[_T] = Future()
         _do(work, done)
         return done
     global _thread  # noqa: PLW0603 - one thread per process is the point
-    # A forked child has only the thread that forked.
+    # After a fork, the child has only the thread that forked.
     if _thread is None or _thread.pid != os.getpid():
         _thread = _Thread()
     return _thread.submit(work)

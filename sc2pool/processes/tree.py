@@ -1,32 +1,29 @@
-"""Process trees: identify, list, measure, pause and kill a process and all below it.
+"""Process trees: identifies, lists, measures, pauses and kills a process and its descendants.
 
-    stop ─► walk the tree, stop new processes ─► all stopped, and none new? ─► done
-                     ▲                                 │ no
-                     └─────────────────────────────────┘
+A stop walks the tree and stops new processes, until all are stopped and a walk finds no new ones.
 
 A process is identified by its pid and its creation time, because the system may reuse a pid. On
 Linux the creation time is relative to the system's start, so a change of the wall clock does not
-affect it. Elsewhere it is wall clock time.
+affect it. On other systems the creation time is wall clock time.
 
 Rules:
-- A process is touched only if its pid and creation time are the expected ones. If the system cannot
-  be queried (no free descriptor), the process counts as alive, and is not touched.
+- A process is signalled only if its pid and creation time are the expected ones. If the system has
+  no free descriptor for the query, the process counts as alive, and is not signalled.
 - `stop` returns when the system reports every process as stopped.
-- A process is stopped once and continued once, because on Windows these calls nest.
-- If another program has stopped a process before, the process stays stopped after `resume`.
+- A process is stopped once and continued once, because on Windows the system counts these calls.
+- If another program stopped a process earlier, the process stays stopped after `resume`.
 - A process that has left its parent (a daemon) is not in the tree.
 
-`process_table` reads, in one pass, the state and resource use of all processes below a root:
+`process_table` reads, in one pass, the state and resource use of all processes below a root. Its
+`read` returns `Processes`, which finds a process by its pid, or lists the processes below it.
 
-    read ─► Processes: at(pid), below(pid) ─► rows: stopped, resident memory, CPU time
+On Linux, this module reads one small file per process (`/proc/PID/stat`, proc(5)), which has all
+values. On other systems it uses psutil, which on Linux would open five files per process. A walk
+down from each worker would read one file per thread.
 
-Linux has all values in one small file per process (`/proc/PID/stat`, proc(5)), which is read here.
-psutil would open five files per process, and a walk down from each worker would read a file per
-thread. On other systems psutil is used.
-
-Rules: a process that is not below the root (a stranger) is read only once. It remains a stranger,
+Rules: a process that is not below the root (a stranger) is read only once. A stranger remains one,
 because the new parent of an orphan is always a process of the system. A process that starts or ends
-during the pass may be missing. Ended processes, including zombies, are missing.
+during the reading may be missing. Ended processes, including zombies, are left out.
 """
 
 from __future__ import annotations
@@ -45,26 +42,26 @@ from sc2pool.errors import PauseError
 from sc2pool.platform import LINUX, WINDOWS
 
 STOPS_WITHIN_S: Final = 2.0
-"""Time limit of a stop. A stop was measured to take 0.3 to 4 ms; a slow system call delays it."""
+"""Time limit of a stop. Stops take 0.3 to 4 ms; a slow system call delays them."""
 _POLL_S: Final = 0.0005
 UNREADABLE: Final = (psutil.Error, OSError)
-"""Errors of psutil about a process, and those of the system if no descriptor is free."""
+"""The errors of psutil about a process, and of a system that has no free descriptor."""
 _STOPPED: Final = frozenset({psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP})
 
 
 def descendants(process: psutil.Process) -> list[psutil.Process]:
-    """All processes below this one.
+    """The descendants of this process.
 
-    The list may lack a process that starts during the call, and may contain a process that ends. If
-    the whole tree is stopped, the list is complete.
+    The list may lack a process that starts during the call, and may have a process that has ended.
+    If the whole tree is stopped, the list is complete.
 
     Raises:
-        psutil.Error, OSError: the system cannot be queried.
+        psutil.Error, OSError: The system cannot be queried.
     """
     if not _KERNEL_LISTS_CHILDREN:
         return process.children(recursive=True)
     # On Linux, do not use psutil, which would read the parent of every process on the machine. On a
-    # busy machine that takes as long as a game loop, and longer than the watchdog's other work.
+    # busy machine, these reads take longer than the rest of the watchdog's work.
     found: list[int] = []
     parents = [process.pid]
     while parents:
@@ -94,17 +91,17 @@ _KERNEL_LISTS_CHILDREN: Final = Path(f"/proc/self/task/{os.getpid()}/children").
 def kill_tree(root: psutil.Process) -> None:
     """Send SIGKILL to a process and to all processes below it that can be listed."""
     with suppress(*UNREADABLE):
-        root.suspend()  # otherwise the process might start a child after the listing
+        root.suspend()  # a running process might start unlisted children
     tree = [root]
     with suppress(*UNREADABLE):
         tree += descendants(root)
     for process in tree:
         with suppress(*UNREADABLE):
-            process.kill()  # psutil first checks that the pid was not reused
+            process.kill()  # psutil checks that the pid was not reused
 
 
 class ProcessTree:
-    """Trees to pause together, with or without their roots; PauseError if a root does not exist."""
+    """Trees to pause together, with or without their roots; raises PauseError without a root."""
 
     def __init__(self, *pids: int, with_root: bool = True) -> None:
         self._roots = []
@@ -119,7 +116,7 @@ class ProcessTree:
         """The processes that this object has stopped."""
 
     def stop(self, deadline: Deadline) -> None:
-        """Stop all processes; if the deadline passes before, resume them and raise PauseError."""
+        """Stop all processes; if this takes too long, resume them and raise PauseError."""
         try:
             self._stop(deadline)
         except OSError as error:
@@ -131,9 +128,10 @@ class ProcessTree:
 
     def _stop(self, deadline: Deadline) -> None:
         while True:
-            # On Windows the call returns when all threads are suspended. Signals take effect later.
+            # On Windows, a stop has taken effect when the call returns; on POSIX, signals take
+            # effect later.
             moving = [] if WINDOWS else [one for one in self._held if not _rests(one)]
-            # Stopped processes start no others, so a walk that finds no new process is complete.
+            # Stopped processes start no processes, so a walk that finds no new process is complete.
             new = [process for process in self._members() if process not in self._held]
             new = [process for process in new if not _rests(process)]
             if not moving and not new:
@@ -156,7 +154,7 @@ class ProcessTree:
         members = []
         for root in self._roots:
             with suppress(psutil.NoSuchProcess):
-                if root.is_running():  # False also if the pid was reused
+                if root.is_running():  # also False for a reused pid
                     below = descendants(root)
                     members += [root, *below] if self._with_root else below
         return members
@@ -195,7 +193,7 @@ if LINUX:
             status = Path(f"/proc/{pid}/stat").read_bytes()
         except (FileNotFoundError, ProcessLookupError):
             raise psutil.NoSuchProcess(pid) from None
-        # The 22nd field (proc_pid_stat(5)). The second, a name, may contain spaces and brackets.
+        # This is the 22nd field (proc_pid_stat(5)); the second may contain spaces and brackets.
         return int(status.rpartition(b")")[2].split()[19]) / _TICKS_PER_S
 
 else:
@@ -207,7 +205,7 @@ else:
 
 
 def created_at_s(pid: int) -> float | None:
-    """A process's creation time; only compare it for equality. None if it cannot be read."""
+    """A process's creation time, to be compared only for equality; None if it cannot be read."""
     try:
         return _read_created_at_s(pid)
     except UNREADABLE:
@@ -215,7 +213,7 @@ def created_at_s(pid: int) -> float | None:
 
 
 def is_alive(pid: int, created_s: float) -> bool:
-    """True if the process of this pid and creation time is alive, or if the system cannot tell."""
+    """True if the process with this pid and creation time is alive, or if this is unknown."""
     try:
         process = _find(pid, created_s)
         return process is not None and process.status() != psutil.STATUS_ZOMBIE
@@ -241,7 +239,7 @@ def _find(pid: int, created_s: float) -> psutil.Process | None:
 
 
 class ProcessRow(NamedTuple):
-    """The state of one process at one moment."""
+    """One process's state and use of resources at one moment."""
 
     parent_pid: int
     stopped: bool
@@ -250,7 +248,7 @@ class ProcessRow(NamedTuple):
 
 
 class Processes:
-    """The processes below one process, at one moment, by pid."""
+    """The descendants of one process at one moment, by pid."""
 
     def __init__(self, rows: Mapping[int, ProcessRow]) -> None:
         self._rows = rows
@@ -259,28 +257,28 @@ class Processes:
             self._children.setdefault(row.parent_pid, []).append(pid)
 
     def at(self, pid: int) -> ProcessRow | None:
-        """The process of this pid; None if it has ended."""
+        """The process with this pid; None if it has ended."""
         return self._rows.get(pid)
 
     def below(self, pid: int) -> list[ProcessRow]:
-        """All processes below this one."""
+        """The descendants of this process."""
         children = self._children.get(pid, ())
         return [row for child in children for row in (self._rows[child], *self.below(child))]
 
     def tree(self, pid: int) -> list[ProcessRow]:
-        """This process, if it has not ended, and all below it."""
+        """This process, unless it has ended, and its descendants."""
         root = self.at(pid)
         return [*([root] if root else []), *self.below(pid)]
 
 
 class PsutilTable:
-    """The processes below `root_pid`, on every system."""
+    """Reads the descendants of `root_pid`; works on every system."""
 
     def __init__(self, root_pid: int) -> None:
         self._root_pid = root_pid
 
     def read(self) -> Processes:
-        """The processes now; OSError if the system cannot be queried (no free descriptor)."""
+        """The present processes; raises OSError if the system has no free descriptor."""
         rows = {}
         for process in psutil.Process(self._root_pid).children(recursive=True):
             try:
@@ -305,7 +303,7 @@ if LINUX:
     _STAT_BYTES: Final = 2048
 
     class ProcTable(PsutilTable):
-        """The same table, read from /proc."""
+        """Reads the descendants of `root_pid` from /proc."""
 
         def __init__(self, root_pid: int) -> None:
             super().__init__(root_pid)
@@ -323,7 +321,7 @@ if LINUX:
 
         @staticmethod
         def _settle(pid: int, rows: Mapping[int, ProcessRow], belongs: dict[int, bool]) -> None:
-            """Record in `belongs` if `pid` is below the root, unless an ancestor is missing."""
+            """Record in `belongs` whether `pid` is below the root, if no ancestor is missing."""
             lineage = []
             while pid not in belongs and pid in rows:
                 lineage.append(pid)
@@ -342,7 +340,7 @@ if LINUX:
             return None
         finally:
             os.close(stat)
-        # The name, in brackets, may contain anything. State, parent, … follow after the name.
+        # The name is in brackets, and may contain any characters; state, parent, … follow.
         state, parent_pid, *fields = line[line.rindex(b")") + 2 :].split()
         if state in b"ZX":
             return None
@@ -352,14 +350,14 @@ if LINUX:
 
 
 def process_table(root_pid: int) -> PsutilTable:
-    """The fastest table for this system."""
+    """The table that is fastest on this system, for the descendants of `root_pid`."""
     if LINUX:
         return ProcTable(root_pid)
     return PsutilTable(root_pid)
 
 
 def waited_s(pid: int) -> float:
-    """The total time for which a process's threads were ready to run and waited for a CPU.
+    """The total time in seconds for which a process's threads waited for a CPU.
 
     The system counts a wait when the wait ends, so unfinished waits are missing. The result is 0 if
     the process has ended, or if the system does not report waits. This reads a file per thread, so
@@ -375,7 +373,7 @@ def waited_s(pid: int) -> float:
 
 
 def is_ready(pid: int) -> bool:
-    """True if a thread of the process now runs or waits for a CPU; False if that is unknown."""
+    """True if a thread of the process is running or waiting for a CPU; False if this is unknown."""
     if LINUX:
         with suppress(OSError):
             for thread in Path(f"/proc/{pid}/task").iterdir():

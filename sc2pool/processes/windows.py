@@ -1,13 +1,13 @@
-"""For Windows (only `closing_breaks` is for all systems): Job Objects, descriptors, consoles.
+"""Job Objects, descriptors and consoles of Windows; only `closing_breaks` is for all systems.
 
-A job ends all its processes when the last handle to the job closes. The system closes the handle
-however the handle's owner ends. If a member of a job starts a process, that is a member as well. So
-a child gets its own job (`Job`), and this process is in a job while it starts a child
-(`ending_with_us`).
+A job ends all its processes when the last handle to the job closes. Whatever ends the handle's
+owner, the system closes the handle. If a member of a job starts a process, the new process is a
+member as well. So a child gets its own job (`Job`), and this process is in a job while it starts a
+child (`ending_with_us`).
 
-To send a socket to another process, its description (`socket.share`) is sent; to send a file, a
-handle that was duplicated into that process. Rule: the receiver owns the copy and closes it. The
-sender keeps the original and closes it.
+To give a socket to another process, its description (`socket.share`) is sent. For a file, a handle
+that was duplicated into the other process is sent. Rule: the receiver owns and closes the copy; the
+sender owns and closes the original.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ if WINDOWS:
     """The exit code of processes that a job has ended."""
     _CTRL_C: Final = 0
     _CTRL_BREAK: Final = 1
-    """Higher numbers end the program: the console closes, the user logs off, Windows shuts down."""
+    """Higher numbers mean that the console closes, the user logs off, or Windows shuts down."""
     _CLOSES_WITHIN_S: Final = 60.0
-    """Longer than the system itself waits for a handler, about five seconds."""
+    """How long a handler waits; the system waits for the handler only about five seconds."""
 
     class _BasicLimits(ctypes.Structure):
         _fields_ = (
@@ -84,7 +84,7 @@ if WINDOWS:
     _ConsoleHandler = ctypes.WINFUNCTYPE(wintypes.BOOL, wintypes.DWORD)
     _kernel32.SetConsoleCtrlHandler.argtypes = (_ConsoleHandler, wintypes.BOOL)
     _handlers: list[object] = []
-    """Never freed: the thread of an event may still run a handler after its removal."""
+    """Handlers are never freed: an event's thread may still run a handler after its removal."""
 
     def _limit(job: int, flags: int) -> bool:
         limits = _ExtendedLimits(_BasicLimits(flags=flags))
@@ -94,7 +94,7 @@ if WINDOWS:
         )
 
     class Job:
-        """Ends a child, and all that the child starts, with this process; may raise OSError."""
+        """Ends a child and its descendants when this process ends; may raise OSError."""
 
         def __init__(self, child: subprocess.Popen[bytes]) -> None:
             self._handle = _kernel32.CreateJobObjectW(None, None)
@@ -123,7 +123,7 @@ if WINDOWS:
 
     @cache
     def _own_job() -> int | None:
-        """Put this process into a job, at the first call; None if the system refuses it."""
+        """The job of this process, made at the first call; None if the system refuses a job."""
         job = _kernel32.CreateJobObjectW(None, None)
         if job and _kernel32.AssignProcessToJobObject(job, _kernel32.GetCurrentProcess()):
             return int(job)
@@ -131,11 +131,12 @@ if WINDOWS:
 
     @contextmanager
     def ending_with_us() -> Iterator[None]:
-        """In the block, make new children end with this process from the moment of their start.
+        """Within the block, new children end with this process from the moment of their start.
 
-        A child gets its `Job` only after `CreateProcess` has returned. If this process were killed
-        before, a child would stay suspended without this block. If this process ends in the block,
-        all processes that it has started since the first block also end. Blocks must not overlap.
+        A child gets its `Job` only after `CreateProcess` has returned. Without this block, a child
+        would stay suspended if this process were killed before that. If this process ends in the
+        block, all processes that it has started since the first block also end. Blocks must not
+        overlap.
         """
         job = _own_job()
         if job is None:
@@ -155,10 +156,10 @@ if WINDOWS:
 
     @contextmanager
     def closing_breaks() -> Iterator[None]:
-        """In the block, treat a closing console and a logoff of the user as Ctrl-Break.
+        """Within the block, treat a closing console and a logoff of the user as Ctrl-Break.
 
         After such an event the system ends the program when the program's handlers have returned.
-        Python's own handler returns immediately; the handler set here returns after the block.
+        Python's own handler returns immediately; this handler returns after the block.
         """
         left = threading.Event()
 
@@ -192,7 +193,7 @@ if WINDOWS:
         return socket.fromshare(description).detach()
 
     def copied_file(descriptor: int, pid: int) -> int:
-        """Duplicate an open file into the process of this pid; return the handle there."""
+        """Duplicate an open file into the process of this pid; return the handle in it."""
         process = _winapi.OpenProcess(_winapi.PROCESS_DUP_HANDLE, False, pid)
         try:
             return _winapi.DuplicateHandle(

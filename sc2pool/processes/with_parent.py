@@ -1,32 +1,27 @@
 """Children that end when their parent ends, even if the parent is killed.
 
-    a foreign program (a game)      die_with_parent    the kernel: SIGKILL, set up before exec
-                                    end_with_this_process    a job on Windows, else a `guard`
-    a follower: a worker, the       the lifeline       kill_group_at_end_of, called by the trainer,
-    update process, with its                           and end_group_with, by the worker
-    whole group
-    a paused tree, not a child      `guard`            a process that waits for the end of a pipe
+A foreign program, such as a game, is started with `die_with_parent`: the kernel sends it SIGKILL.
+On systems without this signal, `end_with_this_process` uses a job (Windows) or a `guard`.
 
-    trainer ── pipe, never written ──► the kernel: SIGKILL to the group when no process holds the
-                                       writing end any more
+A follower is a worker or the update process, with its whole process group. The trainer holds the
+writing end of a pipe, the lifeline, to which nothing is ever written. The kernel sends SIGKILL to
+the group when no process holds this end any more (`kill_group_at_end_of`, called by the trainer,
+and `end_group_with`, called by the follower).
 
-Linux can send a signal to a process when its parent ends (`PR_SET_PDEATHSIG`). Other systems
-cannot: on these, workers watch the lifeline in a thread and end themselves, and a guard ends the
-games. On Windows, Job Objects (`windows`) replace all of this.
+Linux can send a signal to a process when its parent ends (`PR_SET_PDEATHSIG`). Other systems cannot
+send such a signal: on them, followers watch the lifeline in a thread and end themselves, and a
+guard ends the games. On Windows, Job Objects (`windows`) replace signals, lifelines and guards.
 
-A follower also gets descriptors:
-
-    start_follower ── descriptors ──► become_follower, the child's first call
-
-On POSIX the child inherits the descriptors, whose numbers are in its command line, and the lifeline
-ends it. On Windows the parent puts the child into a Job Object, and the child reads descriptions of
-the copied descriptors from its standard input. It reads them before it does anything else, so all
+A follower also gets descriptors: `start_follower` gives them, and `become_follower` takes them. On
+POSIX the child inherits the descriptors, and finds their numbers in its command line. On Windows
+the parent puts the child into a Job Object, and the child reads descriptions of the copied
+descriptors from its standard input. The child reads them before it does anything else, so all
 processes that it starts are in the job.
 
 Rules:
 - libc is loaded before any fork, because nothing may be imported between fork and exec.
-- The parent-death signal is sent when the *thread* that forked ends (prctl(2)). So games are
-  started in a worker's main thread, workers in a thread that does not end (see `uninterrupted`).
+- The parent-death signal is sent when the *thread* that forked ends (prctl(2)). So a worker starts
+  games in its main thread, and workers are started in a thread that does not end (`uninterrupted`).
 - `die_with_parent` makes `subprocess` fork, which is slow in a large process and unsafe beside
   other threads. So only the lean, single-threaded worker uses `die_with_parent`.
 """
@@ -68,9 +63,9 @@ def die_with_parent() -> Callable[[], None] | None:
 
 
 def end_with_this_process(child: subprocess.Popen[bytes]) -> Callable[[], None]:
-    """Make a new child end with this process, on systems where `die_with_parent` returns None.
+    """Make a new child end with this process, on systems on which `die_with_parent` returns None.
 
-    Returns a function to call after the child's end. OSError if the system refuses a job or guard.
+    Returns a function to call after the child's end; raises OSError if a job or guard is refused.
     """
     if WINDOWS:
         return windows.Job(child).close
@@ -88,7 +83,7 @@ def end_with_this_process(child: subprocess.Popen[bytes]) -> Callable[[], None]:
 
 
 def follow_parent(parent_pid: int, number: int = _SIGKILL) -> None:
-    """Ask for signal `number` at the parent's end; exit now if `parent_pid` has already ended."""
+    """Ask the kernel for signal `number` at the parent's end; if it has ended already, exit now."""
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
         if os.getppid() != parent_pid:
@@ -99,8 +94,8 @@ def kill_group_at_end_of(lifeline: int, leader_pid: int) -> None:
     """Make the kernel kill a child's group when the writing end of its lifeline closes.
 
     The parent calls this right after the start, with the reading end that the child has inherited.
-    So the kill works even while the child is starting, is stopped, or hangs and holds the
-    interpreter's lock. Linux only (`F_SETSIG`, fcntl(2)).
+    So the kill works even if the child is still starting, is stopped, or hangs and holds the
+    interpreter's lock. It needs Linux (`F_SETSIG`, fcntl(2)).
     """
     if LINUX:
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -leader_pid)
@@ -109,15 +104,15 @@ def kill_group_at_end_of(lifeline: int, leader_pid: int) -> None:
 
 
 def end_group_with(parent_pid: int, lifeline: int) -> None:
-    """Make the end of the parent kill this process and its group; called in the child.
+    """Called in a child: make the parent's end kill this process and its group.
 
     The whole group is killed, because an env of the user may have started processes that only this
     process knows. `lifeline` is the reading end of a pipe whose writing end the parent holds.
 
     On Linux the kernel kills the group (`kill_group_at_end_of`), but only while this process, the
     pipe's reader, is alive. So the parent-death signal of this process is SIGCONT, not SIGKILL. If
-    this process is stopped, SIGCONT resumes it, so that the thread started below runs. On other
-    systems, or if a forked child still holds the pipe, that thread kills the group.
+    this process is stopped, SIGCONT resumes it and the thread that this function starts. On other
+    systems, or if a forked child still holds the pipe, this thread kills the group.
     """
     if WINDOWS:
         raise NotImplementedError("on Windows a job ends the group")
@@ -140,9 +135,9 @@ def end_group_with(parent_pid: int, lifeline: int) -> None:
 class Follower:
     """The parent's handle of a child that leads a process group.
 
-    On Linux the kernel kills the child and all that it has started when `lifeline` closes, either
-    with this object or at the end of the lifeline's `with` block. The interpreter closes the
-    lifeline in one step, which no interrupt can cut short. On Windows `lifeline` does nothing.
+    On Linux the kernel kills the child and all that it has started when `lifeline` closes: with
+    this object, or at the end of the lifeline's `with` block. The interpreter closes the lifeline
+    in one step, which no interrupt can cut short. On Windows `lifeline` does nothing.
     """
 
     lifeline: AbstractContextManager[object]
@@ -169,11 +164,11 @@ class Follower:
             self.lifeline = self._lifeline = FileIO(lifeline, "w")
 
         def kill(self) -> None:
-            """Send SIGKILL to the child's group and tree; no effect after the child is reaped.
+            """Send SIGKILL to the child's group and tree; has no effect after the child was reaped.
 
             The tree may have processes outside the group, such as a game behind a script that calls
-            setsid. The group may have processes outside the tree, whose parents have ended. Until
-            the leader is reaped, the system does not reuse the group's number.
+            setsid. The group may have processes outside the tree, whose parents have ended. The
+            system does not reuse the group's number before the leader is reaped.
             """
             if self.process.returncode is None:
                 import psutil  # noqa: PLC0415 - a follower imports this module first
@@ -198,11 +193,11 @@ def start_follower(
     file: int | None = None,
     own_session: bool = False,
 ) -> Follower:
-    """Start `python -m module`, which must call `become_follower`. Call this in `uninterrupted`.
+    """Start `python -m module`, which must call `become_follower`. Use this within `uninterrupted`.
 
-    The child gets copies of the descriptors `sockets` and `file`; this process keeps its own. The
-    other arguments are those of `start_python`. Raises OSError if the system refuses a process or
-    descriptors; then everything is cleaned up.
+    The child gets copies of the descriptors `sockets` and `file`; this process keeps the originals.
+    The other arguments are those of `start_python`. If the system refuses a process or descriptors,
+    this function cleans up and raises OSError.
     """
     if WINDOWS:
         return _start_in_job(module, sockets, environment, file)
@@ -259,7 +254,7 @@ def become_follower(arguments: Sequence[str]) -> list[int]:
     """Make this process end with its parent. The child calls this before its slow imports.
 
     Args:
-        arguments: the command line, without the program.
+        arguments: The command line, without the program.
 
     Returns:
         The descriptors for this process: the sockets, then the file if there is one.

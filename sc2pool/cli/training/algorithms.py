@@ -24,8 +24,7 @@ The format is that of RL Baselines3 Zoo, but without the Zoo's wrappers. A secti
 from the section `default`: a missing argument has the algorithm's default value. YAML's `<<: *name`
 copies another section into the present one.
 
-Rule: this module imports neither numpy nor torch, so the help, or the refusal of an unsuitable
-task, is printed without delay.
+Rule: this module imports neither numpy nor torch, so help and refusals are printed without delay.
 """
 
 from __future__ import annotations
