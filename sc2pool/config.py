@@ -95,9 +95,9 @@ class Limits(_Checked):
     worker_grace_s: float = 5.0
     """The worker applies the other limits to its game; the trainer waits this much longer."""
     concurrent_launches: int | None = None
-    """How many games may launch at the same time; a match's two games launch one after the other.
-    None allows two games. If the first launch took less than five seconds, None then allows as many
-    games as this process has cores."""
+    """How many games may launch at the same time; the two games of a match launch in turn. None
+    allows two games, and after a first launch of less than five seconds as many as this process has
+    cores."""
     core_file_bytes: int = 0
     """The maximum size of a crashing game's core file; a core file of the real game is as large as
     the game's memory."""
@@ -110,7 +110,7 @@ def race_number(value: int | Enum) -> int:
         value: A `common_pb2.Race` value, or a member of python-sc2's `Race`.
 
     Raises:
-        ConfigError: The value is something else, or `NoRace`.
+        ConfigError: the value is something else, or `NoRace`.
     """
     return _number(value, "race", common_pb2.Race, without=("NoRace",))
 
@@ -125,7 +125,7 @@ class Computer:
         build: An `sc2api_pb2.AIBuild` value, or a member of python-sc2's `AIBuild`.
 
     Raises:
-        ConfigError: An argument is of another kind.
+        ConfigError: an argument is of another kind.
     """
 
     race: int
@@ -196,7 +196,7 @@ class RecyclePolicy(_Checked):
     """
 
     soft_memory_bytes: int | None = None if WINDOWS else 2_000_000_000
-    """Soft limit of the memory. None on Windows: a new game may take 2.5 GB; see `growth_bytes`."""
+    """Soft limit of the memory; Windows has only `growth_bytes`: a new game may take 2.5 GB."""
     hard_memory_bytes: int | None = 8_000_000_000 if WINDOWS else 4_000_000_000
     growth_bytes: int | None = 1_000_000_000
     """Soft limit: how much the memory may grow after the first measurement."""

@@ -43,7 +43,7 @@ class ObservationError(SC2PoolError, ValueError):
 
 
 class UserCodeError(SC2PoolError, RuntimeError):
-    """User's code (a task's hook, a gym environment) raised; has the remote traceback."""
+    """A user's code (a task's hook, a gym environment) raised; has the remote traceback."""
 
 
 class CrashLoopError(SC2PoolError, RuntimeError):

@@ -153,7 +153,7 @@ def read_json(
         only_ours: Refuse a file that another user can have written.
 
     Raises:
-        ConfigError: The file is missing, cannot be read, or is not of this kind.
+        ConfigError: the file is missing, cannot be read, or is not of this kind.
     """
     with _read_as(kind, path):
         return parse_json(read_bytes(path, most, only_ours=only_ours))
@@ -187,7 +187,7 @@ def read_yaml(path: Path) -> Any:
     can stand for an exponential number of values.
 
     Raises:
-        ConfigError: The file is missing, cannot be read, is not YAML, or exceeds a limit.
+        ConfigError: the file is missing, cannot be read, is not YAML, or exceeds a limit.
         MissingPackageError: PyYAML is not installed.
     """
     with needed_for("a YAML file"):
@@ -240,7 +240,7 @@ def read_table(path: Path) -> Iterator[list[str]]:
     A last line without a newline is left out, because its writer may not have finished it.
 
     Raises:
-        ConfigError: The file is missing, cannot be read, is not UTF-8 text, or is not CSV.
+        ConfigError: the file is missing, cannot be read, is not UTF-8 text, or is not CSV.
     """
     with _read_as("a table", path), open_regular(path) as file:
         lines = TextIOWrapper(file, encoding="utf-8", newline="")
@@ -256,7 +256,7 @@ class Archive:
         kind: The expected kind of file for messages.
 
     Raises:
-        ConfigError: The source cannot be read, or is not a ZIP file; methods may raise it, too.
+        ConfigError: the source cannot be read, or is not a ZIP file; methods may raise it, too.
     """
 
     def __init__(self, source: Path | bytes, what: str, kind: str) -> None:

@@ -49,7 +49,7 @@ def needed_for(what: str) -> Iterator[None]:
         what: The feature that needs the import.
 
     Raises:
-        MissingPackageError: A package of an extra is missing, or its installation is damaged.
+        MissingPackageError: a package of an extra is missing, or its installation is damaged.
     """
     try:
         yield
@@ -69,7 +69,7 @@ def require(what: str, module: str) -> None:
     """Check that a feature's package can be imported, without importing it.
 
     Raises:
-        MissingPackageError: The module cannot be imported.
+        MissingPackageError: the module cannot be imported.
     """
     if find_spec(module) is None:
         raise _missing(what, module)

@@ -27,7 +27,7 @@ def replacing(path: Path) -> Iterator[Path]:
     the block, because Windows does not replace open files.
 
     Raises:
-        OSError: The new file cannot be made, or cannot replace `path`.
+        OSError: the new file cannot be made, or cannot replace `path`.
     """
     unfinished = new_file(path)
     try:
@@ -43,7 +43,7 @@ def new_file(path: Path) -> Path:
     """Make an empty file beside `path`, with the suffix of `path` and the umask's permissions.
 
     Raises:
-        OSError: The folder is missing or may not be written to, or the disk is full.
+        OSError: the folder is missing or may not be written to, or the disk is full.
     """
     unfinished = path.with_name(f"{_UNFINISHED}{os.urandom(8).hex()}-{path.name}")
     unfinished.open("xb").close()  # "x" follows no link
@@ -54,7 +54,7 @@ def new_folder(directory: Path, prefix: str = _UNFINISHED) -> Path:
     """Make a folder with a new name, to which only this user has access.
 
     Raises:
-        OSError: The directory is missing or may not be written to, or the disk is full.
+        OSError: the directory is missing or may not be written to, or the disk is full.
     """
     folder = directory / f"{prefix}{os.urandom(8).hex()}"
     folder.mkdir(mode=0o700)

@@ -38,9 +38,9 @@ def open_replay(path: Path, game: str = "auto") -> Iterator[Replay]:
         game: One of "auto", "real" and "standin", or the path of an installation.
 
     Raises:
-        ConfigError: The file cannot be read or is too large, the game is not installed, or the game
+        ConfigError: the file cannot be read or is too large, the game is not installed, or the game
             refuses the file as a replay.
-        GameFault: The game cannot be launched, or has failed.
+        GameFault: the game cannot be launched, or has failed.
     """
     content = read_bytes(path, MOST_BYTES)
     limits = Limits()
@@ -84,8 +84,8 @@ class Replay:
             Frames, uint8 (480, 640, 3), from the first loop to the last.
 
         Raises:
-            ConfigError: The game does not play the replay.
-            GameFault: The game has failed.
+            ConfigError: the game does not play the replay.
+            GameFault: the game has failed.
         """
         from sc2pool.render.frame import draw  # noqa: PLC0415 - needs Pillow
 

@@ -56,7 +56,7 @@ def unit_id(name: str) -> int:
         name: The name in the game, such as "Marine", "SiegeTankSieged", "MineralField".
 
     Raises:
-        ConfigError: No unit type has this name.
+        ConfigError: no unit type has this name.
     """
     found = unit_ids().get(name)
     if found is None:
@@ -90,7 +90,7 @@ class Kind(_Kind):
             alliance: `OWN`, `ENEMY` or `NEUTRAL`, or another `raw_pb2.Alliance` value.
 
         Raises:
-            ConfigError: The name or the side is unknown, or the id is out of range.
+            ConfigError: the name or the side is unknown, or the id is out of range.
         """
         number = unit_id(unit) if isinstance(unit, str) else unit
         if not isinstance(number, Integral) or not 0 <= number < 2**32:
@@ -131,7 +131,7 @@ def select(observation: Observed | sc_pb.Observation, *kinds: Kind) -> list[Unit
         kinds: The kinds to select.
 
     Raises:
-        ConfigError: An argument is not a `Kind`.
+        ConfigError: an argument is not a `Kind`.
     """
     for kind in kinds:
         if not isinstance(kind, Kind):

@@ -416,7 +416,7 @@ def settled_by(findings: Findings, before: Settled) -> Settled:
     """The facts that the findings prove; facts that were not measured stay as `before`."""
     facts: dict[str, Any] = {}
     restores = findings.measured(resets.restart_restores)
-    # Restarts may fail to restore exhausted mineral fields, so a test without one proves nothing.
+    # Restarts may fail to restore exhausted fields, so a test without such a field proves nothing.
     if restores.get("differences") or restores.get("exhausted"):
         facts["restart_faithful"] = not restores["differences"]
     games = [

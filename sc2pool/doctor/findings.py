@@ -39,7 +39,7 @@ class Grade(StrEnum):
 
     OK = "ok"
     DIFFERS = "differs"
-    """The game or the machine works, but not as sc2pool expects, or worse."""
+    """The game or the machine works, but worse than sc2pool expects, or in another way."""
     FAILED = "failed"
     """Something does not work and must be fixed before sc2pool can be used."""
     NOT_POSSIBLE = "not possible"
@@ -68,7 +68,7 @@ class Check(Generic[P]):
     judge: Callable[P, Judgement]
     """A pure function that takes the measured values and returns the judgement."""
     remedy: str = ""
-    """The advice if the measurement fails for another reason than a fault of a game."""
+    """The advice if the measurement fails for a reason other than a game's fault."""
     needed: bool = True
     """True if a failure of this measurement means that sc2pool cannot be used."""
 

@@ -1,7 +1,7 @@
 """Launches games for measurements, sends them raw requests, and always closes them.
 
-A `Lab` launches games as `Client`s. A `Client` sends requests to its game over a `Line`, which is
-a websocket, and a `Ledger` counts the replies of all games of an examination.
+The class Lab launches games, each with a Client. A Client sends requests to its game over a Line,
+which is a websocket. A Ledger counts the replies of all games of an examination.
 
 Rules: a reply is returned unchanged, even if it is wrong or late, because a measurement must see
 the replies that a pool would correct or reject. Every wait has a time limit. A game that does not
@@ -369,9 +369,9 @@ def _first_of(installation: Installation, names: Sequence[str]) -> Path | None:
 class Lab:
     """Launches and owns the games of the measurements, and holds their common data.
 
-    `mini` is a short game of one player (its setup and map), `melee_map` a map for two players with
-    towns; each is None if no such map is installed. The lab's owner deletes `folder`, which is for
-    temporary files. If `patient` is False, measurements take less time.
+    `mini` is the setup and the map of a short game of one player. `melee_map` is a map for two
+    players with towns. Each is None if no such map is installed. The lab's owner deletes `folder`,
+    which is for temporary files. If `patient` is False, measurements take less time.
     """
 
     def __init__(

@@ -40,8 +40,8 @@ BUSY_SHARE: Final = 0.25
 LOUD_BYTES: Final = 100_000
 """A normal game prints fewer bytes than this before it ends."""
 LAUNCH_FACTOR, JOIN_FACTOR, MORE_S = 4.0, 2.0, 0.2
-"""Simultaneous launches or joins may take these factors times what sharing the cores explains.
-Joins may take `MORE_S` more, because other programs may slow the reading of files."""
+"""A simultaneous launch or join may take this factor times the time that sharing the cores
+explains. A join may take `MORE_S` more, because other programs may slow the reading of files."""
 AGEING_FACTOR: Final = 1.3
 """Other programs on the machine may increase the CPU time per loop by up to this factor."""
 
@@ -225,7 +225,7 @@ _LONG_STEP: Final = 240
 
 
 async def measure_closed_sockets(lab: Lab) -> None:
-    """Close sockets while requests of several kinds are pending; the last game is killed before."""
+    """Close sockets while requests are pending; kill the last game before closing its socket."""
     setup, path = lab.mini()
     create = requests.create_game(setup, path, None)
 

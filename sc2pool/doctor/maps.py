@@ -121,7 +121,7 @@ _MARINE: Final = 48
 _FEW_LOOPS: Final = 30
 """How many loops to wait for units to appear."""
 _MAPS_A_FOLDER: Final = 2
-"""How many maps of a folder are loaded; only of the mini-games' folder, all maps are loaded."""
+"""How many maps of a folder are loaded; of the mini-games' folder, all maps are loaded."""
 _WAVES_MAP: Final = "DefeatZerglingsAndBanelings"
 _WAVE_LOOPS: Final = 240
 _LONG_PATH: Final = 261
@@ -218,7 +218,7 @@ async def _appearance(client: Client, name: str, reset: str) -> Appearance:
 
 
 async def measure_waves(lab: Lab) -> None:
-    """Kill the last two enemies of a wave one by one, and of the next wave in the same loop."""
+    """Kill a wave's last two enemies one by one, and those of the next wave in the same loop."""
     path = locate(lab.installation, _WAVES_MAP)
     if path is None:
         raise NotPossible(f"the map {_WAVES_MAP} is not installed")
@@ -268,7 +268,7 @@ async def measure_odd_maps(lab: Lab) -> None:
 
 
 def _odd(lab: Lab, good: Path) -> Iterator[tuple[str, Path, bytes]]:
-    """Yield each odd map's description and path, and its content if this is to be sent."""
+    """Yield each odd map's description and path, and the content to send instead, if any."""
     content = good.read_bytes()
     for name, data in (
         ("an empty file", b""),

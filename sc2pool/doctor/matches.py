@@ -76,7 +76,7 @@ def match_bursts(
     """Judge matches in which requests were sent in bursts.
 
     `undetermined` is the first difference of two matches with the same seed and requests, and
-    `difference` the first of a match with bursts and one with single requests; "" means equal.
+    `difference` that between matches with bursts and with single requests; "" means none.
     """
     if undetermined:
         return differs(
@@ -130,7 +130,7 @@ def lost_side(losses: Sequence[Loss]) -> Judgement:
 
 
 STOPPED = "it is stopped"
-"""The text for a side whose process was stopped. It is resumed later, unlike other lost sides."""
+"""The text for a side that was stopped; of all lost sides, only this side is resumed later."""
 
 
 @MATCHES.check("D15 idle", "does a game survive a time without requests?")

@@ -35,7 +35,7 @@ from sc2pool.protocol.replies import HARD_RESET_LOOP, LAST_LOOP, Status
 GROWTH_BYTES: Final = 2 * MB
 """The report mentions memory growth if it exceeds this many bytes per reset."""
 RESTARTS_TO_TELL: Final = 4
-"""If this many restarts show one race, they count as keeping it; 1 in 27 random series agree."""
+"""Restarts count as keeping the race if this many show the same race; 1 in 27 would by chance."""
 
 RESETS = Section("restarts and resets", needed=False)
 
@@ -71,7 +71,7 @@ class Resets(TypedDict):
     threads: int
     """How many more threads the game had after the resets than before."""
     files: int
-    """How many more files the folders to which the game writes had after the resets."""
+    """How many files the resets added to the folders to which the game writes."""
     failure: str
     """Why the last reset failed; empty if no reset failed."""
 

@@ -3,7 +3,7 @@
 The file NAME.zip is a policy in SB3's format. The file scores.json has each policy's command and
 scores. The script `scripts/pretrained.py` writes both.
 
-The policies' scores were reached on the stand-in, so they say nothing about StarCraft II.
+The policies were trained on the stand-in, so their scores say nothing about StarCraft II.
 """
 
 from __future__ import annotations

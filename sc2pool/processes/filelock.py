@@ -67,7 +67,7 @@ def reserve(path: Path, held_by: str) -> int | None:
         The descriptor that holds the lock. None if the file system has no locks.
 
     Raises:
-        ConfigError: Another process holds the lock, or `path` is another user's file, or a link.
+        ConfigError: another process holds the lock, or `path` is another user's file, or a link.
     """
     try:
         held = try_lock(path, 0o666)

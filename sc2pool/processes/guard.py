@@ -7,11 +7,10 @@ program's child, so no parent-death signal reaches it, and a stopped process han
 Second, on a system without a parent-death signal, it kills the program's own game.
 
 Each line on the guard's standard input is a JSON value: the pid and the creation time of the tree's
-root, or null for no tree. Rules: - The guard acts at the end of its input, which comes however the
-program ends. The guard then kills
-  the tree that the last line names.
-- A guard that is stopped, and so does not read, is replaced. The program never waits for a guard.
-- If the guard is stopped, the system resumes it when the program has ended.
+root, or null for no tree. Rules: whatever ends the program also ends the guard's input. At this
+end, the guard kills the tree that the last line names. A guard that is stopped, and so does not
+read, is replaced. The program never waits for a guard. If the guard is stopped, the system resumes
+it when the program has ended.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ class Guard:
         self._start()
 
     def _start(self) -> None:
-        # The guard shares our session: in its own, the system would not resume it when stopped
-        # (`main`).
+        # The guard must share our session: in its own, a stopped guard would stay stopped (see
+        # `main`).
         self._process = start_python("sc2pool.processes.guard", stdin=subprocess.PIPE)
         assert self._process.stdin is not None
         self._pipe = self._process.stdin

@@ -11,14 +11,14 @@ after its start.
 of the child. Elsewhere a thread waits for the child and then closes one end of a socket pair, which
 makes the other end readable. Rule: no descriptor is readable before its child has ended.
 
-`uninterrupted` and `submit` are for work that must not stop half-way. They do the work in a
+`uninterrupted` and `submit` are for work that must not stop half-way. Both do the work in a
 separate thread, which no interrupt reaches. Python runs signal handlers in the main thread, so
-Ctrl-C can raise KeyboardInterrupt there between any two instructions. This could lose new
-descriptors, or leave a new process without an owner. Work in the separate thread always completes:
-an interrupt ends only the wait for it.
+Ctrl-C can raise KeyboardInterrupt there between any two instructions. Such an interrupt could lose
+new descriptors, or leave a new process without an owner. Work in the separate thread always
+completes: an interrupt ends only the wait for it.
 
 All children of a pool are started in the separate thread for a second reason. The parent-death
-signal (see `with_parent`) kills children when their thread ends.
+signal (see `with_parent`) kills children when the thread that started them ends.
 
 Rules: submitted work is done piece by piece, in the order of submission. So the release of a
 resource may be submitted before the resource has been made. While the interpreter exits, for
@@ -161,7 +161,7 @@ def run_python(module: str, *arguments: str, timeout_s: float) -> subprocess.Com
     """Run `python -m module` until it exits, and return its output.
 
     Raises:
-        subprocess.TimeoutExpired: The child took longer than `timeout_s`, and was killed.
+        subprocess.TimeoutExpired: the child took longer than `timeout_s`, and was killed.
     """
     with start_python(
         module,

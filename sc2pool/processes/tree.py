@@ -6,16 +6,16 @@ A process is identified by its pid and its creation time, because the system may
 Linux the creation time is relative to the system's start, so a change of the wall clock does not
 affect it. On other systems the creation time is wall clock time.
 
-Rules:
-- A process is signalled only if its pid and creation time are the expected ones. If the system has
-  no free descriptor for the query, the process counts as alive, and is not signalled.
-- `stop` returns when the system reports every process as stopped.
-- A process is stopped once and continued once, because on Windows the system counts these calls.
-- If another program stopped a process earlier, the process stays stopped after `resume`.
-- A process that has left its parent (a daemon) is not in the tree.
+Rules: A process is signalled only if its pid and creation time are the expected ones. If the system
+has no free descriptor for the query, the process counts as alive, and is not signalled. `stop`
+returns when the system reports every process as stopped. A process is stopped once and continued
+once, because on Windows the system counts these calls. If another program stopped a process
+earlier, the process stays stopped after `resume`. A process that has left its parent (a daemon) is
+not in the tree.
 
-`process_table` reads, in one pass, the state and resource use of all processes below a root. Its
-`read` returns `Processes`, which finds a process by its pid, or lists the processes below it.
+`process_table` reads, in one pass, the state and resource use of all processes below a root. The
+table's `read` returns `Processes`, which finds a process by its pid, or lists the processes below
+it.
 
 On Linux, this module reads one small file per process (`/proc/PID/stat`, proc(5)), which has all
 values. On other systems it uses psutil, which on Linux would open five files per process. A walk
@@ -56,7 +56,7 @@ def descendants(process: psutil.Process) -> list[psutil.Process]:
     If the whole tree is stopped, the list is complete.
 
     Raises:
-        psutil.Error, OSError: The system cannot be queried.
+        psutil.Error, OSError: the system cannot be queried.
     """
     if not _KERNEL_LISTS_CHILDREN:
         return process.children(recursive=True)

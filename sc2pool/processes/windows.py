@@ -5,9 +5,9 @@ owner, the system closes the handle. If a member of a job starts a process, the 
 member as well. So a child gets its own job (`Job`), and this process is in a job while it starts a
 child (`ending_with_us`).
 
-To give a socket to another process, its description (`socket.share`) is sent. For a file, a handle
-that was duplicated into the other process is sent. Rule: the receiver owns and closes the copy; the
-sender owns and closes the original.
+To give a socket to another process, its description (`socket.share`) is sent. To give a file, a
+handle is sent that was duplicated into the other process. Rule: the receiver owns and closes the
+copy; the sender owns and closes the original.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ if WINDOWS:
         """Within the block, new children end with this process from the moment of their start.
 
         A child gets its `Job` only after `CreateProcess` has returned. Without this block, a child
-        would stay suspended if this process were killed before that. If this process ends in the
-        block, all processes that it has started since the first block also end. Blocks must not
+        would stay suspended if this process were killed during the call. If this process ends in
+        the block, all processes that it has started since the first block also end. Blocks must not
         overlap.
         """
         job = _own_job()

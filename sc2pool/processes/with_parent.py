@@ -1,29 +1,29 @@
 """Children that end when their parent ends, even if the parent is killed.
 
-A foreign program, such as a game, is started with `die_with_parent`: the kernel sends it SIGKILL.
-On systems without this signal, `end_with_this_process` uses a job (Windows) or a `guard`.
+A foreign program, such as a game, uses `die_with_parent`: the kernel sends it SIGKILL when its
+parent ends. On systems without such a signal, `end_with_this_process` uses a job (Windows) or a
+`guard`.
 
 A follower is a worker or the update process, with its whole process group. The trainer holds the
 writing end of a pipe, the lifeline, to which nothing is ever written. The kernel sends SIGKILL to
-the group when no process holds this end any more (`kill_group_at_end_of`, called by the trainer,
-and `end_group_with`, called by the follower).
+the group when no process holds the writing end any more (`kill_group_at_end_of`, called by the
+trainer, and `end_group_with`, called by the follower).
 
 Linux can send a signal to a process when its parent ends (`PR_SET_PDEATHSIG`). Other systems cannot
 send such a signal: on them, followers watch the lifeline in a thread and end themselves, and a
 guard ends the games. On Windows, Job Objects (`windows`) replace signals, lifelines and guards.
 
-A follower also gets descriptors: `start_follower` gives them, and `become_follower` takes them. On
+A follower also gets descriptors from `start_follower`, and takes them with `become_follower`. On
 POSIX the child inherits the descriptors, and finds their numbers in its command line. On Windows
 the parent puts the child into a Job Object, and the child reads descriptions of the copied
 descriptors from its standard input. The child reads them before it does anything else, so all
 processes that it starts are in the job.
 
-Rules:
-- libc is loaded before any fork, because nothing may be imported between fork and exec.
-- The parent-death signal is sent when the *thread* that forked ends (prctl(2)). So a worker starts
-  games in its main thread, and workers are started in a thread that does not end (`uninterrupted`).
-- `die_with_parent` makes `subprocess` fork, which is slow in a large process and unsafe beside
-  other threads. So only the lean, single-threaded worker uses `die_with_parent`.
+Rules: libc is loaded before any fork, because nothing may be imported between fork and exec. The
+parent-death signal is sent when the *thread* that forked ends (prctl(2)). So a worker starts games
+in its main thread, and workers are started in a thread that does not end (`uninterrupted`).
+`die_with_parent` makes `subprocess` fork, which is slow in a large process and unsafe beside other
+threads. So only the lean, single-threaded worker uses `die_with_parent`.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def start_follower(
     file: int | None = None,
     own_session: bool = False,
 ) -> Follower:
-    """Start `python -m module`, which must call `become_follower`. Use this within `uninterrupted`.
+    """Start `python -m module`, which must call `become_follower`. Call it in `uninterrupted`.
 
     The child gets copies of the descriptors `sockets` and `file`; this process keeps the originals.
     The other arguments are those of `start_python`. If the system refuses a process or descriptors,

@@ -1,6 +1,6 @@
 """`sc2pool bench`: measures a task's rate on this machine for several numbers of games.
 
-    It measures one pool after the other, then the resets of the best pool, and prints advice.
+    The command measures several pools, then the resets of the best pool, and prints advice.
 
 Rules: progress is printed to stderr, and the result to stdout. Ctrl-C ends every process.
 """

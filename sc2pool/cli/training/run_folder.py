@@ -151,7 +151,7 @@ def find_model(path: Path) -> Path:
 
 
 def read_steps(model: Path, algo: str) -> int:
-    """The env steps of the policy in this file; `ConfigError` if `algo` cannot continue it."""
+    """The env steps of the policy in this file; raises `ConfigError` if it cannot be continued."""
     try:
         with Archive(model, str(model), "an archive") as archive:
             archive.check()  # because SB3 loads the file without limits
