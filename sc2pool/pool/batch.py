@@ -1,13 +1,15 @@
-"""Batches: checks the actions of all rows, and gathers the replies of the envs.
+"""Checks a batch of actions, and gathers the replies of the envs into one batch.
 
-`check_actions` checks a batch of actions before any of it is sent. Rules: an action outside its
-space raises an `ActionError`, which names the env (the row, if envs have several rows), the action
-and the space. But a Box action beyond its bounds is clipped, because SB3 clips the actions of its
-own policies too. Numpy checks a batch as a whole, because every step needs this check.
+`check_actions` checks all actions of a batch before the pool sends any of them. An action outside
+its space raises an `ActionError`. The error names the action, the space and the env (or the row, if
+envs have several rows). But a Box action beyond its bounds is clipped, because SB3 clips the
+actions of its own policies too. Numpy checks a batch as a whole, because every step needs this
+check.
 
-Rules: a batch belongs to the caller, so the pool does not keep its objects or use them again.
-A synthetic outcome is a marked truncation with reward 0 in every row of the env. It is never a
-terminal state, because a crash says nothing about the value of the states before it.
+A batch belongs to the caller, so the pool does not keep the batch's objects or use them again.
+After a crash, an env's synthetic outcome is a marked truncation with reward 0 in each of its rows.
+The outcome is never a terminal state, because a crash says nothing about the value of the states
+before it.
 """
 
 from __future__ import annotations
@@ -54,13 +56,13 @@ def is_batch_of(leaf: Leaf, actions: Any, n: int) -> bool:
 def check_actions(
     space: spaces.Space[Any] | None, actions: Any, numbers: Sequence[int], each: str = "env"
 ) -> Sequence[Any] | Array:
-    """Check the actions and return them: for array spaces as an array (len(numbers), *shape).
+    """Check the actions and return them; the actions of an array space are returned as one array.
 
     Args:
-        space: the space of one action. With None only the number of the actions is checked.
-        actions: one for each of the envs or rows in `numbers`.
-        numbers: indices of the envs or rows, for the message.
-        each: "env" or "row", for the message.
+        space: the space of one action, or None to check only the number of actions.
+        actions: one action for each of the envs or rows in `numbers`.
+        numbers: the indices of the envs or rows, for error messages.
+        each: "env" or "row", for error messages.
 
     Raises:
         ActionError: an action is outside the space.
@@ -76,7 +78,7 @@ def check_actions(
         return list(actions)
     try:
         batch = np.asarray(actions)
-    except (ValueError, TypeError, RuntimeError) as error:  # torch tensors raise the last two types
+    except (ValueError, TypeError, RuntimeError) as error:  # torch raises the last two
         check_count(actions, len(numbers), each)
         raise ActionError(f"actions do not form an array for {space}: {error}") from None
     shape = (len(numbers), *(space.shape or ()))
@@ -106,7 +108,7 @@ _MOST_INT64: Final = 2**63 - 1
 
 
 def _integer_bounds(space: spaces.Space[Any]) -> tuple[Any, Any]:
-    """The first and the last action. The number after the last one may not fit the dtype."""
+    """The first and last valid action; the number after the last may not fit the dtype."""
     if isinstance(space, spaces.Discrete):
         return space.start, space.start + (space.n - 1)
     if isinstance(space, spaces.MultiDiscrete):
@@ -125,9 +127,9 @@ def _check_box(space: spaces.Box, batch: Array, numbers: Sequence[int], each: st
 
 
 def _clip_to_integers(batch: Array, space: spaces.Box) -> Array:
-    """Clip, but convert no bound to a float, because a large bound may have no exact float.
+    """Clip without converting a bound to a float, because a large integer may have no exact float.
 
-    Even a mix of int64 and uint64 alone would make numpy convert both to floats.
+    Numpy converts even a mix of int64 and uint64 to floats.
     """
     with np.errstate(invalid="ignore"):  # below, a bound replaces each number that does not fit
         whole = batch.astype(space.dtype)
@@ -138,7 +140,7 @@ def _clip_to_integers(batch: Array, space: spaces.Box) -> Array:
 def _raise_where(
     bad: Array, space: spaces.Space[Any], batch: Array, numbers: Sequence[int], each: str
 ) -> None:
-    if np.count_nonzero(bad):  # runs in each step, and `any` costs several times as much
+    if np.count_nonzero(bad):  # runs in each step; `any` would take several times as long
         place = int(np.argmax(bad.reshape(len(batch), -1).any(axis=1)))
         action = batch[place].tolist()
         raise ActionError(f"{each} {numbers[place]}: action {action} is not in {space}")
@@ -149,14 +151,14 @@ class Outcome:
     """The result of one env's step or reset; all rows of the env end together.
 
     Attributes:
-        rewards, infos: one for each row.
-        observation: the newest observation. None if the space has a fixed layout.
-        final_observations: each row's last observation, if an episode ended. Otherwise None.
-        reset_infos: each row's reset info, if an episode began. Otherwise None.
-        report: the fault for which the outcome is synthetic. None for a real outcome.
-        tick: how late the step's action was. None unless the game runs in real time.
-        episode_return: sum of the first row's rewards in the episode that ended. None if no episode
-            ended, or if a fault cut it short.
+        rewards, infos: one reward and one info for each row.
+        observation: the newest observation, or None if the space has a fixed layout.
+        final_observations: each row's last observation, or None if no episode ended.
+        reset_infos: each row's reset info, or None if no episode began.
+        report: the fault that made the outcome synthetic, or None for a real outcome.
+        tick: how late the step's action was, or None if the game does not run in real time.
+        episode_return: the sum of the first row's rewards in the episode that ended, or None if no
+            episode ended or if a fault cut it short.
     """
 
     rewards: Sequence[float]
@@ -182,14 +184,14 @@ class Outcome:
 
 @dataclass
 class Batch:
-    """The results of one step, or one reset, of some envs.
+    """The results of one step or one reset of some envs.
 
     A batch of k envs with r rows each has k * r rows: the rows of envs[0], then of envs[1], ….
 
     Attributes:
         envs: int64 (k,), the indices of the envs, ascending.
-        observations: in the space's structure, with each array of shape (k * r, …). If the space
-            has no fixed layout, a tuple of k observations.
+        observations: the observations in the space's structure, where each array has the shape (k *
+            r, …), or a tuple of k observations if the space has no fixed layout.
         rewards: float64 (k * r,).
         terminated: bool (k * r,), equal for all rows of an env.
         truncated: bool (k * r,), equal for all rows of an env.
@@ -209,7 +211,7 @@ class Batch:
 
 
 def real_outcome(queue: TrainerEnd, flags: int) -> Outcome | None:
-    """The outcome of a reply to a step; None if the reply is plain (no flag of `Flag.TELLING`)."""
+    """The outcome of a step's reply; None if the reply is plain (has no flag of `Flag.TELLING`)."""
     if not flags & Flag.TELLING:
         return None
     observation, infos = queue.out_of_band()
@@ -268,7 +270,7 @@ class Gatherer:
         )
 
     def gather_plain(self, slots: SlotBatch) -> Batch:
-        """One batch of all envs, if all their replies are plain."""
+        """One batch of all envs, whose replies must all be plain."""
         n = self.n_rows
         return Batch(
             envs=self._every.copy(),
@@ -287,7 +289,7 @@ class Gatherer:
         queues: Sequence[TrainerEnd],
         given: Sequence[Outcome | None],
     ) -> Batch:
-        """One batch of these envs. `given` has each env's outcome, or None for a plain reply."""
+        """One batch of these envs; `given` has each env's outcome (None for a plain reply)."""
         outcomes = [
             outcome or self._plain(queue) for queue, outcome in zip(queues, given, strict=True)
         ]

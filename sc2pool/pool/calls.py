@@ -1,19 +1,17 @@
 """The trainer's calls between steps: pauses of the games, and calls into the players' processes.
 
-Rules of pauses: an env's game continues after as many resumes as pauses, or when the env is stepped
-or reset. A game is stopped only while no reply of the game is pending. Either `pause` returns and
-every game is stopped, or `pause` raises and every game continues. A game that plays no episode is
-not stopped; instead no episode begins in it until the pause ends. If a spare is held (stopped at
-its first observation until an env takes it), pauses and resumes do not change that.
+A paused game continues after as many calls of `resume` as of `pause`, or when its env is stepped or
+reset. A game is stopped only while no reply of the game is pending. If `pause` cannot stop one of
+the games, it raises an error and every game continues. A game that plays no episode is not stopped,
+but it begins no episode until the pause ends. A spare that is held (stopped at its first
+observation until an env takes it) stays held in spite of pauses and resumes.
 
-    call, render, set_attr ─► `operations` of the rows' tasks ─► results or errors
-
-Rules of calls into players:
-- No call is sent while a reply of the same instance is awaited. The reply may be large, and if
-  trainer and worker both send, neither reads.
-- If an instance dies before or during a call, its successor gets the call in the next episode.
-- If the call itself hangs, the instance is replaced and the call is given up.
-- An answer that arrives after its deadline is dropped.
+The methods `call`, `render` and `set_attr` run operations on the players, by these rules:
+* The trainer sends no call while it awaits a reply of the same instance. The reply may be large,
+  and while trainer and worker both send, neither of them reads.
+* If an instance dies before or during a call, its successor gets the call in the next episode.
+* If the call itself hangs, the instance is replaced and the call is given up.
+* An answer that arrives after its deadline is dropped.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ from sc2pool.pool.stepping import Stepping
 from sc2pool.render import FRAME_SHAPE
 
 _MOVING = (STOPPED - {State.HELD, State.PAUSED}) | {State.RESETTING}
-"""States to wait out before a stop is complete: the game is being stopped, resumed or reset."""
+"""A stop is complete when no game is in these states (being stopped, resumed or reset)."""
 
 _GOING_ON = frozenset({State.RESUMING, State.RELEASING})
 """The states of a stopped game that is being resumed."""
@@ -58,7 +56,7 @@ class Pauses:
         self._counts.clear()
 
     def pause(self, envs: Sequence[int], *, spares: bool) -> None:
-        """Count a pause of these envs; stop their games and, if `spares`, the games of spares."""
+        """Count one pause of these envs and stop their games; with `spares`, also stop spares."""
         for env in envs:
             self._counts[env] = self._counts.get(env, 0) + 1
         try:
@@ -89,7 +87,7 @@ class Pauses:
 
     @contextmanager
     def suspended(self, envs: Iterable[int]) -> Iterator[None]:
-        """During the block, let those of these envs that are paused continue; keep the counts."""
+        """During the block, let the paused ones of these envs continue; keep the pause counts."""
         paused = [self._envs[env] for env in envs if env in self._counts]
         if paused:
             self._let_go_on(paused)
@@ -111,7 +109,7 @@ class Pauses:
     def _stop(self, seats: Sequence[Seat]) -> None:
         """Stop each of these games as soon as no reply of the game is pending.
 
-        If a game could not be stopped, raise PauseError; then the games of all seats continue.
+        If a game cannot be stopped, resume the games of all these seats and raise PauseError.
         """
         for seat in seats:
             seat.pause_asked()
@@ -143,11 +141,11 @@ class Pauses:
 
 
 Target = tuple[Seat, int]
-"""An env's seat, and one of the env's rows."""
+"""The target of a call: an env's seat, and the number of one of the env's rows."""
 
 
 class Calls:
-    """The calls of one pool, each answered within `limit_s`; `Pool` documents their errors."""
+    """Makes the calls of one pool, each with the limit `limit_s`; `Pool` documents their errors."""
 
     def __init__(
         self, loop: EventLoop, stepping: Stepping, pauses: Pauses, rows: int, limit_s: float
@@ -166,7 +164,7 @@ class Calls:
     def call(
         self, rows: Sequence[int], operation: str, *arguments: Any, timeout_s: float | None = None
     ) -> list[Any]:
-        """Run an operation on the targets of these rows; results in their order."""
+        """Run an operation on the targets of these rows; return the results in the rows' order."""
         payload = pickle_for_worker(arguments)
         deadline = Deadline.after(timeout_s)
         envs = list(dict.fromkeys(row // self._rows for row in rows))
@@ -176,7 +174,7 @@ class Calls:
         return [to_result(answer) for answer in answers]
 
     def render(self, rows: Sequence[int], *, is_task: bool) -> list[Any]:
-        """A frame of each of these rows; if a task's game has died, the row's previous frame."""
+        """A frame of each of these rows; a row whose game has died gets its previous frame."""
         frames = self.call(rows, "render")
         for place, row in enumerate(rows):
             if frames[place] is not None:
@@ -186,11 +184,11 @@ class Calls:
         return frames
 
     def set_attr(self, rows: Sequence[int], name: str, value: Any) -> None:
-        """Set an attribute of these rows' targets, in the present and in all later instances."""
+        """Set an attribute of these rows' targets, in their present and all later instances."""
         targets = self._targets(rows)
         before = [(seat, seat.attributes) for seat, _ in targets]
-        pickled = pickle_for_worker(value)  # now, because the caller may change the value later
-        for seat, row in targets:  # stored before the call, for episodes that begin during it
+        pickled = pickle_for_worker(value)  # pickle now: the caller may change the value later
+        for seat, row in targets:  # for episodes that begin during the call
             seat.attribute_set(row, name, pickled)
         try:
             self.call(rows, "set_attr", name, value)
@@ -207,15 +205,16 @@ class Calls:
     ) -> list[messages.Answer]:
         """Run an operation of `sc2pool.players.operations`; return each target's result or error.
 
-        A target may occur twice. Raises `multiprocessing.TimeoutError` if not all have answered at
-        the deadline. With the deadline `NEVER`, only the limit of each single call applies.
+        The same target may be given twice. Raises `multiprocessing.TimeoutError` if a target has
+        not answered at the deadline. With the deadline `NEVER`, only the limit of each single call
+        applies.
         """
         self._answers.clear()  # drop late answers to calls that were given up
         asked: dict[int, tuple[Instance, int]] = {}
         answers: dict[int, messages.Answer] = {}
         hung: set[int] = set()
 
-        # To render, no new episode is begun, because the trainer does not know of it yet.
+        # A render begins no new episode, because the trainer does not know of that episode yet.
         needs_episode = operation != "render"
 
         def can_answer(seat: Seat) -> bool:
@@ -260,7 +259,7 @@ class Calls:
         return [answers[place] for place in range(len(targets))]
 
     def _limit(self, deadline: Deadline) -> Deadline:
-        """When an instance that gets a call now counts as hung: after the caller's own deadline."""
+        """When an instance called now counts as hung; this is later than the caller's deadline."""
         if deadline == NEVER:
             return Deadline.after(self._limit_s)
         return Deadline(deadline.instant_s + self._limit_s)

@@ -1,16 +1,16 @@
-"""A child process that answers messages: the parent's code (`ChildProcess`) and the child's.
+"""Runs a child process that answers messages; has the parent's and the child's part of the code.
 
-    parent   request(message) ──► handle(message)   child
-             ◄── its result, or its exception
+The parent calls `ChildProcess.request(message)`. The child answers with the result of its function
+`handle(message)`, or with the exception that `handle` raises.
 
 Rules:
-- The two processes take turns. The child process acts only on a message, and sends one reply to
-  each.
-- An exception of `handle` is also a reply, and is raised by `request` with its type.
-- The child process ends at `close`, at the end of `lifeline`, or when the parent ends, even while
-  it is still starting. Ctrl-C does not reach it.
-- A request has no time limit while the child uses the CPU. A child that uses no CPU time is stopped
-  or waits for ever, so the request fails.
+* The two processes take turns. The child process acts only when it gets a message, and sends one
+  reply to each message.
+* If `handle` raises an exception, `request` raises an exception of the same type.
+* The child process ends at `close`, at the end of `lifeline`, or when the parent ends, even if the
+  child is still starting. Ctrl-C does not reach the child.
+* A request has no time limit while the child uses the CPU. If the child uses no CPU time, it is
+  stopped or waits for ever, so the request fails.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from sc2pool.processes.tree import active_s, is_ready
 from sc2pool.processes.with_parent import Follower, start_follower
 
 _SILENT_S: Final = 60.0
-"""How long a process whose reply is awaited may use no CPU time."""
+"""A request fails if the child has used no CPU time for this long."""
 _READS_WITHIN_S: Final = 120.0
-"""How long the child may take to read a message; it may still be importing its modules."""
+"""How long the child may take to read a message; a new child first imports its modules."""
 _CHECKS: Final = 20
 """How often the child's CPU time is checked within `_SILENT_S`."""
 _EXITS_WITHIN_S: Final = 5.0
@@ -40,13 +40,13 @@ _EXITS_WITHIN_S: Final = 5.0
 
 
 class ChildProcess:
-    """Starts a child process that runs `answer`, and waits for its first reply.
+    """Starts a child process that runs `answer`, and waits for the reply to a first message.
 
     Args:
-        module: the module that `python -m` runs. It calls `become_follower` before its slow
-            imports, then `answer` with the descriptor that `become_follower` returns.
-        first: the first message.
-        name: names the process in messages, for example "the process that computes the updates".
+        module: the module that `python -m` runs; it must call `become_follower` before its slow
+            imports, then `answer` with the descriptor that `become_follower` returned.
+        first: the message to send first.
+        name: the process's name in error messages ("the process that computes the updates").
         error: the type of error to raise if the process has exited or hangs.
 
     Attributes:
@@ -81,7 +81,7 @@ class ChildProcess:
         """Send a message, and return the result of the child's `handle`.
 
         Raises:
-            SC2PoolError: the process has exited, or uses no CPU time. The type is `error`.
+            SC2PoolError: the process has exited, or uses no CPU time; the error's type is `error`.
             Exception: the exception of the child's `handle`.
         """
         try:
@@ -130,7 +130,7 @@ class ChildProcess:
 
 
 def _start(module: str, connection: socket.socket) -> Follower:
-    # The child gets its own session, for a fair share of the CPU; see `start_python`.
+    # The child's own session gives it a fair share of the CPU; see `start_python`.
     return start_follower(module, [connection.fileno()], {}, own_session=True)
 
 
@@ -138,9 +138,9 @@ def answer(descriptor: int, handle: Callable[[Any], Any], phase: str) -> None:
     """In the child: reply to each message with `handle(message)`, until the channel closes.
 
     Args:
-        descriptor: the socket, from `become_follower`.
-        handle: the function that answers a message. Its result, or its exception, is sent pickled.
-        phase: names the child's work in messages about an exception.
+        descriptor: the socket's descriptor, from `become_follower`.
+        handle: the function that answers a message by its result or its exception.
+        phase: the name of the child's work in messages about an exception.
     """
     leave_interrupts_to_parent()
     channel = Channel(socket.socket(fileno=descriptor))

@@ -1,30 +1,31 @@
-"""Deals (assigns) episodes to envs: from one numbered sequence (the book), or counted by each env.
+"""Deals (assigns) episodes to envs.
 
-    EpisodeBook ─ next episodes ─► Spares: spare, spare, …   an env that is over takes the first
-         └──────── next episode ─► an env, if no spare holds one
-
-Rules of the book, for tasks:
-- A task's episodes come from one book, in the order of their numbers. So one seed determines all
+An `EpisodeBook` is one numbered sequence of episodes that all envs of a task share. The next
+episodes of the book begin on the spares. An env whose episode is over takes the first spare or, if
+there is none, the next episode of the book. The rules of the book are:
+* A task's episodes come from one book, in the order of their numbers, so one seed determines all
   episodes.
-- The env whose episode ends first is dealt the next episode. If several end at once, the env with
-  the lowest index comes first. So a seeded run does not depend on how long a reset takes.
-- Episode seeds come from numpy's `SeedSequence(seed, spawn_key=(number,))`, which gives independent
+* The env whose episode ends first is dealt the next episode. If several episodes end together, the
+  env with the lowest index comes first. So the time that a reset takes does not affect a seeded
+  run.
+* Episode seeds come from numpy's `SeedSequence(seed, spawn_key=(number,))`, which gives independent
   streams for neighbouring episode numbers.
-- Before an episode is dealt out of order, the episodes that spares hold go back into the book. All
-  unplayed episodes go back when the trainer resets, seeds, or sets options or attributes.
+* When the trainer resets, seeds, or sets options or attributes, all unplayed episodes, such as
+  those of the spares, first go back into the book.
 
 Rules of the spares (instances that are reset before an env needs them):
-- Spares hold consecutive episodes, beginning with the next to be played. So a seeded run does not
+* Spares hold consecutive episodes, beginning with the next to be played, so a seeded run does not
   depend on the number of spares.
-- An env whose attributes the trainer has set takes no spare, but resets its own instance, because a
-  spare's task object lacks these attributes. Nor does an env take a spare that is still launching.
-- A spare that is stopped stays stopped until an env takes it or its episode is taken back. In real
-  time every spare is held (stopped) from its first observation on. If games cannot be held, the
-  pool has no spares, because their games would continue before anyone plays.
+* An env whose attributes the trainer has set takes no spare, but resets its own instance, because a
+  spare's task object lacks these attributes. An env does not take a spare that is still launching
+  either.
+* A stopped spare stays stopped until an env takes it or its episode goes back into the book. In
+  real time every spare is held (stopped) from its first observation on. If games cannot be held,
+  the pool has no spares, because a spare's game would continue without a player.
 
 Envs of the user count their own episodes, have no spares, and get their seeds from the reset. If
-the first reset of a new instance has no seed, a seed is derived from the env's last one. An
-instance that has reached a soft limit is replaced before its next episode, however that begins.
+the first reset of a new instance has no seed, a seed is derived from the env's last seed. An
+instance that has reached a soft limit is always replaced before its next episode.
 """
 
 from __future__ import annotations
@@ -51,24 +52,24 @@ def episode_seed(seed: int | Sequence[int], number: int) -> int:
 
 
 class EpisodeBook:
-    """Deals the episodes of tasks to all envs, numbered from 0. For the arguments see `begin`."""
+    """Deals numbered episodes to all envs of a task; `begin` explains the arguments."""
 
     def __init__(self, seed: int | Sequence[int] | None = None, seeded: int | None = None) -> None:
         self.begin(seed, seeded)
 
     def begin(self, seed: int | Sequence[int] | None, seeded: int | None = None) -> None:
-        """Begin again with episode 0.
+        """Begin the sequence of episodes again with episode 0.
 
-        The first `seeded` episodes (None: all) carry a seed, unless `seed` is None.
+        If `seed` is given, the first `seeded` episodes (None: all) carry a seed.
         """
         self._seed = seed
         self._seeded = seeded
         self._next = 0
         self._again: list[int] = []
-        """A heap of the episode numbers that were taken back."""
+        """A heap of the numbers of the episodes that came back unplayed."""
 
     def deal(self, options: Mapping[str, Any]) -> Episode:
-        """The next episode; `options` are those of the reset that requests it."""
+        """The next episode, with the `options` of the reset that requests it."""
         if self._again:
             number = heapq.heappop(self._again)
         else:
@@ -100,7 +101,7 @@ class Spares:
     def prepare(self) -> None:
         """Give the next episodes to the spares that hold none.
 
-        Call this while envs step, if possible: then the trainer is idle, and no env waits.
+        Call this while the envs step, if possible, because the trainer is idle during that time.
         """
         supervisor = self._supervisor
         if supervisor.cannot_hold:
@@ -114,7 +115,7 @@ class Spares:
                 self._holding.append(seat)
 
     def play_next(self, seat: Seat) -> None:
-        """Bring an env's seat to the next episode, with the spare that holds it if there is one."""
+        """Bring an env's seat to the next episode; if a spare holds that episode, use the spare."""
         supervisor = self._supervisor
         if not self._holding:
             supervisor.play(seat, self._book.deal({}))
@@ -128,23 +129,23 @@ class Spares:
             supervisor.play(seat, episode)
         else:
             exchange(seat, spare)
-            if seat.instance.state is State.IDLE:  # a pause has postponed the reset
+            if seat.instance.state is State.IDLE:  # a pause postponed the reset
                 supervisor.play(seat, episode)
             elif not seat.hold:
                 supervisor.resume(seat)
 
     def _first_choice(self) -> Seat:
-        """The spare with the next episode; if episodes have no seeds, rather one that is ready."""
+        """The spare with the next episode; if episodes have no seeds, preferably a ready spare."""
         first = self._holding[0]
         if first.episode is not None and first.episode.seed is not None:
             return first
-        for seat in self._holding:  # not a generator, for the reason in `Fleet.seat_of`
+        for seat in self._holding:  # no generator: see `Fleet.seat_of`
             if seat.arrived:
                 return seat
         return first
 
     def forget(self) -> None:
-        """Forget the spares' episodes for good; an env may have taken one before an interrupt."""
+        """Drop the spares' episodes, because an env may have taken one before an interrupt."""
         self._holding.clear()
 
     def take_back(self) -> None:
@@ -160,8 +161,8 @@ class Spares:
 class Request:
     """A trainer's request for an episode; ConfigError if the options are not a mapping.
 
-    For an env of the user, the seed is the argument of its `reset`. For a task, the seed is None
-    or that of this one episode (the book seeds the others). For `both_keywords` see `Episode`.
+    For an env of the user, the seed is the argument of its `reset`. For a task, the seed applies to
+    this one episode; with None, the book gives the seed. `Episode` explains `both_keywords`.
     """
 
     seed: int | None = None
@@ -198,7 +199,7 @@ class Episodes:
         self._book.begin(seed, seeded)
 
     def begin_next(self, seat: Seat) -> None:
-        """Bring the env to its next episode, with a spare if one is ready."""
+        """Bring the env to its next episode, on a spare if a spare is ready."""
         if seat in self._ahead:
             self._ahead.remove(seat)
         elif self._one_book:
@@ -218,7 +219,7 @@ class Episodes:
         return seat in self._ahead
 
     def take_back(self) -> None:
-        """Take back the episodes that spares or `begin_ahead` have begun, to deal them again."""
+        """Take back all episodes that spares or `begin_ahead` have begun; deal them again later."""
         self.spares.take_back()
         for seat in self._ahead:
             if self._one_book:
@@ -229,7 +230,7 @@ class Episodes:
         self._ahead.clear()
 
     def forget(self) -> None:
-        """Forget the episodes that `begin_ahead` has begun; they are not dealt again."""
+        """Drop the episodes begun by spares and by `begin_ahead`; they are not dealt again."""
         self.spares.forget()
         self._ahead.clear()
 
@@ -248,7 +249,7 @@ class Episodes:
         self._supervisor.play(seat, Episode(number, seed, options, request.both_keywords))
 
     def _seed_of_env(self, seat: Seat, request: Request) -> int | None:
-        """The request's seed; if a new instance gets none, one derived from the env's last seed."""
+        """The request's seed; if it has none, a new instance gets one from the env's last seed."""
         if request.seed is not None:
             self._seeds[seat.index] = request.seed
         before = self._seeds[seat.index]

@@ -4,10 +4,10 @@
     Control   the worker's socket for the trainer's orders, which carry descriptors
 
 Rules of the pickles:
-- Values for a worker are pickled with cloudpickle, because a worker does not import the training
+* Values for a worker are pickled with cloudpickle, because a worker does not import the training
   script, which may define their classes. Values for the trainer are pickled with plain pickle if
   possible, because plain pickle is 100 times faster.
-- An error of the user's code is sent as data from a worker, then raised in the trainer. The user
+* An error of the user's code is sent as data from a worker, then raised in the trainer. The user
   must see this very error. So the code here must work even if the user's exception cannot be
   constructed, printed or pickled.
 

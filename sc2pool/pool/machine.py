@@ -12,9 +12,9 @@ The folder of one pool's run has the temporary files of its workers and games, a
             processes   a line for its worker and one for its game: pid, time of creation
 
 Further files are described in `pool/report/live_files.py`. The folder's name identifies its owner:
-- a number for the machine and its pid namespace,
-- the trainer's pid and its time of creation,
-- how many pools the trainer had made before.
+* a number for the machine and its pid namespace,
+* the trainer's pid and its time of creation,
+* how many pools the trainer had made before.
 
 So the name is enough to see if the run is alive. A cleaner of temporary files may delete any of the
 content: missing folders are made again on demand.

@@ -3,13 +3,13 @@
     waiter, shared memory, instances, watchdog ─► `EventLoop`      metrics, window
 
 Rules:
-- If a runtime cannot be made, everything made so far is closed.
-- `close` ends everything. Any thread may call it at any time. A Ctrl-C only shortens its waits.
-- A runtime is opened in a thread that no interrupt reaches, and its finalizer is registered in the
+* If a runtime cannot be made, everything made so far is closed.
+* `close` ends everything. Any thread may call it at any time. A Ctrl-C only shortens its waits.
+* A runtime is opened in a thread that no interrupt reaches, and its finalizer is registered in the
   same thread. So an interrupt leaves no game behind.
-- Only the process that made a runtime uses it. A runtime ends when the pool is closed or collected,
+* Only the process that made a runtime uses it. A runtime ends when the pool is closed or collected,
   or when that process exits. If the pool fails, the instances end.
-- The statistics of the instances are plain values, which any thread may read.
+* The statistics of the instances are plain values, which any thread may read.
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ nothing watches memory or hung code. The user's code has no deadline, because th
 breakpoint.
 
 Rules:
-- The user's code runs inside the trainer's calls. If the user's code raises an error, the call
+* The user's code runs inside the trainer's calls. If the user's code raises an error, the call
   raises the same error, with the traceback from the trainer's line to the line that failed.
-- The receiver of a message on a channel gets copies of the objects, made by pickling.
-- An instance that fails ends together with its game. To end an instance, the pool waits until none
+* The receiver of a message on a channel gets copies of the objects, made by pickling.
+* An instance that fails ends together with its game. To end an instance, the pool waits until none
   of the instance's code runs, up to a limit.
 """
 

@@ -7,12 +7,12 @@
 `EnvStep` is the record of one env; only this module changes it. Nearly every batch is *plain*: all
 envs step together, and every reply is only an observation and a reward. Actions and replies of a
 plain batch are copied for all envs at once; the records are updated later, when needed. Rules:
-- Each action, and each request for an episode, settles exactly once: with a real outcome or, after
+* Each action, and each request for an episode, settles exactly once: with a real outcome or, after
   a fault, with a synthetic outcome that is marked.
-- When as many envs have answered as the caller waits for, every env whose episode is over gets its
+* When as many envs have answered as the caller waits for, every env whose episode is over gets its
   next episode, in the order of the envs. So if all envs are always stepped together, a seeded run
   does not depend on timing.
-- Real-time games whose episodes begin together are held at their first observations until all have
+* Real-time games whose episodes begin together are held at their first observations until all have
   reached theirs, because some games may have to be launched first.
 
 `Alignment` keeps real-time games aligned if their envs are stepped together:

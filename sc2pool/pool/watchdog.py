@@ -4,13 +4,13 @@
 
 An exit, a closed connection or an expired deadline is noticed without the watchdog. The watchdog
 finds the other faults: a process that is stopped, too large, or hung. Rules:
-- *Slow is not hung*: for a process that uses CPU time, the deadline is the only limit.
-- If the watchdog itself did not run for a while (Ctrl-Z, a laptop's closed lid), the next sample is
+* *Slow is not hung*: for a process that uses CPU time, the deadline is the only limit.
+* If the watchdog itself did not run for a while (Ctrl-Z, a laptop's closed lid), the next sample is
   not compared with the previous one, because no game caused the gap. The same applies after a time
   in which no process could be inspected (no free descriptor).
-- All processes below a worker count as its game, because an executable may be a script that starts
+* All processes below a worker count as its game, because an executable may be a script that starts
   the game.
-- The watchdog must stay cheap: for eight games it takes 0.03 % of a core.
+* The watchdog must stay cheap: for eight games it takes 0.03 % of a core.
 """
 
 from __future__ import annotations

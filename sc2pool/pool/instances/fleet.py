@@ -1,10 +1,10 @@
 """Makes, launches, replaces and ends the instances of a pool, and owns their seats.
 
 The fleet acts; the supervisor decides when. Rules:
-- Instance numbers are never reused.
-- The fleet keeps every instance, even one without a seat, until the instance is retired.
-- The number of games that launch at the same time is limited.
-- When an instance is retired, it is removed from the waiter, and its successor takes its slot. No
+* Instance numbers are never reused.
+* The fleet keeps every instance, even one without a seat, until the instance is retired.
+* The number of games that launch at the same time is limited.
+* When an instance is retired, it is removed from the waiter, and its successor takes its slot. No
   two living instances share a slot.
 """
 

@@ -1,10 +1,10 @@
 """The trainer's record of an instance: a player in a worker, its games, queue pair and state.
 
 An `Instance` sends messages, kills processes and keeps its record; the supervisor decides. Rules:
-- Only this file changes an instance, in methods named after the request or the event.
-- The state changes only by the table in `states`.
-- The resources that an instance uses belong to its `Worker`, which releases them (see `workers`).
-- The slot and the sequence numbers belong to `queue`.
+* Only this file changes an instance, in methods named after the request or the event.
+* The state changes only by the table in `states`.
+* The resources that an instance uses belong to its `Worker`, which releases them (see `workers`).
+* The slot and the sequence numbers belong to `queue`.
 """
 
 from __future__ import annotations

@@ -7,13 +7,13 @@
 If an instance fails, its worker continues with the other instances. The worker is ordered to end
 the failed instance and then to host its successor. Both orders use one socket, so they stay in
 order, and the successor can take over the slot. Rules:
-- A worker is ended together with its last instance. If that instance must first close an env of
+* A worker is ended together with its last instance. If that instance must first close an env of
   the user, the worker exits by itself.
-- A worker that does not release an instance in time is hung. It is killed with all its instances.
-- A worker's process leads a process group that contains its games. The group is killed before the
+* A worker that does not release an instance in time is hung. It is killed with all its instances.
+* A worker's process leads a process group that contains its games. The group is killed before the
   worker is reaped, because reaping frees the group's number for reuse.
-- Every wait has a limit.
-- Only this module registers doorbells and channels with the waiter, and removes them.
+* Every wait has a limit.
+* Only this module registers doorbells and channels with the waiter, and removes them.
 """
 
 from __future__ import annotations

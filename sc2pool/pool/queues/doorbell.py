@@ -10,11 +10,11 @@ per ring.
 
 Ringing the workers one by one costs a system call for each, and the first worker to wake may take
 the trainer's core before the others are woken. So several workers share a common doorbell. Rules:
-- A worker watches its epoll edge-triggered and reads nothing, because a read would reset the common
+* A worker watches its epoll edge-triggered and reads nothing, because a read would reset the common
   doorbell for all workers.
-- Common doorbells need eventfd and epoll, so they exist only on Linux. Elsewhere each worker's own
+* Common doorbells need eventfd and epoll, so they exist only on Linux. Elsewhere each worker's own
   doorbell is rung.
-- A common doorbell wakes all its members (the workers that share it), even those without a request.
+* A common doorbell wakes all its members (the workers that share it), even those without a request.
   So it is rung only if more than half of its members have a request.
 
 The trainer waits on all doorbells, or on one doorbell and the control descriptors:

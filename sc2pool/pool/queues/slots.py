@@ -8,20 +8,20 @@
     read it when reply == request  ◄───────  put(): write it, reply = request last, ring
 
 Rules of a slot, in each direction:
-- One process writes. It writes the sequence number last, so an incomplete message is never read.
-- The last answer's observation stays unchanged until the next answer is complete.
-- Each instance has its own range of sequence numbers, so no message of an earlier instance is
+* One process writes. It writes the sequence number last, so an incomplete message is never read.
+* The last answer's observation stays unchanged until the next answer is complete.
+* Each instance has its own range of sequence numbers, so no message of an earlier instance is
   accepted.
-- An info that is not empty, or a value without fixed layout, does not fit a slot. It is sent *out
+* An info that is not empty, or a value without fixed layout, does not fit a slot. It is sent *out
   of band*, on the instance's channel: the doorbell rings first, then the bytes follow.
-- If an env has several rows, all rows are in its instance's one slot and share a sequence number.
+* If an env has several rows, all rows are in its instance's one slot and share a sequence number.
 
 The trainer maps each field of all slots as one array. So one comparison finds the instances that
 have replied, and one copy reads the field of a whole batch. Rules of the memory:
-- It is sized once, when the players' spaces are known. Each slot begins on a page of its own.
-- A slot belongs to one instance at a time, and is cleared for the next one. Before it is cleared,
+* It is sized once, when the players' spaces are known. Each slot begins on a page of its own.
+* A slot belongs to one instance at a time, and is cleared for the next one. Before it is cleared,
   the previous instance must have ended, and the slot's content is copied (`TrainerEnd.close`).
-- The trainer keeps the number of the newest request in its own memory, where no worker can change
+* The trainer keeps the number of the newest request in its own memory, where no worker can change
   the number.
 """
 

@@ -2,10 +2,10 @@
 
 A `TrainerEnd` rings its worker's doorbell, and owns a slot of the pool's shared memory until it is
 closed. Rules:
-- A `TrainerEnd` never waits. One word in the slot shows if a reply has arrived.
-- When an instance has died, its last observation is still needed. So `close` copies the slot before
+* A `TrainerEnd` never waits. One word in the slot shows if a reply has arrived.
+* When an instance has died, its last observation is still needed. So `close` copies the slot before
   the next instance uses it.
-- If the instance died before it answered, its newest request is void. Reads then return the answer
+* If the instance died before it answered, its newest request is void. Reads then return the answer
   to the previous request.
 """
 

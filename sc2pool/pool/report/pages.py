@@ -15,10 +15,10 @@ pools do not mix, and no other metrics of the user's process are shown.
 
 `LoopbackServer` is an HTTP server for users of this machine, for `sc2pool watch` and for metrics.
 Rules:
-- A server answers only requests whose Host header names the loopback address. Otherwise a foreign
+* A server answers only requests whose Host header names the loopback address. Otherwise a foreign
   web page could let its own name resolve to 127.0.0.1 (DNS rebinding) and read the answers. The
   header may name any port, because a tunnel may use a port other than the server's.
-- The number of connections is limited, and idle ones are closed, because any user of the machine
+* The number of connections is limited, and idle ones are closed, because any user of the machine
   can connect. Each connection costs a thread and a descriptor of the server's process, which may
   be the trainer.
 

@@ -4,10 +4,10 @@
 
 The worker's one event loop waits for the trainer (doorbell, control socket, channels), the games'
 sockets and the games' exits. Rules:
-- The worker imports no heavy module unless the user's pickle does.
-- The worker ends with the trainer, and so do all processes that it has started (`__main__`).
-- Orders are carried out one after the other.
-- The worker exits after its last instance was asked to close. If an instance ends with a fault,
+* The worker imports no heavy module unless the user's pickle does.
+* The worker ends with the trainer, and so do all processes that it has started (`__main__`).
+* Orders are carried out one after the other.
+* The worker exits after its last instance was asked to close. If an instance ends with a fault,
   only the trainer may end the worker, because another instance may be about to move in.
 
 The worker also writes the newest observation of each game into its live files, on request:

@@ -5,10 +5,10 @@ each waiting instance checks its slot. If no other task needs a turn, the waitin
 the worker's thread (`sc2pool.waiting`).
 
 Players get actions from the worker's end of a pair, and put transitions into it. Rules:
-- An observation is checked before it is published. An error names the wrong part by its path, with
+* An observation is checked before it is published. An error names the wrong part by its path, with
   the given and the expected value. If there are several rows, the error first names the row.
-- Each transition answers one request, else `put` raises. All rows of an env answer together.
-- Compiled code writes plain transitions. This module writes or refuses all others.
+* Each transition answers one request, else `put` raises. All rows of an env answer together.
+* Compiled code writes plain transitions. This module writes or refuses all others.
 """
 
 from __future__ import annotations
