@@ -1,24 +1,22 @@
-"""Carries messages between trainer and worker: pickles, and the sockets that transport them.
+"""Carries messages between trainer and worker as pickles, and has the sockets for them.
 
-    Channel   a stream socket with the messages of one instance
-    Control   the worker's socket for the trainer's orders, which carry descriptors
-
-Rules of the pickles:
-* Values for a worker are pickled with cloudpickle, because a worker does not import the training
-  script, which may define their classes. Values for the trainer are pickled with plain pickle if
+A `Channel` is a stream socket with the messages of one instance. A `Control` is a worker's socket
+for the trainer's orders, which carry descriptors. The rules of the pickles are:
+* Values for a worker are pickled with cloudpickle, because their classes may come from the training
+  script, which a worker does not import. Values for the trainer are pickled with plain pickle if
   possible, because plain pickle is 100 times faster.
-* An error of the user's code is sent as data from a worker, then raised in the trainer. The user
-  must see this very error. So the code here must work even if the user's exception cannot be
+* A worker sends an error of the user's code as data, and the trainer raises the error. The user
+  must see the original error, so this code must work even if the user's exception cannot be
   constructed, printed or pickled.
 
 Each connection is a socket pair between two processes of this package, and no other process holds
 it. A message is a pickle in a frame: a 4-byte length, then the pickle's bytes. An order is pickled
-too. On POSIX an order is sent as a datagram with descriptors; on Windows, as a frame with copies of
-descriptors, in a stream (`processes.windows`).
+too. On POSIX an order is a datagram that carries descriptors. On Windows an order is a frame in a
+stream, with copies of the descriptors (`processes.windows`).
 
-Rules of the sockets: sending a message has a time limit, because a stopped peer does not read.
-Receiving never waits, so call it when the socket is readable. Sending an order never waits. A
-worker needs no recovery from a lost trainer, because the worker ends with the trainer.
+Sending a message has a time limit, because a stopped peer does not read. Receiving never waits, so
+receive only when the socket is readable. Sending an order never waits. A worker needs no recovery
+from a lost trainer, because the worker ends with the trainer.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ _TO_TRAINER = (
 
 
 def pickle_for_worker(value: Any) -> bytes:
-    """Pickle a value for a worker; classes and functions of the script are pickled by value.
+    """Pickle a value for a worker, with the code of the script's classes and functions.
 
     Raises:
         Exception: the error of pickling, with a note that explains it.
@@ -92,11 +90,11 @@ _NO_TERMINAL = (
     "breakpoint() needs a terminal, which a worker process does not have: use DummySC2VecEnv, or "
     "serial=True, in a terminal"
 )
-"""The message to add to the debugger's exception `BdbQuit`, which comes without one."""
+"""The message to add to the debugger's exception `BdbQuit`, which has no message."""
 
 
 class RemoteTraceback(Exception):
-    """An exception's traceback in the worker, shown as the cause of the copy in the trainer."""
+    """The traceback in the worker; it is shown as the cause of the exception in the trainer."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"
@@ -129,8 +127,9 @@ _READ_OF_ERRORS: Final = (
 def readable_error(error: BaseException) -> BaseException:
     """This exception, or a substitute if its attributes cannot be read or contradict its class.
 
-    `isinstance` reads an attribute of the exception. If that read raises, each handler fails, and
-    the exception is never reported. The substitute has the exception's name and traceback.
+    `isinstance` reads an attribute of the exception. If this read raised an error, each `except`
+    would fail, and the exception would never be reported. The substitute has the exception's name
+    and traceback.
     """
     kind = type(error)
     try:
@@ -147,7 +146,7 @@ def readable_error(error: BaseException) -> BaseException:
 
 def substitute_for(error: BaseException, why: str) -> Exception:
     """An exception with the name and traceback of `error`; `why` replaces its message."""
-    # Read attributes with the base classes' descriptors: the error's class may override them.
+    # Read attributes by the base classes' descriptors, because the error's class may override them.
     kind = type(error)
     own = {"__module__": type.__dict__["__module__"].__get__(kind)}
     made: Exception = type(_name_of(kind), (Exception,), own)(f"<no message: {why}>")
@@ -171,15 +170,15 @@ def trace_of(error: BaseException) -> str:
     """The exception's formatted traceback, even if the exception cannot be formatted."""
     try:
         return "".join(traceback.format_exception(error))
-    except BaseException:  # one of its causes may raise anything
+    except BaseException:  # the code of a cause may raise any error
         frames = "".join(traceback.format_tb(error.__traceback__))
         return f"{frames}{type(error).__name__}: {text_of(error)}\n"
 
 
 def describe(error: BaseException, phase: str, evidence: Evidence | None = None) -> Raised:
-    """An exception as data. Its pickle is included if this process can load that pickle."""
+    """An exception as data; with its pickle, if this process can load that pickle."""
     error = readable_error(error)
-    at_terminal = sys.stdin is not None and sys.stdin.isatty()  # possible in a serial pool
+    at_terminal = sys.stdin is not None and sys.stdin.isatty()  # only a serial pool has one
     if type(error).__name__ == "BdbQuit" and not error.args and not at_terminal:
         error.args = (_NO_TERMINAL,)
     payload: bytes | None
@@ -194,7 +193,7 @@ def describe(error: BaseException, phase: str, evidence: Evidence | None = None)
 
 
 def original(raised: Raised) -> BaseException | None:
-    """The exception object; None if the worker could not pickle it."""
+    """The exception; None if the worker could not pickle the exception."""
     if raised.payload is None:
         return None
     try:
@@ -210,7 +209,7 @@ def to_exception(raised: Raised, where: str, fault_report: str | None) -> SC2Poo
     error = original(raised)
     ours: SC2PoolError
     if isinstance(error, SC2PoolError) and not isinstance(error, UserCodeError):
-        # The user's subclass may take other arguments than a message, so use our base class.
+        # Use the base class, because the user's subclass may take other arguments than a message.
         kind = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
         ours = kind(f"{where}, {raised.phase}: {text_of(error)}")
     else:
@@ -263,21 +262,21 @@ class Channel:
         try:
             self._socket.sendall(frame(data))
         except OSError as error:
-            # End the channel: the message may be half sent, and then no other message can follow.
+            # End the channel, because no message can follow one that may be half sent.
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
             raise ChannelClosedError(str(error)) from error
 
     def receive(self) -> list[Any]:
-        """Read once, and return the messages that are complete now (maybe none).
+        """Read once, and return the messages that are now complete; there may be none.
 
-        ChannelClosedError if the peer has closed its end, after all its messages were returned.
+        Raises ChannelClosedError if the peer has closed its end and no message is left.
         """
         self._buffer += self.skip()
         return [pickle.loads(message) for message in take_frames(self._buffer)]
 
     def skip(self) -> bytes:
-        """Read once, without unpickling; ChannelClosedError if the peer has closed its end."""
+        """Read once, but unpickle nothing; ChannelClosedError if the peer has closed its end."""
         try:
             data = self._socket.recv(_CHUNK_BYTES)
         except OSError as error:
@@ -305,7 +304,7 @@ class Control:
 
     @classmethod
     def pair(cls) -> tuple[Control, socket.socket]:
-        """The trainer's end, and the worker's socket; OSError if no descriptors are left."""
+        """Make the trainer's end and the worker's socket; OSError if no descriptors are left."""
         if WINDOWS:
             ours, theirs = socket_pair()
         else:
@@ -316,10 +315,10 @@ class Control:
         return self._socket.fileno()
 
     def send(self, order: Any, channel: socket.socket | None = None, spec: int = -1) -> None:
-        """Send an order, maybe with a channel and the descriptor of a memory (`spec`).
+        """Send an order, with a channel and a memory's descriptor (`spec`) if they are given.
 
-        The worker gets copies of the descriptors; the caller closes its own. Raises OSError if the
-        worker has exited or does not read.
+        The worker gets copies of the descriptors, and the caller must close its own. Raises OSError
+        if the worker has exited or does not read.
         """
         if WINDOWS:
             copies = None
@@ -368,7 +367,7 @@ def frame(data: bytes) -> bytes:
 
 
 def take_frames(received: bytearray) -> Iterator[bytes]:
-    """Yield the complete messages from the front, and remove each when the next is asked for."""
+    """Yield each complete message at the front, and remove it when the next one is requested."""
     while len(received) >= _LENGTH.size:
         (length,) = _LENGTH.unpack_from(received)
         end = _LENGTH.size + length
@@ -379,7 +378,7 @@ def take_frames(received: bytearray) -> Iterator[bytes]:
 
 
 def socket_pair() -> tuple[socket.socket, socket.socket]:
-    """Two connected stream sockets; OSError if the system has no descriptors left."""
+    """Make two connected stream sockets; OSError if the system has no descriptors left."""
     pair = socket.socketpair()
     if WINDOWS:  # the pair is a TCP connection, whose small messages Nagle's algorithm would delay
         for end in pair:

@@ -1,28 +1,29 @@
-"""The resources of the machine that a pool takes: memory, descriptors, and a folder for the run.
+"""Checks the memory and descriptors that a pool needs, and makes the folder for its run.
 
 For each worker the trainer opens descriptors: a control socket, a lifeline, two doorbells, an
-epoll, and at most one common doorbell (see `doorbell`). It opens one more, a channel, for each
-instance. Rule: if the resources do not suffice, the pool raises before its first process starts.
+epoll, and at most one common doorbell (see `doorbell`). For each instance the trainer opens one
+more descriptor, a channel. If the resources do not suffice, the pool raises an error before its
+first process starts.
 
-The folder of one pool's run has the temporary files of its workers and games, and their pids:
+The folder of one pool's run has the temporary files of its workers and games, and their pids.
 
-    <temp>/sc2pool-run-5f3a9c01-4711-1763800000.25-0-x1y2z3/
-        worker-3/       the temp folder of the code in a worker
-        12/             the temp folder of instance 12's game
-            processes   a line for its worker and one for its game: pid, time of creation
+The folder `<temp>/sc2pool-run-5f3a9c01-4711-1763800000.25-0-x1y2z3/` is an example of its name.
+In that folder, `worker-3/` is the temp folder of the code in worker 3, and `12/` is the temp folder
+of instance 12's game. The file `12/processes` has a line for the worker and a line for the game,
+each with the pid and the time of creation. `pool/report/live_files.py` describes the other files.
 
-Further files are described in `pool/report/live_files.py`. The folder's name identifies its owner:
+The folder's name identifies its owner by these parts:
 * a number for the machine and its pid namespace,
 * the trainer's pid and its time of creation,
-* how many pools the trainer had made before.
+* the number of pools that the trainer had made before.
 
-So the name is enough to see if the run is alive. A cleaner of temporary files may delete any of the
-content: missing folders are made again on demand.
+So the name is enough to see if the run is alive. If a cleaner of temporary files deletes folders,
+they are made again on demand.
 
 The folder is private to the user (0700) and is deleted with the pool. The next pool cleans up after
-killed trainers (`sweep`): it ends the living processes that their folders record, then deletes the
-folders. Rules: a sweep never raises and follows no symbolic link. It ignores folders of other
-users, machines and containers.
+killed trainers (`sweep`). It ends the living processes that the trainers' folders record, then
+deletes these folders. A sweep never raises an error and follows no symbolic link. It ignores the
+folders of other users, machines and containers.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ _CGROUP: Final = Path("/sys/fs/cgroup")
 
 
 def available_bytes() -> int:
-    """Memory that is available to new processes."""
+    """The memory that is available to new processes."""
     return available_and_total_bytes()[0]
 
 
 def available_and_total_bytes() -> tuple[int, int]:
-    """Memory that is available to new processes, and the total, within the container's limit."""
+    """The memory available to new processes and the total memory, in the container's limit."""
     system = psutil.virtual_memory()
     available, total = system.available, system.total
     with suppress(OSError, ValueError, KeyError):  # no limit ("max"), or no cgroup v2
@@ -70,16 +71,16 @@ def available_and_total_bytes() -> tuple[int, int]:
 PER_WORKER = 6
 PER_INSTANCE = 1
 PER_POOL = 16
-"""Descriptors that the pool itself keeps, or needs for a moment to start or inspect a process."""
+"""How many descriptors the pool itself keeps, or needs briefly to start or inspect a process."""
 
 _MOST_SOCKETS = 512
 """`FD_SETSIZE` of Python on Windows."""
 _OTHER_SOCKETS = 8
-"""The watchdog's doorbell, and a reserve."""
+"""The number of descriptors for the watchdog's doorbell, with a reserve."""
 
 
 def require_descriptors(instances: int, per_worker: int) -> None:
-    """Raise ConfigError if this process may not open enough descriptors for the instances."""
+    """Raise ConfigError if this process cannot open enough descriptors for the instances."""
     if WINDOWS:  # open sockets have no limit, but `select` waits for at most 512
         waited_for = -(-instances // per_worker) + instances + _OTHER_SOCKETS
         if waited_for > _MOST_SOCKETS:
@@ -99,7 +100,7 @@ def require_descriptors(instances: int, per_worker: int) -> None:
 
 
 def shortage(instances: int, per_worker: int, open_now: int, limit: int) -> str | None:
-    """The error message if the limit is too low for this many instances; None if it suffices."""
+    """The error message if the limit is too low for this many instances; None if it is not."""
     workers = -(-instances // per_worker)
     needed = open_now + PER_POOL + PER_WORKER * workers + PER_INSTANCE * instances
     if needed <= limit:
@@ -144,7 +145,7 @@ class RunDir:
         try:
             pid = os.getpid()
             created_s = created_at_s(pid)
-            if created_s is None:  # unreadable, because no descriptor is free
+            if created_s is None:  # no descriptor is free
                 raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             name = f"{_PREFIX}{_system()}-{pid}-{created_s!r}-{next(_pools_made)}-"
             self.path = Path(tempfile.mkdtemp(prefix=name))  # mkdtemp makes it 0700
@@ -172,11 +173,11 @@ class RunDir:
         return self._folder(f"worker-{self._workers_made}")
 
     def note_process(self, number: int, pid: int | None) -> None:
-        """Record a process of this instance, which `sweep` ends if the trainer is killed."""
+        """Record a process of this instance, so that `sweep` ends it if the trainer is killed."""
         created_s = None if pid is None else created_at_s(pid)
         if created_s is None:
             return
-        # A full disk is harmless here: workers and games also end by themselves.
+        # A full disk does no harm here, because workers and games also end by themselves.
         with suppress(OSError), (self.path / str(number) / _PROCESSES).open("a") as notes:
             notes.write(f"{pid} {created_s!r}\n")
 
@@ -192,7 +193,7 @@ def trainer_of(run: Path) -> int | None:
 
 
 def living_runs(temp: Path) -> dict[Path, int]:
-    """The pids of living trainers, by their run, for this user's runs directly below a folder.
+    """The pids of living trainers, by the folder of their run, for this user's runs in a folder.
 
     The runs of one process are in the order in which the process made them.
     """
@@ -235,7 +236,7 @@ def _is_ours(run: Path) -> bool:
 
 
 def _system() -> str:
-    """Eight digits for this machine and pid namespace, in which a pid is valid."""
+    """Eight digits that identify this machine and pid namespace; a pid is valid only in these."""
     try:
         namespace = str(Path("/proc/self/ns/pid").readlink())
     except OSError:  # not Linux

@@ -1,26 +1,21 @@
-"""What a pool measures: durations, lateness, results of matches, and the history of its figures.
+"""Measures a pool: durations, lateness, results of matches, and the history of its figures.
 
 `Durations` has percentiles of the newest thousand durations, and the longest of all durations. Only
-this module computes percentiles of durations. They equal those of `numpy.percentile`.
+this module computes percentiles of durations, with the same results as `numpy.percentile`.
 
-    Tick of each step ─► LatenessCounter ─► RealtimeStats, which is `stats().realtime`
+A `LatenessCounter` sums the `Tick` of each step, and `stats().realtime` shows the sums. Lateness is
+never given only as an average. The trainer's thread counts, and any thread may read the counts.
 
-Lateness is never given only as an average. The trainer's thread counts it, any thread may read it.
+A `MatchCounter` counts the match results of one pool for `PoolStats.matches`, from the last info of
+each episode. (A `SnapshotStore`, which weighs its opponents, has results of its own:
+`sc2pool.tasks.opponents.results`.) Two kinds of episode are not counted: an episode that a fault
+cut short, and an episode in which the learner plays both sides. A pool lists at most
+`MOST_OPPONENTS`. If there are more opponents, `OTHERS` has the sums of the opponents that were met
+longest ago.
 
-    last info of an episode ─► outcome_of ─► MatchCounter ─► PoolStats.matches
-
-The match results are plain counts of one pool. (A `SnapshotStore`, which weighs its opponents, has
-results of its own: `sc2pool.tasks.opponents.results`.) Rules: an episode that a fault cut short has
-no result, and an episode in which the learner plays both sides has no opponent. Neither episode is
-counted. A pool lists at most `MOST_OPPONENTS`. If there are more opponents, the counts of those met
-longest ago are summed in `OTHERS`.
-
-If a page is opened late in a run, the history of the figures supplies the curves so far:
-
-    watchdog's samples ─► note ─► at most `POINTS` samples ─► the run's `curve.json`
-
-Rule: the history's memory is bounded. When it is full, every second sample is dropped and the
-interval between samples doubles. So the history always covers the whole run evenly. `Rates`
+The `History` of the figures keeps at most `POINTS` of the watchdog's samples. A page that is opened
+late in a run draws its curves from them. When the history is full, every second sample is dropped
+and the interval between samples doubles. So the history always covers the whole run evenly. `Rates`
 computes the growth of counters per second, from the same samples of the watchdog.
 """
 
@@ -42,17 +37,17 @@ _RECENT = 1000
 
 @dataclass(frozen=True)
 class Durations:
-    """Figures of some durations; all but `count` in seconds.
+    """Figures of some durations; all figures except `count` are in seconds.
 
     In a pool's statistics the percentiles cover the newest thousand durations; `count` and `max`
     cover all durations.
 
     Attributes:
         count: the number of durations, at least one.
-        p50: the median.
+        p50: the median of the durations.
         p95: the 95th percentile.
         p99: the 99th percentile.
-        max: the longest.
+        max: the longest duration.
     """
 
     count: int
@@ -63,7 +58,7 @@ class Durations:
 
     @classmethod
     def of(cls, durations_s: Sequence[float]) -> Self:
-        """The figures of these durations; at least one is needed."""
+        """The figures of these durations; at least one duration is needed."""
         ordered = np.sort(durations_s)
         # Not `np.percentile`: its first call imports a package of 10 MB, and fails if no
         # descriptor is free.
@@ -99,13 +94,12 @@ class Lateness:
     """The lateness of the actions of an env, or of some envs together.
 
     Attributes:
-        steps: steps in real time.
-        gap_s: the time from an observation to its action, without pauses. None before the first
-            step.
-        misses: actions that arrived after the end of their decision period.
-        lost_periods: decision periods that passed without a new action.
-        skipped_loops: game loops by which decision periods were delayed. A period is delayed if an
-            action was late by a whole period or more (see `sc2pool.game.clock`).
+        steps: the number of steps in real time.
+        gap_s: the time from an observation to its action, without pauses; None before any step.
+        misses: the number of actions that arrived after the end of their decision period.
+        lost_periods: the number of decision periods that passed without a new action.
+        skipped_loops: by how many game loops decision periods were delayed, because an action was
+            late by a whole period or more (see `sc2pool.game.clock`).
     """
 
     steps: int
@@ -117,12 +111,12 @@ class Lateness:
 
 @dataclass(frozen=True)
 class HeldSpares:
-    """Spares of a real-time pool, which stop at their first observation until an env takes them.
+    """The spares of a real-time pool, stopped at first observations until envs take them.
 
     Attributes:
-        held: spares that were stopped and have resumed.
-        loops: game loops that passed while they were stopped. Should be 0.
-        problem: why spares cannot be stopped. Then the pool has no spares. Empty if spares can be
+        held: the number of spares that were stopped and have resumed.
+        loops: how many game loops passed while spares were stopped; it should be 0.
+        problem: why spares cannot be stopped, so that the pool has none; empty if they can be
             stopped.
     """
 
@@ -146,7 +140,7 @@ class RealtimeStats(Lateness):
 
 @dataclass
 class _EnvCounter:
-    """Sums of one env's steps."""
+    """The sums of the lateness of one env's steps."""
 
     gaps_s: DurationCounter = field(default_factory=DurationCounter)
     misses: int = 0
@@ -176,7 +170,7 @@ class LatenessCounter:
             self._envs.setdefault(env, _EnvCounter()).note(tick)
 
     def note_hold(self, loops: int | None) -> None:
-        """Count a spare that has resumed. During its stop `loops` passed (None if unknown)."""
+        """Count a spare that has resumed; `loops` passed during its stop (None if unknown)."""
         with self._lock:
             self._held += 1
             self._held_loops += loops or 0
@@ -219,10 +213,10 @@ class MatchResults:
     """The finished matches against one opponent, from the learner's view.
 
     Attributes:
-        win: how many the learner won.
-        loss: how many the learner lost.
-        tie: how many ended in a tie.
-        undecided: how many the task ended before the game had a result.
+        win: how many of the matches the learner won.
+        loss: how many matches the learner lost.
+        tie: how many matches ended in a tie.
+        undecided: how many matches the task ended before the game had a result.
     """
 
     win: int = 0
@@ -265,7 +259,7 @@ class MatchCounter:
 
 
 def summed(parts: Iterable[Mapping[str, MatchResults]]) -> dict[str, MatchResults]:
-    """The sums of the results of several pools."""
+    """The results of several pools, summed by opponent."""
     whole: dict[str, Counter[str]] = {}
     for part in parts:
         for name, results in part.items():
@@ -274,9 +268,9 @@ def summed(parts: Iterable[Mapping[str, MatchResults]]) -> dict[str, MatchResult
 
 
 POINTS = 400
-"""How many samples are kept, because a chart on a page cannot show more."""
+"""How many samples are kept; a chart on a page cannot show more."""
 NAMES_KEPT = 32
-"""How many curves are kept. Later names get no curve, which bounds the memory."""
+"""How many curves are kept; to limit the memory, later names get no curve."""
 
 
 class History:
@@ -329,7 +323,7 @@ class Rates:
     """Rates of some counters over a window of time. Not thread-safe.
 
     Args:
-        window_s: the time that a rate covers. If two calls of `note` are further apart than this,
+        window_s: the time in seconds that a rate covers; if two calls of `note` are further apart,
             a rate covers the time between the newest two calls.
     """
 
@@ -344,7 +338,7 @@ class Rates:
             self._notes.popleft()
 
     def per_s(self, name: str) -> float | None:
-        """A counter's growth per second; None until two calls of `note` had the counter."""
+        """A counter's growth per second; None until two calls of `note` have named the counter."""
         now_s, newest = self._notes[-1]
         for then_s, counters in self._notes:
             if name in counters and name in newest and now_s > then_s:

@@ -1,15 +1,15 @@
-"""The messages between trainer and worker, apart from the actions and replies in the slots.
+"""The messages between trainer and worker, except the actions and replies in the slots.
 
-`Host` and `Leave` go from the trainer to a worker, on its control socket. All others use the
-channel of an instance.
+`Host` and `Leave` go from the trainer to a worker, on its control socket. All other messages use
+the channel of an instance.
 
-The trainer sends the worker, in the order of an instance's life: first `Start`, then `UseMemory`
-and `Launch` in either order, then `Reset`, `ActionOutOfBand`, `Call`, `Pause` and `Resume` in any
-order, and at the end `Close`. The worker sends the trainer `Hello`, `Launched`, `OutOfBand`,
-`Answer`, `Paused`, `Resumed`, `NotHeld` and `Warned`; after a failure, `Faulted` or `Raised` last.
+The trainer first sends an instance `Start`, then `UseMemory` and `Launch` in either order. After
+these it sends `Reset`, `ActionOutOfBand`, `Call`, `Pause` and `Resume` in any order, and at the end
+`Close`. An instance sends the trainer `Hello`, `Launched`, `OutOfBand`, `Answer`, `Paused`,
+`Resumed`, `NotHeld` and `Warned`. After a failure its last message is `Faulted` or `Raised`.
 
-Rule: fields named `payload` hold pickled values of the user. Only the code that uses them unpickles
-them.
+Fields named `payload` hold pickled values of the user. Only the code that uses such a value
+unpickles it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from sc2pool.tasks.player import Episode, GameFacts
 
 @dataclass(frozen=True)
 class Host:
-    """Host this instance, with two descriptors: its channel, and a memory with its `PlayerSpec`.
+    """Host this instance; sent with the descriptors of its channel and a memory with its spec.
 
-    The memory is needed because the pickled spec may be too large for a socket's buffer, and a
-    worker that is still starting reads no order. The directory is for temporary files.
+    The memory is needed because the pickled `PlayerSpec` may be too large for a socket's buffer,
+    and a worker that is still starting reads no order. The directory is for temporary files.
     """
 
     number: int
@@ -68,10 +68,10 @@ class Launch:
 
 @dataclass(frozen=True)
 class Reset:
-    """Begin this episode; its first observation answers request `sequence`.
+    """Begin this episode; its first observation is the answer to request `sequence`.
 
-    The options are not in `episode`, but pickled in `options`, which is empty without options.
-    `attributes` has, for each row, the pickled values that `set_attr` set, by name. With `hold` the
+    The reset's options are pickled in `options`, not in `episode`; it is empty without options. For
+    each row `attributes` has the pickled values that `set_attr` has set, by name. With `hold` the
     game is stopped at its first observation until `Resume`.
     """
 
@@ -84,7 +84,7 @@ class Reset:
 
 @dataclass(frozen=True)
 class ActionOutOfBand:
-    """An action that does not fit the slot."""
+    """An action that does not fit the slot in shared memory."""
 
     sequence: int
     payload: bytes
@@ -102,7 +102,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Pause:
-    """Stop the player's processes (`Player.processes`). Sent only while no reply is awaited."""
+    """Stop the player's processes (`Player.processes`); sent while no reply is awaited."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Close:
 
 @dataclass(frozen=True)
 class Hello:
-    """The player is made and has these spaces and properties."""
+    """The worker has made the player, which has these spaces and properties."""
 
     observation_space: spaces.Space[Any]
     action_space: spaces.Space[Any]
@@ -131,14 +131,14 @@ class Hello:
 
 @dataclass(frozen=True)
 class Launched:
-    """The games are up: one, two in a match, or none for a player without a game."""
+    """The player's games are up: one game, two in a match, or none for a player without games."""
 
     games: Sequence[GameFacts]
 
 
 @dataclass(frozen=True)
 class OutOfBand:
-    """A reply's (observation or None, info), pickled; for several rows, (None, list of infos)."""
+    """A reply's pickled (observation or None, info), or (None, infos) if there are several rows."""
 
     sequence: int
     payload: bytes
@@ -155,7 +155,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Paused:
-    """The processes are stopped. If `problem` is not empty, they continue, and it says why."""
+    """The answer to `Pause`: the processes are stopped, or `problem` says why they continue."""
 
     problem: str
 
@@ -169,21 +169,21 @@ class Resumed:
 
 @dataclass(frozen=True)
 class NotHeld:
-    """The game was not stopped at its first observation, because of a `problem`."""
+    """The game could not be stopped at its first observation; `problem` says why."""
 
     problem: str
 
 
 @dataclass(frozen=True)
 class Warned:
-    """A warning about the game, to log once."""
+    """A warning about the game, which the trainer logs once."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Evidence of a fault: the end of the games' logs, the worker's traceback, the replay."""
+    """The evidence of a fault: the end of the games' logs, the worker's traceback, the replay."""
 
     log_tail: str = ""
     traceback: str = ""
@@ -192,7 +192,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Faulted:
-    """The instance is over because of its game, and the pool replaces it."""
+    """The instance has failed because of its game; the pool replaces the instance."""
 
     fault: Fault
     evidence: Evidence
@@ -200,9 +200,10 @@ class Faulted:
 
 @dataclass(frozen=True)
 class Raised:
-    """Code outside the game, such as the user's, raised an error that a new instance would repeat.
+    """Code outside the game, such as the user's, raised an error that would occur again.
 
-    `payload` is the pickled exception, None if it cannot be pickled. `summary` is "Type: message".
+    `payload` is the pickled exception, or None if the exception cannot be pickled. `summary` is
+    "Type: message".
     """
 
     payload: bytes | None

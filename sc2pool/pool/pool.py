@@ -1,15 +1,13 @@
-"""The pool: n envs stepped together. The classes in `sc2pool.envs` adapt it to each library.
+"""A pool of n envs stepped together; the classes in `sc2pool.envs` adapt it to each library.
 
-    send(actions) ─┐
-    begin(envs)    ├─► every env's instance works ─► recv(): wait, begin the next episodes, gather
-    reset()      ──┘                                 (reset is begin in all envs, then recv)
+`Pool.send(actions)` and `Pool.begin(envs)` give work to the envs' instances. `Pool.recv()` waits,
+begins the next episodes and gathers the replies. `Pool.reset()` is `begin` in all envs and `recv`.
 
 `Pool` checks its arguments and delegates to modules. `stepping` tracks each env's step, `episodes`
 chooses each env's next episode, and `instances` keeps the games alive. `calls` pauses games, and
-runs operations in the players' processes. Rules: for each action an env gives exactly one
-transition: a real one or, after a fault, a synthetic one that is marked. After an interrupt in any
-call (Ctrl-C), the next reset of all envs gives a working pool. Only the process that made a pool
-may use it.
+runs operations in the players' processes. For each action an env gives exactly one transition.
+After a fault the transition is synthetic, and marked so. After an interrupt in any call (Ctrl-C),
+the next reset of all envs gives a working pool. Only the process that made a pool may use it.
 """
 
 from __future__ import annotations
@@ -56,22 +54,23 @@ class Pool:
     """Owns n envs and their spares, and steps them together.
 
     An env may have several rows: its learning players, or the agents of a team. Actions and batches
-    have the rows of env 0, then those of env 1, …: with two rows per env, rows 2i and 2i + 1 belong
-    to env i. The rows of an env are sent and received together.
+    have the rows of env 0, then the rows of env 1, and so on. With two rows per env, rows 2i and 2i
+    + 1 belong to env i. The rows of an env are sent and received together.
 
     Args:
         specs: a player for each env.
-        one_book: True if all envs share one numbered sequence of episodes (tasks). False if each
-            env counts its own episodes (environments of the user).
-        config: limits and policies.
-        spares: how many further instances to keep ready for the next episodes. Tasks only.
+        one_book: whether all envs share one numbered sequence of episodes (for a task), or each env
+            counts its own episodes (for environments of the user).
+        config: the limits and policies of the pool.
+        spares: how many further instances to keep ready for the next episodes of a task.
         autoreset: whether an env whose episode is over begins its next episode in the same step.
-        max_concurrency: how many envs may step or begin an episode at the same time. None for all.
-        agree: gets the players' `Hello` messages in the order of the envs, and returns the message
-            whose spaces the pool uses. It raises if the messages do not fit together.
-        task: the task's name, for the statistics. None for envs of the user.
-        settled: findings about the game, which the statistics show as `PoolStats.settled`.
-        system: creates the operating system resources.
+        max_concurrency: how many envs may step or begin an episode at the same time (None: all).
+        agree: a function that gets the players' `Hello` messages in the order of the envs, and
+            returns the message whose spaces the pool uses; it raises an error if the messages do
+            not fit together.
+        task: the task's name for the statistics, or None for envs of the user.
+        settled: facts found out about the game, which `PoolStats.settled` shows.
+        system: the object that creates the operating system resources.
 
     Attributes:
         n: how many envs there are.
@@ -176,13 +175,12 @@ class Pool:
     ) -> Batch:
         """Begin an episode in every env, even if a step is pending; return first observations.
 
-        Games in real time begin together. Each game is held at its first observation until every
-        game has reached its own, because some games may have to be launched first.
+        Games in real time begin together. Each game is held (stopped) at its first observation
+        until all games have reached theirs, because some games may have to be launched first.
 
         Args:
-            seeds: a seed for each env of the user. Tasks ignore `seeds`, because the method `seed`
-                sets theirs.
-            options: a mapping for each env.
+            seeds: a seed for each env of the user; tasks get their seeds from the method `seed`.
+            options: a mapping of reset options for each env.
         """
         self.drop()
         requests = [
@@ -228,12 +226,12 @@ class Pool:
         In the batch from `recv`, these envs' rows have reward 0, no end flags, and a reset info.
 
         Args:
-            envs: indices, ascending. None for all.
-            requests: one for each of these envs, in the order of `envs`. With None the envs begin
-                their next episodes, as an autoreset would.
+            envs: the indices of the envs, ascending, or None for all envs.
+            requests: a request for each of these envs, in the order of `envs`, or None to begin the
+                envs' next episodes, as an autoreset does.
 
         Raises:
-            AlreadyPendingCallError: an env has a transition that was not received.
+            AlreadyPendingCallError: an env has a transition that `recv` has not returned yet.
             InterruptedCallError: an interrupt has cut an earlier call short. Call `drop` first.
         """
         self._bookkeeping.check_usable()
@@ -264,14 +262,14 @@ class Pool:
         """Send one action to each row of these envs; `recv` returns their transitions.
 
         Args:
-            actions: one for each row of these envs, in the order of the envs.
-            envs: indices; None for all.
+            actions: one action for each row of these envs, in the order of the envs.
+            envs: the indices of the envs, or None for all envs.
 
         Raises:
             ActionError: an action is outside its space, or the number of actions is wrong.
-            ConfigError: an index does not exist or is named twice.
+            ConfigError: an index in `envs` does not exist or is given twice.
             AlreadyPendingCallError: an env's previous step has not been received.
-            ResetNeeded: no episode of the task has begun, or the last one is over.
+            ResetNeeded: no episode of the task has begun, or the last episode is over.
         """
         self._bookkeeping.check_usable()
         may_be_plain = envs is None and self._stepping.arrange_plain()
@@ -295,8 +293,8 @@ class Pool:
         else:
             with self._bookkeeping:
                 self._pauses.end(numbers)
-                # Copy the actions, because the trainer may overwrite its own before they are sent,
-                # or before a fault report lists them.
+                # Copy the actions, because the trainer may overwrite its own array before they are
+                # sent, or before a fault report lists them.
                 actions = actions.copy() if isinstance(actions, np.ndarray) else deepcopy(actions)
                 if self.rows > 1:
                     starts = range(0, len(actions), self.rows)
@@ -324,12 +322,12 @@ class Pool:
         next episode has arrived.
 
         Args:
-            min_ready: how many envs to wait for. None for all that are pending.
-            timeout_s: with None, only the deadlines of the instances limit the wait. After a
-                timeout the batch has fewer than `min_ready` envs, and may be empty.
+            min_ready: how many envs to wait for, or None for all pending envs.
+            timeout_s: the limit of the wait in seconds, or None for only the deadlines of the
+                instances; after a timeout the batch has fewer than `min_ready` envs, maybe none.
 
         Raises:
-            NoAsyncCallError: nothing is pending.
+            NoAsyncCallError: no step and no reset is pending.
         """
         self._bookkeeping.check_usable()
         if min_ready is None and timeout_s is None:
@@ -345,7 +343,7 @@ class Pool:
             return self._stepping.recv(min_ready, timeout_s)
 
     def wait(self, timeout_s: float | None) -> bool:
-        """Wait until all pending envs are ready or the time is up, and receive nothing.
+        """Wait until all pending envs are ready or the time is up; `recv` still returns the batch.
 
         Returns:
             True if all pending envs are ready.
@@ -370,18 +368,19 @@ class Pool:
     def pause(self, envs: Iterable[int] | None = None) -> None:
         """Stop the games of these envs: no game loop passes until the games continue.
 
-        If an env plays a task, its games are stopped; otherwise, all processes below its worker.
-        The stopped processes continue with the next step or reset of the env, or after as many
-        calls of `resume` as of `pause`. So an env that is paused twice needs two calls of `resume`.
+        If an env plays a task, its games are stopped. If it is an env of the user, all processes
+        below its worker are stopped. The stopped processes continue with the env's next step or
+        reset, or after as many calls of `resume` as of `pause`.
 
         Args:
-            envs: indices. None for all envs and the spares. If a spare is being reset, `pause`
-                waits for it. A spare that is ready stays paused until an env takes it. (In real
-                time every spare is held anyway, from its first observation on.)
+            envs: the indices of the envs, or None for all envs and the spares. If a spare is being
+                reset, `pause` waits for the end of the reset. A ready spare stays paused until an
+                env takes it. (In real time all spares are stopped anyway, from the first
+                observation on.)
 
         Raises:
-            AlreadyPendingCallError: an env's step has not been received.
-            PauseError: a game could not be stopped. Then all of these games continue.
+            AlreadyPendingCallError: `recv` has not returned the result of an env's step.
+            PauseError: a game could not be stopped, so all games of these envs continue.
         """
         self._bookkeeping.check_usable()
         numbers = self._chosen(envs)
@@ -393,14 +392,14 @@ class Pool:
         """Undo one `pause`; a game continues when all its pauses are undone.
 
         Args:
-            envs: indices. None for all envs and the spares.
+            envs: the indices of the envs, or None for all envs and the spares.
         """
         self._bookkeeping.check_usable()
         numbers = self._chosen(envs)
         with self._bookkeeping:
             self._pauses.resume(numbers, spares=envs is None)
 
-    # Everything outside the step path.
+    # The methods that no step calls.
 
     def rows_of(self, envs: Sequence[int]) -> list[int]:
         """The rows of these envs, in their order."""
@@ -415,7 +414,7 @@ class Pool:
         return self._stepping.newest_observations()
 
     def action_mask(self, row: int) -> Array | None:
-        """The mask that came with the row's newest observation; None without a mask."""
+        """The action mask that came with the row's newest observation; None without a mask."""
         return self._stepping.action_mask(*divmod(row, self.rows))
 
     def call(
@@ -427,9 +426,9 @@ class Pool:
         query its game.
 
         Raises:
-            multiprocessing.TimeoutError: some target did not answer within `timeout_s`; answers
-                that come later are dropped. Or a target did not answer within `Limits.call_s`; then
-                its instance is replaced, and the env's next transition reports the fault.
+            multiprocessing.TimeoutError: a target did not answer within `timeout_s`, and a later
+            answer is dropped. Or it did not answer within `Limits.call_s`. In that case its
+            instance is replaced, and the env's next transition reports the fault.
         """
         self._bookkeeping.check_usable()
         return self._calls.call(rows, operation, *arguments, timeout_s=timeout_s)
@@ -437,8 +436,8 @@ class Pool:
     def render(self, rows: Sequence[int]) -> list[Any]:
         """A frame of each of these rows, drawn by its task.
 
-        If a task's game has died since its last step, the row's previous frame is returned again,
-        or a black frame if there is none.
+        If a task's game has died since its last step, the row's previous frame is returned again.
+        If there is no previous frame, a black frame is returned.
 
         Raises:
             ResetNeeded: no episode of the task has begun.
@@ -458,7 +457,7 @@ class Pool:
                 self._episodes.spares.prepare()
 
     def void_episodes(self) -> None:
-        """Take back the episodes begun before they are needed; they are begun again later."""
+        """Take back the episodes that were begun in advance; they begin again later."""
         self._mend()
         with self._bookkeeping:
             self._episodes.take_back()
@@ -471,9 +470,10 @@ class Pool:
         """Set figures of the training, which `sc2pool watch` shows beside the pool's figures.
 
         Args:
-            figures: the newest values by name. They replace the figures of the previous call.
+            figures: the newest values by name, which replace all figures of the previous call.
         """
-        # Convert here, so that a bad value raises in the caller's thread, not in the watchdog's.
+        # Convert here, so that a bad value raises an error in the caller's thread, not the
+        # watchdog's.
         self._supervisor.stats.learner = {
             str(name): float(value) for name, value in figures.items()
         }
@@ -509,13 +509,13 @@ class Pool:
         If a call of the pool waits in another thread, that call raises `ClosedError`.
 
         Args:
-            grace_s: how long envs of the user may take to close by themselves. None for 2 s.
+            grace_s: how long envs of the user may take to close by themselves (None: 2 s).
         """
         self._lifetime.close(ask_first=not self._is_task, grace_s=grace_s)
 
 
 def _packed(system: System, spec: PlayerSpec, env: int) -> Any:
-    """An env's spec, packed for its worker; if pickling fails, the error names the env."""
+    """An env's spec, packed for its worker; if it cannot be pickled, the error names the env."""
     try:
         return system.packed(spec)
     except Exception as error:

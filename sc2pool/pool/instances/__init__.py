@@ -1,1 +1,1 @@
-"""Instances (the units that are replaced after a fault): their life, supervision and recovery."""
+"""Supervises a pool's instances (one player with its games) and replaces the failed ones."""

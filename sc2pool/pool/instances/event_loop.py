@@ -1,15 +1,14 @@
 """Waits for events of a pool's instances, and passes them to the supervisor.
 
-    doorbells, messages, ends of file, deadlines, verdicts ─► wait_until ─► `supervisor`
-
-The event loop acts only inside its waits, in the trainer's thread. Between the trainer's calls the
-instances work by themselves. Rules: every wait has a deadline. If the pool fails, all instances end
-and the waiting call raises the error.
+The events are rings of doorbells, messages, ends of file, deadlines and the watchdog's verdicts.
+The event loop acts only while the trainer's thread waits in it. Between the trainer's calls the
+instances work by themselves. Every wait has a deadline. If the pool fails, all instances end and
+the waiting call raises the error.
 
 An interrupt (Ctrl-C in a notebook) may come between any two instructions of the trainer's thread.
-While the trainer waits, and between its calls, the pool's records are whole, and an interrupt does
-no harm. Rule: all changes are made inside a `Bookkeeping` block. An interrupt inside a block leaves
-the records torn (half updated); then every instance must be replaced.
+An interrupt does no harm while the trainer waits or between its calls, because the pool's records
+are whole at these times. The records change only inside a `Bookkeeping` block. An interrupt inside
+a block leaves the records torn (half updated), and every instance must then be replaced.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ from sc2pool.pool.queues.layout import SlotLayout
 from sc2pool.pool.watchdog import Watchdog
 
 _HEARING_S = 1.0
-"""How long to collect other envs' errors after one env's code has raised."""
+"""How long to collect the errors of other envs after the code of one env has raised an error."""
 _RETRY_INTERVAL_S = 0.01
 _POLL_INTERVAL_S = 0.02
-"""Interval at which spares, messages and verdicts are handled while only plain replies come."""
+"""How often to handle spares, messages and verdicts while all replies are plain."""
 
 
 class EventLoop:
@@ -53,7 +52,7 @@ class EventLoop:
         self.bookkeeping = Bookkeeping(supervisor)
         self._next_poll_s = 0.0
         self._plans = True
-        """True if the starts that are due, or the next deadline, may have changed."""
+        """True if the next deadline, or the set of instances to start now, may have changed."""
 
     def wait_until(
         self,
@@ -63,10 +62,10 @@ class EventLoop:
     ) -> None:
         """Handle events until the condition holds, or the deadline has passed.
 
-        The condition has no side effects. Before each check of the condition, `advance` makes the
-        requests that have become possible, and returns True if deadlines may have changed. Raises
-        ClosedError if another thread has closed the pool, and SC2PoolError if the pool has failed
-        and its instances have ended.
+        The condition must have no side effects. Before each check of the condition, `advance` is
+        called. It makes the requests that have become possible, and returns True if deadlines may
+        have changed. Raises ClosedError if another thread has closed the pool, and SC2PoolError if
+        the pool has failed.
         """
         with self.bookkeeping:
             for seat in self.supervisor.seats:  # a reply may wait although its ring was read
@@ -88,14 +87,14 @@ class EventLoop:
                 self._poll(wake_s)
 
     def _begin_what_is_due(self) -> None:
-        """Start the workers and launch the games that are due."""
+        """Start the workers and games whose time to start has come."""
         for seat in self.fleet.due():
             self.supervisor.start(seat)
         self._raise_failure()
         self.fleet.launch_next()
 
     def wait_for_hellos(self) -> list[messages.Hello]:
-        """Wait until every env's player has sent its `Hello`, and one game is up."""
+        """Wait until every env's player has sent its `Hello` message, and one game is up."""
 
         def hellos() -> list[messages.Hello]:
             said = [seat.instance.hello for seat in self.supervisor.env_seats]
@@ -107,9 +106,9 @@ class EventLoop:
         return hellos()
 
     def fit_slots(self, layout: SlotLayout) -> None:
-        """Size the shared memory for the spaces that the pool has agreed on.
+        """Size the shared memory for the spaces on which all players agree.
 
-        Raises ConfigError if memory is short, or if a player's spaces have another layout.
+        Raises ConfigError if memory is short, or if the layouts of two players' spaces differ.
         """
         with self.bookkeeping:
             self.fleet.slots.fit(layout)
@@ -129,7 +128,7 @@ class EventLoop:
     def wait_for_ring(self, instance: Instance) -> bool:
         """Wait for the doorbell of this instance's worker, as cheaply as possible.
 
-        Returns False if another event happened or a poll is due; then call `wait_until`.
+        If it returns False (another event happened or a poll is due), call `wait_until`.
         """
         assert instance.worker is not None, "an action was sent there"
         return self._waiter.wait_for(instance.worker.reply_doorbell, _POLL_INTERVAL_S)
@@ -168,7 +167,7 @@ class EventLoop:
         self._raise_failure()
 
     def _raise_what_came(self) -> None:
-        """Raise the error that the user's code raised in the wait, if any; records stay torn."""
+        """Raise the error that the user's code raised in the wait, if any. Records stay torn."""
         raised = self._waiter.take_raised()
         if raised is None:
             return
@@ -219,19 +218,19 @@ class EventLoop:
                         self.supervisor.handle(seat, message)
 
     def stop(self) -> None:
-        """Make every wait raise `ClosedError`; call `wake` to end a wait that is under way."""
+        """Make every later wait raise `ClosedError`; call `wake` to end a present wait."""
         self.bookkeeping.closed = True
 
     def wake(self) -> None:
-        """Wake another thread that waits."""
+        """Wake another thread if it waits in this event loop."""
         self._watchdog.doorbell.ring()
 
 
 class Bookkeeping:
-    """A block in which the pool's records change; see the module's docstring.
+    """A block of code (`with`) in which the pool's records may change.
 
-    `torn` is True inside a block, and stays True if the block ends with an error not in `_OURS`.
-    The outermost block first calls `bring_up_to_date`, because plain steps do not update records.
+    `torn` is True inside a block. It stays True if the block raises an error not in `_OURS`. The
+    outermost block first calls `bring_up_to_date`, because plain steps do not update records.
     """
 
     _OURS = (
@@ -278,7 +277,7 @@ class Bookkeeping:
             self.check_whole()
 
     def check_open(self) -> None:
-        """Raise ForkedPoolError in a forked process, ClosedError after a close or a failure."""
+        """Raise ForkedPoolError in a forked process, or ClosedError if the pool has ended."""
         if os.getpid() != self._owner_pid:
             raise ForkedPoolError(
                 f"this pool belongs to process {self._owner_pid}; process {os.getpid()} was forked "
@@ -290,7 +289,7 @@ class Bookkeeping:
             raise ClosedError(f"the pool has failed: {self._supervisor.failed}")
 
     def check_closed_meanwhile(self) -> None:
-        """Raise ClosedError if a thread closed the pool meanwhile; for calls without a block."""
+        """Raise ClosedError if a thread has closed the pool; for calls that use no block."""
         if self.closed:
             self.check_open()
 
@@ -305,10 +304,10 @@ class Bookkeeping:
             )
 
     def in_another_thread(self) -> bool:
-        """True if another thread is inside a block."""
+        """True if another thread is inside a block of this object."""
         return self._depth > 0 and self._thread != threading.get_ident()
 
     def begin_anew(self) -> None:
-        """Mark the records as whole, after every instance was replaced."""
+        """Mark the records as whole; call this after every instance was replaced."""
         self._depth = 0
         self.torn = False

@@ -1,10 +1,10 @@
 """Makes, launches, replaces and ends the instances of a pool, and owns their seats.
 
-The fleet acts; the supervisor decides when. Rules:
+The supervisor decides when the fleet must act. Rules:
 * Instance numbers are never reused.
 * The fleet keeps every instance, even one without a seat, until the instance is retired.
-* The number of games that launch at the same time is limited.
-* When an instance is retired, it is removed from the waiter, and its successor takes its slot. No
+* Only a limited number of games launch at the same time.
+* When an instance is retired, the waiter no longer watches it, and its successor takes its slot. No
   two living instances share a slot.
 """
 
@@ -31,7 +31,7 @@ from sc2pool.processes.spawn import uninterrupted
 from sc2pool.processes.tree import usable_cores
 
 QUICK_LAUNCH_S = 5.0
-"""If the first launch is quicker, the disk does not slow launches."""
+"""A first launch that is quicker than this shows that the disk does not slow down launches."""
 
 
 class Fleet:
@@ -60,7 +60,7 @@ class Fleet:
         )
         self._instances_made = 0
         self._living: dict[int, Instance] = {}
-        """All instances not retired yet, even one that an interrupt has left without a seat."""
+        """All instances that are not retired, even if an interrupt has left one without a seat."""
         self._first_launch_s: float | None = None
         self._cores = usable_cores()
         self.seats = [
@@ -79,11 +79,11 @@ class Fleet:
         return instance
 
     def doorbells_of(self, instances: Sequence[Instance]) -> Sequence[Doorbell]:
-        """The fewest doorbells whose rings wake all these instances; valid until workers change."""
+        """The smallest set of doorbells that wakes these instances; valid until workers change."""
         return self._common.fewest(instance.queue.request_doorbell for instance in instances)
 
     def due(self) -> list[Seat]:
-        """The seats with a new instance whose time to start has come."""
+        """The seats whose new instance should start now."""
         now_s = time.monotonic()
         return [
             seat
@@ -99,7 +99,7 @@ class Fleet:
         return refusal
 
     def launched(self, instance: Instance) -> None:
-        """Record that an instance's player is up, with its games if it has any."""
+        """Record that an instance's player (and its games, if it has any) is up."""
         if self._first_launch_s is None:
             self._first_launch_s = time.monotonic() - instance.asked_at_s
         for game in instance.games:
@@ -110,7 +110,7 @@ class Fleet:
 
     def seat_of(self, instance: Instance) -> Seat | None:
         """The seat of this instance; None if the instance was replaced."""
-        for seat in self.seats:  # no generator expression: closing it could swallow a Ctrl-C
+        for seat in self.seats:  # no generator: closing it could lose a Ctrl-C
             if seat.instance is instance:
                 return seat
         return None
@@ -121,7 +121,7 @@ class Fleet:
     def replace(self, seat: Seat, *, gently: bool = False) -> None:
         """Retire the seat's instance, and seat a new one for the same episode.
 
-        `gently` is for an old instance that is idle: it closes its env before its worker ends.
+        With `gently`, the old instance, which must be idle, closes its env before its worker ends.
         """
         old = seat.instance
         new = self._make(seat.spec, old.queue.index)
@@ -129,7 +129,7 @@ class Fleet:
         seat.replaced(new)
 
     def dismiss(self, seat: Seat) -> None:
-        """End the seat's instance without a replacement."""
+        """End the seat's instance, and seat no other instance."""
         instance = seat.instance
         if instance.live:
             self.retire(instance)
@@ -187,7 +187,7 @@ class Fleet:
                 launching += 1
 
     def _launch_timeout_s(self) -> float:
-        """The time limit of a launch; doubled for the first, which may read the game from disk."""
+        """The time limit of a launch; doubled for the first launch, which may read the disk."""
         return self._limits.launch_s * (2 if self._first_launch_s is None else 1)
 
     def all_at_rest(self) -> bool:
@@ -206,7 +206,7 @@ class Fleet:
         return min(times)
 
     def watched(self) -> list[Watched]:
-        """The processes for the watchdog; only reads, because it runs in the watchdog's thread."""
+        """The processes to watch; must change nothing, because it runs in the watchdog's thread."""
         limits = self._limits
         limits_s = {
             State.LAUNCHING: self._launch_timeout_s(),
@@ -238,7 +238,7 @@ class Fleet:
         return watched
 
     def first_games_bytes(self) -> list[int]:
-        """Resident memory of each game of one launched instance; empty without games."""
+        """The resident memory of each game of one launched instance; empty if it has no games."""
         for seat in self.seats:
             if seat.instance.games:
                 return [bytes_of(game.root_pid) for game in seat.instance.games]
@@ -246,6 +246,6 @@ class Fleet:
 
 
 def launches_at_once(cores: int, first_launch_s: float | None) -> int:
-    """How many games to launch at the same time; a starting game uses one whole core."""
+    """How many games to launch at the same time, because a starting game uses a whole core."""
     quick = first_launch_s is not None and first_launch_s < QUICK_LAUNCH_S
     return max(2, cores) if quick else 2

@@ -1,10 +1,10 @@
 """The trainer's record of an instance: a player in a worker, its games, queue pair and state.
 
-An `Instance` sends messages, kills processes and keeps its record; the supervisor decides. Rules:
-* Only this file changes an instance, in methods named after the request or the event.
-* The state changes only by the table in `states`.
+An `Instance` sends messages, kills processes and keeps its record as the supervisor decides. Rules:
+* Only this file changes an instance. The methods are named after the request or the event.
+* The state of an instance changes only by the table in `states`.
 * The resources that an instance uses belong to its `Worker`, which releases them (see `workers`).
-* The slot and the sequence numbers belong to `queue`.
+* The slot of the shared memory and the numbers of the requests belong to `queue`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from sc2pool.processes.tree import created_at_s, end_orphan
 from sc2pool.tasks.player import Episode, GameFacts
 
 ACTIONS_KEPT = 16
-"""How many of the newest actions a fault report lists."""
+"""How many of an instance's newest actions a fault report lists."""
 
 _PHASES = {
     State.NEW: Phase.LAUNCHING,
@@ -48,25 +48,25 @@ _PHASES = {
 
 
 class Instance:
-    """One player and its games: none, one, or the two of a match.
+    """One player and its games: no game, one game, or the two games of a match.
 
     Attributes:
         deadline: the time by which its current operation must be done.
         call_deadline: the time by which all its pending calls must be answered.
         asked_at_s: when the pool sent the current request.
-        worker: the worker that hosts it. None without a worker.
-        channel: the connection to the instance in its worker. Unset without a worker.
-        hello: the worker's description of the player. None until it is received.
-        games: facts about its games. Empty until they run.
+        worker: the worker that hosts the instance, if there is one.
+        channel: the connection to the instance in its worker; unset without a worker.
+        hello: the worker's description of the player, or None before it arrives.
+        games: facts about its games; empty until they run.
         episode: the episode that it plays or prepares.
         reset_kind: how this episode began.
-        holds: True if it was asked to stop its game at the first observation of this episode.
-        was_spare: True if this episode was prepared on a spare's seat.
+        holds: whether it was asked to stop its game at this episode's first observation.
+        was_spare: whether this episode was prepared on a spare's seat.
         episodes: how many of its episodes envs have taken, the current one included.
-        memory_problem: describes the soft memory limit that it has reached. Empty without one.
-        last_actions: its newest actions, the newest last.
+        memory_problem: how it has reached the soft memory limit; empty if it has not.
+        last_actions: its newest actions, in the order in which they were sent.
         pauses: how often its game was stopped.
-        pause_problem: why its game could not be stopped. Empty if it was stopped.
+        pause_problem: why its game could not be stopped; empty if it was stopped.
     """
 
     def __init__(self, number: int, spec: Any, slots: Slots, slot: int) -> None:
@@ -95,7 +95,7 @@ class Instance:
         self.queue = TrainerEnd(slots, slot)
         self.worker: Worker | None = None
         self._roots: list[tuple[int, float]] = []
-        """For each game whose root process could be inspected: its pid and creation time."""
+        """The pid and creation time of the root process of each game, if it could be inspected."""
 
     def wait_before_start(self, until_s: float) -> None:
         """Delay the start of the instance's worker until this monotonic time."""
@@ -104,11 +104,12 @@ class Instance:
     def start(
         self, make_directory: Callable[[], Path], workers: Workers, timeout_s: float
     ) -> OSError | None:
-        """Have a worker host the instance, and expect its `Hello` within `timeout_s`.
+        """Let a worker host the instance, which must send its `Hello` message within `timeout_s`.
 
         If the system refuses a process, a thread, memory, descriptors or a folder, the error is
-        returned, and `Workers.dismiss` releases what was made so far. It is not raised, so that it
-        differs from an `OSError` that a signal handler of the user raises during the call.
+        returned, and `Workers.dismiss` releases all resources made so far. The error is returned,
+        not raised, to differ from an `OSError` that a signal handler of the user raises during the
+        call.
         """
         self.deadline = Deadline.after(timeout_s)
         self.on(Event.START)
@@ -220,7 +221,7 @@ class Instance:
             self._send(messages.ActionOutOfBand(sequence, pickle_for_worker(action)))
 
     def end_step(self, event: Event) -> None:
-        """Record that the step is answered."""
+        """Record that the instance has answered the step."""
         self.state = TRANSITIONS[self.state, event]
         self.deadline = NEVER
 
@@ -268,13 +269,13 @@ class Instance:
         self._send(messages.Call(number, operation, payload, row))
 
     def answered(self) -> None:
-        """Record that a call is answered."""
+        """Record that the instance has answered a call."""
         self._unanswered_calls -= 1
         if not self._unanswered_calls:
             self.call_deadline = NEVER
 
     def played(self, actions: Iterable[Any]) -> None:
-        """Record the actions of completed steps for the fault report."""
+        """Record the actions of completed steps, for a later fault report."""
         self.last_actions.extend(actions)
 
     def starved(self, grace_s: float) -> None:
@@ -304,12 +305,12 @@ class Instance:
         self._send(messages.Close())
 
     def _send(self, message: Any) -> None:
-        # If the worker has exited or does not read, the end of file or the deadline shows it later.
+        # If the worker has exited or reads nothing, the end of file or the deadline will show that.
         with suppress(ChannelClosedError):
             self.channel.send(message)
 
     def recycle_due(self, policy: RecyclePolicy) -> str | None:
-        """The soft limit that the instance has reached, as a word for the counters; else None."""
+        """The name of the soft limit that the instance has reached, for the counters; else None."""
         if self.memory_problem:
             return "memory"
         if self.queue.recycle_due():
@@ -323,11 +324,11 @@ class Instance:
         return None
 
     def phase(self) -> Phase:
-        """The instance's phase, for faults and logs."""
+        """The phase of the instance's work, as faults and logs name it."""
         return _PHASES.get(self.state, Phase.IDLE)
 
     def launched(self, games: Sequence[GameFacts]) -> None:
-        """Record that the player is up, with its games if it has any."""
+        """Record that the player (and its games, if it has any) is up."""
         self.on(Event.LAUNCHED)
         self.games = games
         self.deadline = NEVER
@@ -337,7 +338,7 @@ class Instance:
                 self._roots.append((game.root_pid, created_s))
 
     def exit_fault(self) -> Fault:
-        """The fault if the channel has ended; this ends the worker, to get its exit status."""
+        """The fault after the channel's end; ends the worker too, to get its exit status."""
         assert self.worker is not None, "a channel implies a worker"
         self.worker.process.end()
         how = self.worker.process.how_it_ended()

@@ -1,11 +1,10 @@
 """Handles failed instances: records the fault, and replaces the instance.
 
-    fault ─► report, counters, log ─► hopeless? ─ no ─► a new instance, same seat, same episode
-    the user's code raised ─► report ────┴ yes ─► the error that ends the pool
-
-Rules: the trainer sees a fault once. If an env has several faults before its next transition, the
-trainer sees only the first. Errors that a new instance would repeat (of the user's code, of the
-set-up, after too many failures) are returned to the caller, which raises them.
+After a fault, a new instance on the same seat begins the same episode. The trainer sees a fault
+once. If an env has several faults before its next transition, the trainer sees only the first of
+them. Some errors would occur again with a new instance: errors of the user's code or of the set-up,
+and too many failures. These errors end the pool: they are returned to the caller, which raises
+them. Each fault, and each error of the user's code, also gets a fault report.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class Recovery:
     ) -> SC2PoolError | None:
         """Record the fault, and replace the instance or return the error that ends the pool.
 
-        `of_worker` is True if the worker has failed, and with it all instances that live in it.
+        `of_worker` is True if the whole worker has failed with all instances that live in it.
         """
         instance = seat.instance
         now_s = time.monotonic()
@@ -91,7 +90,7 @@ class Recovery:
             tail = evidence.log_tail and f"\nEnd of the game's log:\n{evidence.log_tail}"
             return CrashLoopError(f"{seat.name}: {hopeless}; the last causes:\n{causes}{tail}")
         if fault.refused and instance.worker is not None:
-            instance.worker.use_up()  # the system would refuse this worker the resource again
+            instance.worker.use_up()  # a refused resource would be refused again
         self._fleet.replace(seat)
         successor = successor_of(len(instance.games))
         end = "\n" if "\n" in fault.detail else "; "  # the detail may end with lines of the log
@@ -146,7 +145,7 @@ class Recovery:
         return death
 
     def _hopeless(self, seat: Seat, now_s: float) -> str | None:
-        """Count this failure; return why a new instance would also fail, or None if it may work."""
+        """Count this failure; return the reason to make no new instance, or None."""
         policy = self._policy
         of_env, of_pool = policy.per_env_window_s, policy.per_pool_window_s
         seat.note_failure(now_s, of_env)
@@ -182,7 +181,7 @@ class Recovery:
 
 
 def _explained(fault: Fault, instance: int, death: Death) -> Fault:
-    """The fault; if the worker's death has caused it, its detail names the cause of that death."""
+    """This fault; if the worker's death caused it, its detail names the cause of the death."""
     is_silent = death.stack and fault.kind in (FaultKind.DEADLINE, FaultKind.HUNG)
     is_dragged_along = fault.kind is FaultKind.WORKER_EXITED and instance != death.charged
     if is_silent or is_dragged_along:

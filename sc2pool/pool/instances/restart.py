@@ -1,8 +1,9 @@
-"""Decides, from the times of past failures, if a dead instance is replaced.
+"""Decides whether a dead instance is replaced, from the times of past failures.
 
 The *intensity* (a term from Erlang's supervisors) is the number of failures that are accepted
-within a window of time, for one env and for the whole pool. More failures show a problem that a new
-instance cannot repair. Then the pool raises an error, instead of launching games for ever.
+within a window of time. One env and the whole pool each have such a limit. More failures show a
+problem that a new instance cannot repair. In this case the pool raises an error, instead of
+launching games for ever.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _HOPELESS = {
     FaultKind.LAUNCH_FAILED: "the game does not start",
     FaultKind.SPAWN_FAILED: "the worker does not start",
 }
-"""Faults that a new instance would repeat."""
+"""The kinds of fault that would occur again with a new instance."""
 
 
 def recent(times_s: Sequence[float], window_s: float, now_s: float) -> list[float]:
@@ -35,10 +36,10 @@ def restarts_exceeded(
     """Why the newest failure exceeds the limits; None if it is accepted.
 
     Args:
-        policy: the limits.
-        n_envs: number of envs in the pool.
-        env_failures_s: monotonic times of this env's failures, the newest one included.
-        pool_failures_s: monotonic times of the failures of all envs.
+        policy: the limits of the number of failures.
+        n_envs: the number of envs in the pool.
+        env_failures_s: the monotonic times of this env's failures, with the newest failure.
+        pool_failures_s: the monotonic times of the failures of all envs.
         now_s: the monotonic time now.
     """
     in_env = len(recent(env_failures_s, policy.per_env_window_s, now_s))
@@ -66,12 +67,12 @@ class Housemate:
 
 
 def charged(housemates: Sequence[Housemate], *, killed: bool) -> int:
-    """The number of the instance to which a worker's death is charged, as one failure.
+    """The number of the instance for which a worker's death counts as a failure.
 
-    A kill from outside (`killed`) has nothing to do with the instances, so the one with the fewest
-    failures is charged. Any other death may happen again, and is charged to a stuck instance, else
-    to an awaited one. Of several, the one with the most failures is charged, so that its env
-    reaches the limit.
+    The instances do not cause a kill from outside (`killed`), so it counts for the instance with
+    the fewest failures. Any other death may happen again. It counts for a stuck instance or, if
+    none is stuck, for an awaited one. Of several such instances the one with the most failures is
+    chosen, so that its env reaches the limit.
     """
     if killed:
         return min(housemates, key=lambda one: one.failures).number
@@ -81,11 +82,11 @@ def charged(housemates: Sequence[Housemate], *, killed: bool) -> int:
 
 
 def hopeless(causes: Sequence[Fault], *, any_was_ready: bool) -> str | None:
-    """Why a new instance would fail as the last ones did; None if it may succeed.
+    """Why a new instance would fail as its predecessors did; None if it may succeed.
 
     If two launches fail with the same message before the pool's first observation, the cause is the
     installation or the system, not chance. Killed games and refused descriptors or threads do not
-    count, because such a shortage is temporary. The newest cause is last.
+    count, because a shortage of these resources is temporary. The last of the causes is the newest.
     """
     if any_was_ready or len(causes) < 2 or causes[-1] != causes[-2] or causes[-1].refused:
         return None
@@ -96,8 +97,9 @@ def unplayable(setups_failed: int, fault: Fault, any_was_ready: bool) -> str | N
     """Why the map or the players cannot be played; None if a fresh process may still play them.
 
     The first failure proves nothing: a process that has already played may have run out of a
-    resource. If a new process reports the failure too, the map or the players are the cause. If a
-    new process crashes or hangs, this is certain only if no game of the pool has begun an episode.
+    resource. If a new process reports the same failure, the map or the players are the cause. If a
+    new process crashes or hangs instead, they are the cause only if no game of the pool has begun
+    an episode.
     """
     if setups_failed < 2 or not fault.map_note:
         return None
@@ -109,10 +111,10 @@ def unplayable(setups_failed: int, fault: Fault, any_was_ready: bool) -> str | N
 def backoff_s(
     policy: RestartPolicy, env_failures_s: Sequence[float], now_s: float, *, refused: bool = False
 ) -> float:
-    """How long to wait before the next start: 0 s after the first failure, then 0.5 s, 1 s, … 8 s.
+    """The wait before the next start: 0 s after the first failure, then 0.5 s, 1 s, … up to 8 s.
 
-    If the system has refused a resource (`refused`), the first wait is 0.25 s. The given times
-    include the newest failure.
+    If the system has refused a resource (`refused`), the first wait is 0.25 s. The times that are
+    given include the newest failure.
     """
     failures = len(recent(env_failures_s, policy.per_env_window_s, now_s))
     at_once = failures <= 1 and not refused

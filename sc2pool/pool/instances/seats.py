@@ -1,8 +1,8 @@
 """A seat is a place in the pool that always has an instance: one for each env and each spare.
 
-Instances come and go, and change seats. The state of the env (its attributes, its history of
-faults) stays on the seat. Rules: only this file changes a seat, in methods named after the event.
-An instance is on one seat at most, except while an `exchange` runs.
+An instance may be replaced or change seats, but the state of the env (its attributes and its
+history of faults) stays on the seat. Only this file changes a seat. The methods are named after the
+event. An instance is on one seat at most, except while an `exchange` runs.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ class FaultReport:
     instance: int
     at_s: float
     folder: str | None
-    """The folder of the report on disk; None if the report could not be written."""
+    """The folder of the fault report on disk; None if the report could not be written."""
 
 
 @dataclass(eq=False)
 class Seat:
-    """One place in the pool.
+    """One place in the pool, for an env or a spare.
 
     Attributes:
-        index: 0 … n-1 for envs, n and above for spares.
-        spec: the packed spec of its players.
-        episode: the episode that the instance prepares. None while an env plays it.
-        fault: the first fault that the trainer has not seen yet. None without one.
-        down_since_s: time of the first fault since the seat was last ready. None without a fault.
-        hold: True if the next real-time game must be stopped at its first observation.
-        paused: True if the trainer has paused the seat. Then no episode begins here.
-        attributes: the values that `set_attr` set, pickled, by row of the env and by name.
-        failures_s: monotonic times of its failures.
-        setups_failed: how many of its instances, one after the other, could not begin an episode.
+        index: the number of the seat, 0 to n-1 for envs, n and above for spares.
+        spec: the packed description of its players.
+        episode: the episode that the instance prepares, or None while an env plays it.
+        fault: the first fault that the trainer has not seen yet, or None.
+        down_since_s: the time of the first fault since the seat was last ready, or None.
+        hold: whether the next real-time game must be stopped at its first observation.
+        paused: whether the trainer has paused the seat, so that no episode begins on it.
+        attributes: the pickled values that `set_attr` has set, by the env's row and by name.
+        failures_s: the monotonic times of its failures.
+        setups_failed: how many instances in a row could not begin an episode.
     """
 
     index: int
@@ -76,22 +76,22 @@ class Seat:
         self.hold = self.paused = False
 
     def dealt(self, episode: Episode) -> None:
-        """Record that this seat was dealt the episode, and end its pause if it has one."""
+        """Record that this seat gets the episode, and end the seat's pause if it has one."""
         self.episode = episode
         self.paused = False
 
     def taken_back(self) -> None:
-        """Forget the spare's episode, which the book deals again."""
+        """Forget the spare's episode, which goes back into the book of episodes."""
         self.episode = None
 
     def taken(self) -> FaultReport | None:
-        """Record that an env takes the episode; return the unseen fault, for the reset info."""
+        """Record that an env takes the episode; return the fault to report in the reset info."""
         self.instance.taken()
         self.episode = None
         return self.fault_told()
 
     def fault_told(self) -> FaultReport | None:
-        """Take the fault that the trainer has not seen yet; None without one."""
+        """Return the fault that the trainer has not seen yet, or None; the trainer now sees it."""
         fault, self.fault = self.fault, None
         return fault
 
@@ -105,11 +105,11 @@ class Seat:
             self.down_since_s = report.at_s
 
     def note_failure(self, now_s: float, window_s: float) -> None:
-        """Record a failure at `now_s`, and forget the failures before the window."""
+        """Record a failure at `now_s`, and forget failures that are older than the window."""
         self.failures_s = [*recent(self.failures_s, window_s, now_s), now_s]
 
     def arrived_at(self, now_s: float) -> float | None:
-        """Record the first observation; return the seconds since a fault, or None without one."""
+        """Record the first observation; return the seconds since a fault (None without a fault)."""
         self.setups_failed = 0
         since_s, self.down_since_s = self.down_since_s, None
         return None if since_s is None else now_s - since_s
@@ -152,7 +152,7 @@ class Seat:
 
     @property
     def arrives_soon(self) -> bool:
-        """True if the seat's instance is ready, or has only to finish a reset, stop or resume."""
+        """True if the seat's instance is ready or must only finish a reset, a stop or a resume."""
         return self.instance.state in _SOON
 
 

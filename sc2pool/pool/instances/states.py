@@ -1,4 +1,4 @@
-"""The life of an instance, as a table: (state, event) → next state.
+"""The states of an instance, and a table of the next state for each state and event.
 
     NEW ─► STARTING ─► LAUNCHING ─► IDLE
     IDLE ─► RESETTING ─► READY ─► PLAYING ◄─► STEPPING ─► OVER ─► RESETTING …
@@ -7,12 +7,12 @@
                 │          ▲ ▼  RESUMING ▼
                 └────────► HELD      ▲ PAUSED
                                      └───┘
-    any of these ── fault, recycle ─► DEAD ─► FAILED          any at all ── close ─► CLOSED
+    any of these ── fault, recycle ─► DEAD ─► FAILED          any at all ── close ─► CLOSED.
 
-The pool acts and then reports an `Event`; only this table determines the next state. If the table
-lacks an entry, the pool has a bug, and `advance` raises. The design is crash-only: every fault
-leads to DEAD, and recovery always uses a new instance. A game can be stopped while it waits for an
-action (paused), or at its first observation, before an env has taken the episode (held).
+The pool acts and then reports an `Event`. Only this table determines the next state. If the table
+lacks an entry, the pool has a bug, and `advance` raises an error. Every fault leads to DEAD, and
+recovery always uses a new instance. A *paused* game was stopped while it waited for an action. A
+*held* game was stopped at its first observation, before an env took the episode.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from enum import StrEnum
 class State(StrEnum):
     """The state of an instance."""
 
-    __hash__ = str.__hash__  # Enum's own hash is slow, and each step looks up the table
+    __hash__ = str.__hash__  # Enum's own hash is slow for the table, which each step uses
 
     NEW = "new"
-    """It has no resources yet; its start may be delayed."""
+    """The instance has no resources yet; its start may be delayed."""
     STARTING = "starting"
-    """Its worker is starting, or has started; the instance waits for its turn to launch."""
+    """The worker was started; the instance waits for its turn to launch its game."""
     LAUNCHING = "launching"
-    """The worker starts its game."""
+    """The worker is starting the instance's game."""
     IDLE = "idle"
     """The game is up and plays no episode."""
     RESETTING = "resetting"
-    """It prepares an episode's first observation."""
+    """The instance prepares an episode's first observation."""
     READY = "ready"
-    """It has a first observation that no env has taken."""
+    """An episode's first observation has arrived; no env has taken the episode yet."""
     HOLDING = "holding"
-    """It is READY, and its game is being stopped."""
+    """The instance is READY, and its game is being stopped."""
     HELD = "held"
-    """It is READY, and its game is stopped."""
+    """The instance is READY, and its game is stopped."""
     RELEASING = "releasing"
-    """It is READY, and its game is being resumed."""
+    """The instance is READY, and its game is being resumed."""
     PLAYING = "playing"
-    """It belongs to an env, and waits for an action."""
+    """The instance plays an env's episode, and waits for an action."""
     PAUSING = "pausing"
-    """It is PLAYING, and its game is being stopped."""
+    """The instance is PLAYING, and its game is being stopped."""
     PAUSED = "paused"
-    """It is PLAYING, and its game is stopped."""
+    """The instance is PLAYING, and its game is stopped."""
     RESUMING = "resuming"
-    """It is PLAYING, and its game is being resumed."""
+    """The instance is PLAYING, and its game is being resumed."""
     STEPPING = "stepping"
-    """An action was sent; its reply is awaited."""
+    """The trainer has sent an action and awaits the reply."""
     OVER = "over"
     """The episode is over, and the next one has not begun."""
     DEAD = "dead"
@@ -90,7 +90,7 @@ class Event(StrEnum):
 
 
 AWAITED = frozenset({State.STEPPING, State.RESETTING})
-"""The states in which a reply is awaited: an episode's first observation, or a transition."""
+"""The states in which the trainer awaits a first observation or a transition."""
 
 RESETTABLE = frozenset({State.IDLE, State.RESETTING, State.READY, State.PLAYING, State.OVER})
 """The states in which a reset may be requested."""
@@ -98,12 +98,12 @@ RESETTABLE = frozenset({State.IDLE, State.RESETTING, State.READY, State.PLAYING,
 STOPPED = frozenset(
     {State.HOLDING, State.HELD, State.RELEASING, State.PAUSING, State.PAUSED, State.RESUMING}
 )
-"""The states of a game that is stopped, being stopped, or being resumed."""
+"""The states in which a game is stopped, is being stopped, or is being resumed."""
 
 AT_REST = frozenset(
     {State.IDLE, State.READY, State.HELD, State.PLAYING, State.PAUSED, State.OVER, State.FAILED}
 )
-"""The states that end only with a request, a message or a fault, not after some time."""
+"""The states without a time limit: only a request, a message or a fault ends them."""
 
 LIVE = AWAITED | RESETTABLE | STOPPED | {State.NEW, State.STARTING, State.LAUNCHING}
 

@@ -1,10 +1,9 @@
-"""Reacts to the messages of instances, and to messages that do not come in time.
+"""Reacts to the replies and messages of instances, and to those that do not come in time.
 
-    reply, message, end of file, deadline, verdict ─► state, counters, listener ─► reset, replace
-
-Rules: nothing here waits. An instance that fails in any way is ended, and its seat gets a new one
-for the same episode. An error that a new instance would repeat (of the user's code, of the set-up,
-after too many failures) is stored in `failure`, and the waiting call raises it.
+It also handles the watchdog's verdicts. No function of this module waits. If an instance fails in
+any way, the supervisor ends it, and its seat gets a new instance for the same episode. Some errors
+would occur again: errors of the user's code or of the set-up, and too many failures. Such an error
+is stored in `failure`, and the waiting call raises it.
 """
 
 from __future__ import annotations
@@ -43,14 +42,14 @@ class Listener:
         """The seat's instance has answered a step; the reply is in its queue."""
 
     def arrived(self, seat: Seat) -> None:
-        """The seat's first observation has arrived; the game may be held at that observation."""
+        """The seat's first observation has arrived; the game may be stopped at it (held)."""
 
     def failed(self, seat: Seat) -> None:
         """The seat's instance has died (`seat.fault` says why), and was replaced."""
 
 
 def read(instance: Instance) -> list[Any]:
-    """The instance's messages; in place of one that cannot be unpickled, a `Raised`."""
+    """The instance's messages; a message that cannot be unpickled is replaced by a `Raised`."""
     try:
         return instance.channel.receive()
     except ChannelClosedError:
@@ -63,13 +62,13 @@ class Supervisor:
     """Brings each seat of a pool to its episode, and replaces failed instances.
 
     Attributes:
-        answers: answers to calls, by call number, until the caller takes them.
-        cannot_hold: True if real-time games cannot be held. Then spares are not used, because their
-            games would continue without a player.
-        failure: the error that ends the pool, until the waiting call raises it. It is not kept
-            longer, because its traceback would keep the pool from being collected and closed.
-        failed: the text of the failure. Empty without one.
-        raised: errors of the user's code, each with its seat.
+        answers: the answers to calls, by the number of the call, until the caller takes them.
+        cannot_hold: whether real-time games cannot be held; spares are not used in this case,
+            because their games would continue without a player.
+        failure: the error that ends the pool, until the waiting call raises it; after that it is
+            dropped, because its traceback would keep the pool from being collected and closed.
+        failed: the text of the failure; empty if the pool has not failed.
+        raised: the errors of the user's code, each with its seat.
     """
 
     def __init__(
@@ -90,7 +89,7 @@ class Supervisor:
         self.failed = ""
         self.raised: list[tuple[Seat, messages.Raised]] = []
         self._warned: set[str] = set()
-        """The warnings that were logged, without their digits."""
+        """The texts of all logged warnings, without their digits."""
         self._handlers: dict[type, Callable[[Seat, Any], None]] = {
             messages.Hello: self._on_hello,
             messages.Launched: self._on_launched,
@@ -104,10 +103,10 @@ class Supervisor:
             messages.Raised: self._on_raised,
         }
 
-    # Requests of the pool.
+    # Requests that come from the pool.
 
     def play(self, seat: Seat, episode: Episode) -> None:
-        """Bring the seat to this episode's first observation as soon as its instance allows."""
+        """Bring the seat to this episode's first observation, as soon as the instance can."""
         seat.dealt(episode)
         if seat.instance.state in RESETTABLE:
             self._reset(seat)
@@ -135,7 +134,7 @@ class Supervisor:
         self.fleet.replace(seat, gently=not instance.games)  # an env of the user needs its `close`
 
     def pause(self, seat: Seat) -> None:
-        """Stop the seat's game if the game waits for an action, or for an env to take it."""
+        """Stop the seat's game if it waits for an action or is at its first observation."""
         if seat.instance.state in (State.READY, State.PLAYING):
             seat.instance.pause(self._pause_deadline())
 
@@ -189,7 +188,7 @@ class Supervisor:
             self._fault(seat, Fault(FaultKind.SPAWN_FAILED, Phase.LAUNCHING, detail, refused))
 
     def check_replies(self, seat: Seat) -> bool:
-        """Handle the reply of the seat's instance, if any; True if it is a first observation."""
+        """Handle the reply of the seat's instance, if any; True if it was a first observation."""
         instance = seat.instance
         if instance.state not in AWAITED:
             return False
@@ -243,7 +242,7 @@ class Supervisor:
             self._attach(seat)
 
     def attach_all(self) -> None:
-        """After the slots are fitted, give each instance that has sent its `Hello` its slot."""
+        """Give a slot to each instance that has sent its `Hello`; the slots' size is known now."""
         for seat in self.seats:
             if seat.instance.live and seat.instance.hello is not None:
                 self._attach(seat)
@@ -347,7 +346,8 @@ class Supervisor:
     def check_deadlines(self) -> None:
         """Report a fault of each instance whose deadline has passed without a reply.
 
-        The fault is the worker's: a working worker enforces its games' limits before this deadline.
+        The worker has failed, because a working worker enforces its games' limits before this
+        deadline.
         """
         self.fleet.kill_hung_workers()
         grace_s = self._config.limits.worker_grace_s

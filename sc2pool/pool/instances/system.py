@@ -1,10 +1,10 @@
-"""The operating system as a pool uses it; a simulation can replace it.
+"""Creates a pool's operating system resources; a simulation can replace this module's `System`.
 
-    REAL       processes, descriptors, shared memory, files, a thread
-    simulated  `tests/support/simulation`: all of these in one process, for millions of rare faults
+`REAL` creates real processes, descriptors, shared memory, files and a thread. The simulation in
+`tests/support/simulation` has all of these in one process, to test millions of rare faults.
 
-Rule: a pool creates operating system resources only through a `System`. The exceptions are the
-files that a run leaves for people (fault reports, replays) and the port of the metrics.
+A pool creates operating system resources only through a `System`. The exceptions are the files that
+a run leaves for people (fault reports, replays) and the port of the metrics.
 """
 
 from __future__ import annotations

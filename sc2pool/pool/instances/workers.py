@@ -1,18 +1,17 @@
 """The worker processes of a pool, and the instances that live in each.
 
-    Workers ──► Worker: a process, two doorbells, a control socket
-                  ├── instance: channel, slot, game, folder
-                  └── instance …
+A `Worker` is a process with two doorbells and a control socket. It hosts one or several instances.
+Each instance has a channel, a slot, a game and a folder.
 
 If an instance fails, its worker continues with the other instances. The worker is ordered to end
-the failed instance and then to host its successor. Both orders use one socket, so they stay in
-order, and the successor can take over the slot. Rules:
-* A worker is ended together with its last instance. If that instance must first close an env of
-  the user, the worker exits by itself.
-* A worker that does not release an instance in time is hung. It is killed with all its instances.
+the failed instance and then to host its successor. The worker gets both orders through one socket,
+in this order, so the successor can take over the slot. Rules:
+* A worker ends together with its last instance. If that instance must first close an env of the
+  user, the worker exits by itself.
+* A worker that does not release an instance in time is killed with all its instances.
 * A worker's process leads a process group that contains its games. The group is killed before the
   worker is reaped, because reaping frees the group's number for reuse.
-* Every wait has a limit.
+* Every wait in this module has a time limit.
 * Only this module registers doorbells and channels with the waiter, and removes them.
 """
 
@@ -39,7 +38,7 @@ from sc2pool.processes.tree import created_at_s, is_alive
 from sc2pool.processes.with_parent import Follower, start_follower
 
 _OUTSIDE = ("SIGKILL", "SIGTERM")
-"""Signals that other processes send, in contrast to those of an error in the process."""
+"""Signals that come from other processes, not from an error in the process itself."""
 _REAP_TIMEOUT_S = 5.0
 _POLL_INTERVAL_S = 0.005
 
@@ -54,7 +53,7 @@ class WorkerProcess:
         self._created_s = created_at_s(self.pid)
 
     def kill(self) -> None:
-        """Kill the worker and all processes that it has started, unless the worker was reaped."""
+        """Kill the worker and all processes that it started, unless the worker was reaped."""
         self._follower.kill()
 
     def wait(self, deadline: Deadline, hurry: threading.Event) -> None:
@@ -100,10 +99,10 @@ _SEND_TIMEOUT_S = 5.0
 
 
 def worker_environment(temp_dir: Path) -> dict[str, str]:
-    """The environment variables to add for a worker, whose temporary files go to `temp_dir`.
+    """The environment variables to add for a worker that puts temporary files into `temp_dir`.
 
-    NumPy would start a thread for each core in each worker. The variables limit it to one thread,
-    unless the user has set another number.
+    NumPy would start a thread for each core in each worker. The variables limit NumPy to one
+    thread, unless the user has set another number.
     """
     environment = {"TMPDIR": str(temp_dir)}
     if not {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"} & os.environ.keys():
@@ -120,9 +119,10 @@ class Resident(Protocol):
 
 @dataclass(frozen=True)
 class Death:
-    """A worker's death: all its instances fail, but only the failure of `charged` is counted.
+    """A worker's death; all its instances fail, but only the failure of `charged` counts.
 
-    `cause` includes the env's name. `stack` is the main thread's stack, empty if no hook was stuck.
+    `cause` includes the env's name. `stack` is the main thread's stack if a hook was stuck, else
+    empty.
     """
 
     charged: int
@@ -133,18 +133,18 @@ class Death:
 class Worker:
     """One worker process and its instances.
 
-    The waiter watches the reply doorbell, with this object as its tag, and the channels. The tag of
-    a channel is its instance and, after `dismiss`, its `Hosting`.
+    The waiter watches the reply doorbell, with this object as its tag, and the channels. A
+    channel's tag is its instance until `dismiss`, and its `Hosting` after that.
 
     Attributes:
-        expected: numbers of the instances that live here or are about to move in.
+        expected: the numbers of the instances that the worker hosts or will soon host.
         deadline: the time by which all dismissed instances must have left.
-        doomed: True if the worker was killed or exits by itself. It may not have exited yet.
-        used_up: True if the worker gets no further instances.
-        death: why the worker has died or will be killed. None until then.
+        doomed: whether the worker was killed or exits by itself; it may not have exited yet.
+        used_up: whether the worker gets no further instances.
+        death: why the worker has died or will be killed; else None.
 
     Raises:
-        OSError: the system refuses a process or descriptors. Then everything is cleaned up.
+        OSError: the system refuses a process or descriptors; all that was made is released.
     """
 
     process: WorkerProcess
@@ -201,7 +201,7 @@ class Worker:
 
     @property
     def alone(self) -> bool:
-        """True if at most one instance lives here or is about to move in."""
+        """True if the worker hosts, or will soon host, at most one instance."""
         return len(self.expected) <= 1
 
     @property
@@ -210,7 +210,7 @@ class Worker:
         return not (self.doomed or self.used_up or self.process.has_ended())
 
     def use_up(self) -> None:
-        """Let no further instance move in."""
+        """Let the worker host no further instance."""
         self.used_up = True
 
     def note_death(self, death: Death) -> None:
@@ -218,7 +218,7 @@ class Worker:
         self.death = death
 
     def kill(self) -> None:
-        """Kill the worker and all that it has started. This ends its instances' channels."""
+        """Kill the worker and all that it has started, which ends its instances' channels."""
         self.doomed = True
         self.deadline = NEVER
         self.process.kill()
@@ -226,9 +226,9 @@ class Worker:
     def host(self, instance: Resident, directory: Path, spec: Any) -> Channel:
         """Order the worker to host an instance; return the channel to it.
 
-        This object owns the channel, and from now on the directory for temporary files. The spec is
-        packed; a worker process gets it as pickled bytes. Raises OSError if the worker has exited
-        or does not read, or if the system refuses memory or descriptors.
+        This object owns the channel and, from now on, the directory for temporary files. The spec
+        is packed, and a worker process gets the spec as pickled bytes. Raises OSError if the worker
+        has exited or does not read, or if the system refuses memory or descriptors.
         """
         ours, theirs = socket_pair()
         channel = Channel(ours, _SEND_TIMEOUT_S)
@@ -250,15 +250,15 @@ class Worker:
     def dismiss(self, number: int, grace_s: float, *, gently: bool) -> None:
         """Order the worker to end an instance, which must leave within `grace_s`.
 
-        For the last instance the worker gets no order, because the caller ends the worker. But if
-        `gently`, the last instance closes its env, and the worker exits by itself.
+        The worker gets no order to end its last instance, because the caller ends the whole worker.
+        But with `gently`, the last instance closes its env, and the worker exits by itself.
         """
         self.expected.discard(number)
         if not self.expected and not gently:
             return
         hosting = self._hostings.pop(number, None)
         if hosting is None:
-            return  # the instance never moved in
+            return  # the instance was never hosted
         self._leaving[number] = hosting
         if self.deadline == NEVER:
             self.deadline = Deadline.after(grace_s)
@@ -277,7 +277,7 @@ class Worker:
         self._control.send(Leave(number))
 
     def remove_departed(self) -> None:
-        """Release the resources of dismissed instances that have left."""
+        """Release the resources of dismissed instances that have left the worker."""
         for number, hosting in list(self._leaving.items()):
             if hosting.has_left():
                 del self._leaving[number]
@@ -303,7 +303,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Hosting:
-    """A worker's resources for one instance. The channel ends when the instance has left."""
+    """A worker's resources for one instance, whose channel ends when it has left the worker."""
 
     worker: Worker
     directory: Path
@@ -330,7 +330,7 @@ class Workers:
         self._worker_of: dict[int, Worker] = {}
 
     def worker_for(self, number: int) -> Worker:
-        """The instance's assigned worker, else one with room, else a new one; may raise OSError."""
+        """The worker assigned to the instance, else one with room, else a new one (or OSError)."""
         worker = self._worker_of.get(number)
         if worker is not None and not worker.goes_on:
             self.dismiss(number)
@@ -349,7 +349,7 @@ class Workers:
         return worker
 
     def succeed(self, number: int, successor: int, *, gently: bool = False) -> None:
-        """Dismiss an instance; assign its successor to the worker if other instances live there."""
+        """Dismiss an instance; if its worker has other instances, assign the successor to it."""
         worker = self._worker_of.get(number)
         if worker is not None and not worker.alone and worker.goes_on:
             worker.expected.add(successor)
@@ -357,10 +357,10 @@ class Workers:
         self.dismiss(number, gently=gently)
 
     def dismiss(self, number: int, *, gently: bool = False) -> None:
-        """Order an instance to leave its worker, which ends with its last instance.
+        """Order an instance to leave its worker; the last instance's worker ends too.
 
-        If `gently`, the last instance first closes its env. Otherwise the worker of the last
-        instance is killed immediately.
+        With `gently`, the last instance first closes its env; without, its worker is killed
+        immediately.
         """
         worker = self._worker_of.pop(number, None)
         if worker is not None:
@@ -368,7 +368,7 @@ class Workers:
             self._end_if_needless(worker)
 
     def remove_departed(self, worker: Worker) -> None:
-        """Clean up after dismissed instances that have left this worker."""
+        """Release all resources of dismissed instances that have left this worker."""
         worker.remove_departed()
         self._end_if_needless(worker)
 
@@ -382,7 +382,7 @@ class Workers:
         return min((one.deadline.instant_s for one in self._workers), default=NEVER.instant_s)
 
     def kill_hung(self) -> None:
-        """Kill the workers that have not released an instance in time. This ends their channels."""
+        """Kill the workers that have not released an instance in time."""
         for worker in self._workers:
             if worker.deadline.expired():
                 worker.deadline = unless_stalled(worker.deadline, self._leave_s)

@@ -1,1 +1,1 @@
-"""Queue pairs (actions and observations in shared memory), doorbells, and the trainer's waits."""
+"""Exchanges actions and observations in shared memory (queue pairs), with doorbells to wake up."""

@@ -1,31 +1,26 @@
-"""Doorbells, by which one process wakes another (or several at once), and waits for doorbells.
+"""Doorbells, by which one process wakes one or several others, and ways to wait for doorbells.
 
-A ring carries no data: the message is in the slot, under its sequence number. A ring may be early,
-late or double, so the reader checks the slot. On Linux a doorbell is an eventfd, watched
-edge-triggered, so that no read is needed to reset it. Elsewhere it is a socket pair with one byte
-per ring.
+A ring carries no data, because the message is in the slot, with a sequence number. A ring may be
+early, late or double, so the reader checks the slot. On Linux a doorbell is an eventfd that is
+watched edge-triggered, so no read is needed to reset it. On other systems a doorbell is a socket
+pair with one byte per ring.
 
-    common doorbell ─┬─► epoll of worker 0 ◄── request doorbell 0
-                     └─► epoll of worker 1 ◄── request doorbell 1      a worker inherits its epoll
-
-Ringing the workers one by one costs a system call for each, and the first worker to wake may take
-the trainer's core before the others are woken. So several workers share a common doorbell. Rules:
+To ring the workers one by one costs a system call for each. The first worker that wakes may also
+take the trainer's core before the trainer has woken the other workers. So several workers share a
+common doorbell. A worker inherits an epoll that watches its own request doorbell and the common
+doorbell. The rules are:
 * A worker watches its epoll edge-triggered and reads nothing, because a read would reset the common
   doorbell for all workers.
-* Common doorbells need eventfd and epoll, so they exist only on Linux. Elsewhere each worker's own
-  doorbell is rung.
+* Common doorbells need eventfd and epoll, so they exist only on Linux. On other systems the trainer
+  rings each worker's own doorbell.
 * A common doorbell wakes all its members (the workers that share it), even those without a request.
-  So it is rung only if more than half of its members have a request.
+  So the trainer rings it only if more than half of its members have a request.
 
-The trainer waits on all doorbells, or on one doorbell and the control descriptors:
-
-    all ──┬── doorbell, doorbell, …        edge-triggered: no read is needed to reset a doorbell
-          └── control ── channels, watchdog        one ─┬─ a doorbell
-                                                        └─ control
-
+The trainer waits on all doorbells or on a single one. In both cases it also waits on the control
+descriptors (the channels and the watchdog), and a control descriptor that is ready ends the wait.
 For a batch of all envs the trainer does not wake at each ring, because a wake-up costs more than
-handling a reply. It waits for one env after the other; usually only the first wait is long. Rule:
-a control descriptor that is ready ends every wait.
+the handling of a reply. It waits for one env after the other, and usually only the first wait is
+long.
 """
 
 from __future__ import annotations
@@ -47,10 +42,11 @@ USE_EVENTFD = LINUX
 
 
 class Doorbell:
-    """Lets one process wake another: the first calls `ring`, the other watches `listening`.
+    """Lets one process, which calls `ring`, wake another process, which watches `listening`.
 
-    This object owns both descriptors: `ring` writes to `ringing`, which makes `listening` readable.
-    One eventfd serves as both. In a process that only rings or only listens, the other is -1.
+    This object owns two descriptors. `ring` writes to `ringing`, which makes `listening` readable.
+    If the doorbell is an eventfd, both are the same descriptor. In a process that only rings,
+    `listening` is -1. In a process that only listens, `ringing` is -1.
     """
 
     def __init__(self, *, ringing: int = -1, listening: int = -1) -> None:
@@ -72,14 +68,15 @@ class Doorbell:
         return kind(ringing=ringing, listening=listening)
 
     def ring(self) -> None:
-        """Wake the listener. A full buffer is ignored, because earlier rings wake the listener."""
+        """Wake the listener. A full buffer does no harm, because earlier rings wake the
+        listener."""
         try:  # noqa: SIM105 - runs in each step, and `suppress` costs as much as the system call
             os.write(self.ringing, _ONE)
         except BlockingIOError:
             pass
 
     def quiet(self) -> None:
-        """Consume all rings so far; needed only for level-triggered waits."""
+        """Consume all rings so far; only level-triggered waits need this call."""
         with suppress(BlockingIOError):
             os.read(self.listening, 8)
 
@@ -90,7 +87,7 @@ class Doorbell:
 
 
 class SocketDoorbell(Doorbell):
-    """A doorbell on a socket pair; uses only socket calls, because Windows requires them."""
+    """A doorbell made of a socket pair; Windows requires that it makes only socket calls."""
 
     def __init__(self, *, ringing: int = -1, listening: int = -1) -> None:
         super().__init__(ringing=ringing, listening=listening)
@@ -113,15 +110,15 @@ class SocketDoorbell(Doorbell):
 
 _ONE = (1).to_bytes(8, sys.byteorder)
 _MOST_RINGS = 4096
-"""The most rings that one read consumes. Any further rings end the next, level-triggered wait."""
+"""The most rings that one read consumes; later rings end the next wait."""
 
 
 if LINUX:
     import select
 
 _MOST_ENVS = 8
-"""How many envs may share one doorbell. Linux allows 50 wakeup paths of this depth from one
-descriptor (`reverse_path_check`), and a worker has a few epolls and one more for each game."""
+"""At most how many envs share one doorbell. Linux allows 50 wakeup paths of this depth from one
+descriptor (`reverse_path_check`). A worker has a few epolls, and one more for each game."""
 
 
 def most_members(envs_per_worker: int) -> int:
@@ -138,7 +135,7 @@ class CommonDoorbells:
 
     @contextmanager
     def joined(self, own: Doorbell) -> Iterator[int]:
-        """A descriptor for a new worker to inherit: an epoll on `own` and a common doorbell.
+        """Yield a descriptor for a new worker to inherit: an epoll on `own` and a common doorbell.
 
         `own` is the worker's request doorbell. Call `leave(own)` when the worker has ended.
         """
@@ -151,7 +148,7 @@ class CommonDoorbells:
             yield own.listening
 
     def _with_room(self, own: Doorbell) -> Doorbell:
-        """A common doorbell with room, to whose members `own` is added."""
+        """A common doorbell that has room for a further member; `own` becomes a member of it."""
         for common, members in self._groups:
             if len(members) < self._most_members:
                 members.append(own)
@@ -161,7 +158,8 @@ class CommonDoorbells:
         return common
 
     def leave(self, own: Doorbell) -> None:
-        """Remove the doorbell of a worker that has ended; no error if it never joined."""
+        """Remove the doorbell of a worker that has ended, if it was a member of a common
+        doorbell."""
         for common, members in self._groups:
             if own in members:
                 members.remove(own)
@@ -171,7 +169,7 @@ class CommonDoorbells:
                 return
 
     def fewest(self, doorbells: Iterable[Doorbell]) -> Sequence[Doorbell]:
-        """The fewest doorbells to ring for all of `doorbells`; valid until one joins or leaves."""
+        """The fewest doorbells that wake the same workers; valid until members join or leave."""
         asked = dict.fromkeys(doorbells)
         fewest: list[Doorbell] = []
         for common, members in self._groups:
@@ -184,16 +182,16 @@ class CommonDoorbells:
 
 
 _INTERRUPTED_S: Final = 0.1
-"""The longest delay of a Ctrl-C on Windows."""
+"""The longest delay of a Ctrl-C on Windows, in seconds."""
 
 
 class Waiter(ABC):
-    """Waits on doorbells and sockets together; returns the tags of those that are ready."""
+    """Waits on doorbells and sockets together, and returns the tags of the ready ones."""
 
     def __init__(self) -> None:
         self._tags: dict[int, Any] = {}
         self._doorbells: dict[int, Doorbell] = {}
-        """The doorbells that need a call of `quiet` after each ring, by descriptor."""
+        """The doorbells, by descriptor, that need a call of `quiet` after each ring."""
 
     @staticmethod
     def create() -> Waiter:
@@ -212,12 +210,12 @@ class Waiter(ABC):
         """Watch a socket or pipe for data and for its end."""
 
     def retag(self, descriptor: int, tag: Any) -> None:
-        """Change the tag of a descriptor that is watched already."""
+        """Change the tag of a descriptor that this waiter already watches."""
         self._tags[descriptor] = tag
 
     @abstractmethod
     def remove(self, descriptor: int) -> None:
-        """Unregister a descriptor; no error if it is unknown."""
+        """Stop watching a descriptor; a descriptor that is not watched is no error."""
 
     def _answer(self, ready: list[int]) -> list[Any]:
         """Call `quiet` of the doorbells among these descriptors; return all descriptors' tags."""
@@ -228,36 +226,38 @@ class Waiter(ABC):
 
     @abstractmethod
     def wait(self, timeout_s: float | None) -> list[Any]:
-        """Wait, and return the tags of all that is ready; [] after `timeout_s` (None: no limit)."""
+        """Wait, and return the tags of all ready descriptors; [] after `timeout_s` (None: no
+        limit)."""
 
     def wait_for(self, doorbell: Doorbell, timeout_s: float) -> bool:  # noqa: ARG002
         """Wait for one doorbell; rings of other doorbells do not end this wait.
 
-        Returns True if only this doorbell rang. After a timeout or another event it returns False;
-        then call `wait`. An old ring may be reported again: check the slot before and after a call.
+        Returns True if only this doorbell rang. If it returns False (after a timeout or another
+        event), call `wait`. An old ring may be reported again, so check the slot before and after a
+        call.
         """
         return False
 
     def has_more(self) -> bool:
-        """True if a channel or the watchdog may be ready. Consumes no event."""
+        """True if a channel or the watchdog may be ready; no event is consumed."""
         return True
 
     def take_raised(self) -> tuple[BaseException, Any] | None:
-        """Take the error that the user's code raised in the newest wait, and its instance's tag.
+        """Return, once, the error of user code in the newest wait, with its instance's tag.
 
-        Always None unless the pool is serial, because only a serial pool's waits run user code.
+        In a pool that is not serial this is None, because its waits run no user code.
         """
         return None
 
     @abstractmethod
     def close(self) -> None:
-        """Close the waiter's own descriptors; the caller owns the watched ones."""
+        """Close the waiter's own descriptors; the watched descriptors belong to the caller."""
 
 
 if LINUX:
 
     class EpollWaiter(Waiter):
-        """Watches eventfds edge-triggered; a nested, level-triggered epoll watches all else."""
+        """Watches eventfds edge-triggered, and all other descriptors in a level-triggered epoll."""
 
         def __init__(self, epoll: Callable[[], select.epoll] = select.epoll) -> None:
             super().__init__()

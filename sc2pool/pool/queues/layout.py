@@ -1,13 +1,14 @@
-"""Where each part of an observation and an action lies in the shared memory of a queue pair.
+"""The layout of observations and actions in the shared memory of a queue pair.
 
-The trainer and the worker compute the same layout from the same spaces. A space is flattened into
-*leaves* of fixed shape and dtype: a Dict in the space's own order, a Tuple by index, both
-recursively. A space with Text, Sequence, Graph or another part without a fixed layout has no
-leaves: its values are sent pickled, outside the slot. If an env has several rows, each leaf holds
-the values of all the env's rows, one after the other.
+The trainer and the worker compute the same layout from the same spaces. A space is flattened
+recursively into *leaves* of fixed shape and dtype. The parts of a Dict are in the space's own
+order, and the parts of a Tuple are in the order of their indices. A space with a Text, Sequence,
+Graph or another part without a fixed layout has no leaves. Its values are pickled and sent outside
+the slot. If an env has several rows, each leaf holds the values of all the env's rows, one after
+the other.
 
-Rules: offsets are multiples of 64 bytes, so that no two leaves share a cache line. A layout only
-describes memory, and holds none. An env with several rows must have a fixed layout.
+Offsets are multiples of 64 bytes, so that no two leaves share a cache line. A layout describes
+memory but holds no memory. An env with several rows must have a fixed layout.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ class Leaf:
     """One array of fixed shape and dtype inside an observation or an action.
 
     Attributes:
-        path: the keys and indices that lead to it in the space.
+        path: the keys and indices that lead to the array in the space.
         shape: the shape of one row's value.
-        offset_bytes: where it begins in a slot.
-        rows: how many rows of an env it holds.
+        offset_bytes: the offset of the array in a slot.
+        rows: how many rows of an env the array holds.
     """
 
     path: Path
@@ -49,7 +50,7 @@ class Leaf:
 
     @property
     def whole_shape(self) -> tuple[int, ...]:
-        """The shape of the whole leaf: (rows, …), or `shape` if the env has one row."""
+        """The shape of the whole leaf, which is `shape` with one row, else (rows, …)."""
         return self.shape if self.rows == 1 else (self.rows, *self.shape)
 
     @property
@@ -63,9 +64,9 @@ class Leaf:
     def column(
         self, memory: memoryview, slots: int, slot_bytes: int, place_bytes: int | None = None
     ) -> Array:
-        """A view of this leaf in all slots, which are `slot_bytes` apart, as an array (slots, …).
+        """A view of this leaf in all slots as an array (slots, …); slots are `slot_bytes` apart.
 
-        If the leaf has two places in each slot, `place_bytes` apart, the array is (slots, 2, …).
+        If each slot has two places for the leaf, `place_bytes` apart, the array is (slots, 2, …).
         """
         view = self.view(memory)
         shape, strides = view.shape, view.strides
@@ -115,7 +116,7 @@ class SpaceLayout:
         return self.copied(lambda index: parts[index][row])
 
     def parts(self, value: Any) -> Iterator[tuple[Leaf, Any]]:
-        """Each leaf with its part of `value`.
+        """Yield each leaf with its part of `value`.
 
         Raises:
             KeyError, IndexError, TypeError: a part is missing.
@@ -178,7 +179,7 @@ def end_bytes(layout: SpaceLayout, start_bytes: int) -> int:
 
 
 def align(offset_bytes: int) -> int:
-    """Round up to the next cache line."""
+    """Round an offset up to the next cache line."""
     return -(-offset_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
 
@@ -195,12 +196,13 @@ def mask_size(space: spaces.Space[Any]) -> int:
 
 @dataclass(frozen=True)
 class SlotLayout:
-    """The whole memory of a queue pair: header, action, two places for observations, rewards.
+    """The memory of a queue pair: a header, an action, two places for observations, and rewards.
 
-    A place holds an observation and its action mask. The answer to request k is written to place
-    k modulo 2. So the previous answer stays intact while the worker writes the next one, even if
-    the worker is killed meanwhile. `observation` and `mask` describe place 0, and `place_bytes` is
-    the distance to place 1. The rewards are float64. The reward of a single row is in the header.
+    A place holds an observation and its action mask. The worker writes the answer to request k to
+    place k modulo 2. So the previous answer stays intact, even if the worker is killed while it
+    writes the next answer. `observation` and `mask` describe place 0, and `place_bytes` is the
+    distance to place 1. The rewards are float64. If there is only one row, its reward is in the
+    header.
     """
 
     action: SpaceLayout
@@ -213,7 +215,8 @@ class SlotLayout:
 
     @property
     def leaves(self) -> tuple[tuple[Leaf, ...] | None, ...]:
-        """The leaves; two layouts are equal if these are, even if the bounds of spaces differ."""
+        """The leaves; two layouts are equal if their leaves are, even if their spaces' bounds
+        differ."""
         return self.action.leaves, self.observation.leaves, (self.mask,)
 
 
@@ -223,7 +226,7 @@ HEADER_BYTES = 3 * ALIGNMENT_BYTES
 def slot_layout(
     observation_space: spaces.Space[Any], action_space: spaces.Space[Any], rows: int = 1
 ) -> SlotLayout:
-    """Lay out an env's queue pair; ConfigError if several rows have no fixed layout."""
+    """Lay out an env's queue pair; ConfigError if there are several rows but no fixed layout."""
     offset = HEADER_BYTES
     action = space_layout(action_space, offset, rows)
     offset = end_bytes(action, offset)

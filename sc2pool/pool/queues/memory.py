@@ -1,10 +1,10 @@
 """Shared memory without a name, freed when the last process that maps it ends.
 
-On Linux the memory is a memfd. Elsewhere it is a mapped file: on POSIX systems the file is unlinked
-as soon as it is open, Windows deletes it at its last close. Other processes get the descriptor,
-never a name. The pages are allocated when the memory is sized, so that a shortage raises an error
-then and not a SIGBUS later. `multiprocessing.shared_memory` does not fit: such a memory is found by
-name, and the first process outside `multiprocessing` that exits destroys it.
+On Linux the memory is a memfd. On other systems the memory is a mapped file. POSIX systems unlink
+the file as soon as it is open, and Windows deletes the file at its last close. Other processes get
+the memory's descriptor. The pages are allocated when the size is set, so that a shortage raises an
+error at that time and not a SIGBUS later. `multiprocessing.shared_memory` is unsuitable: the first
+process outside `multiprocessing` that exits would destroy the memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ USE_MEMFD = LINUX
 
 
 def create() -> int:
-    """The descriptor of a new, empty memory."""
+    """Make a new, empty memory and return its descriptor."""
     if LINUX and USE_MEMFD:
         return os.memfd_create("sc2pool", os.MFD_CLOEXEC)
     descriptor, path = tempfile.mkstemp(prefix="sc2pool-")
@@ -47,9 +47,9 @@ def read(descriptor: int, size_bytes: int) -> bytes:
 
 
 def claim(descriptor: int, size_bytes: int) -> None:
-    """Size the memory, fill it with zeros and allocate its pages; ConfigError if too large."""
+    """Set the memory's size, fill it with zeros, allocate its pages; ConfigError if too large."""
     try:
-        # A memfd has no limit: allocating more memory than exists would end the trainer.
+        # A memfd has no limit, so an allocation of more memory than exists would end the trainer.
         if size_bytes > _physical_bytes():
             raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
         os.ftruncate(descriptor, 0)

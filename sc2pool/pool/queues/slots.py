@@ -1,28 +1,24 @@
 """The shared memory of a pool: one memory, with a slot for the queue pair of each instance.
 
-    slot 0   header │ action │ observation │ mask │ …      a worker maps its own slot,
-    slot 1   header │ action │ observation │ mask │ …      the trainer maps them all
-
-    trainer (`trainer_end`)                   worker (`worker_end`)
-    write action, request += 1, ring  ─────►  get_action()
-    read it when reply == request  ◄───────  put(): write it, reply = request last, ring
-
-Rules of a slot, in each direction:
-* One process writes. It writes the sequence number last, so an incomplete message is never read.
+A slot has a header, an action, observations and masks. A worker maps its own slots, and the trainer
+maps all slots. To send an action, the trainer (`trainer_end`) writes it, adds 1 to the header's
+`request` and rings the doorbell. To reply, the worker (`worker_end`) writes the observation, then
+sets `reply` to `request`, and rings. The rules of a slot are:
+* In each direction one process writes. It writes the sequence number last, so the other process
+  never reads an incomplete message.
 * The last answer's observation stays unchanged until the next answer is complete.
 * Each instance has its own range of sequence numbers, so no message of an earlier instance is
   accepted.
-* An info that is not empty, or a value without fixed layout, does not fit a slot. It is sent *out
-  of band*, on the instance's channel: the doorbell rings first, then the bytes follow.
-* If an env has several rows, all rows are in its instance's one slot and share a sequence number.
+* An info that is not empty, or a value without a fixed layout, does not fit a slot. Such data are
+  sent *out of band*, on the instance's channel, after the doorbell has rung.
+* If an env has several rows, they are all in the slot of its instance and share a sequence number.
 
 The trainer maps each field of all slots as one array. So one comparison finds the instances that
-have replied, and one copy reads the field of a whole batch. Rules of the memory:
-* It is sized once, when the players' spaces are known. Each slot begins on a page of its own.
-* A slot belongs to one instance at a time, and is cleared for the next one. Before it is cleared,
-  the previous instance must have ended, and the slot's content is copied (`TrainerEnd.close`).
-* The trainer keeps the number of the newest request in its own memory, where no worker can change
-  the number.
+have replied, and one copy reads the field of a whole batch. The rules of the memory are:
+* The memory is sized once, when the players' spaces are known. Each slot begins on its own page.
+* A slot belongs to one instance at a time, and is cleared for the next instance. Before that, the
+  previous instance must have ended, and the slot's content is copied (`TrainerEnd.close`).
+* The trainer keeps the number of the newest request in memory that no worker can change.
 """
 
 from __future__ import annotations
@@ -46,7 +42,7 @@ HEADER_WORDS = HEADER_BYTES // 8
 
 
 class Word:
-    """Header fields, as indices of 8-byte words. Trainer and worker write different cache lines."""
+    """Indices of the header's 8-byte fields. Trainer and worker write different cache lines."""
 
     REQUEST = 0
     DELAY = 1
@@ -73,10 +69,11 @@ class Flag:
     HELD = 64
     """The worker has stopped the game at the first observation in this reply."""
     NOT_HELD = 128
-    """The worker was asked to stop the game at this first observation, and could not."""
+    """The worker was asked to stop the game at this first observation, but could not."""
 
     CAUSE_SHIFT = 8
-    """From this bit on the flags hold an index in `RECYCLE_CAUSES`: why to replace the game."""
+    """The bits from this bit on hold an index in `RECYCLE_CAUSES`, the reason to replace the
+    game."""
 
     TELLING = TERMINATED | TRUNCATED | OUT_OF_BAND | TICK
     """A reply without these flags is plain: it has only an observation and a reward."""
@@ -94,7 +91,7 @@ class Place(NamedTuple):
 
 
 class Slot:
-    """Views of one queue pair's memory. Trainer and worker each have a `Slot` of their own."""
+    """Views of one queue pair's memory; trainer and worker each have their own `Slot` object."""
 
     def __init__(self, buffer: memoryview, layout: SlotLayout) -> None:
         self._buffer = buffer
@@ -151,14 +148,15 @@ def _reader_of_row(layout: SpaceLayout, views: list[Array]) -> Callable[[], Any]
 class Slots:
     """The trainer's view of all slots, one for each instance that may live at the same time.
 
-    Workers inherit the memory's `descriptor`. `slot_bytes`, the distance between two slots, is 0
-    until `fit`. `sequences`, uint64 (n_slots,), has the number of each slot's newest request.
+    Workers inherit `descriptor`, the memory's descriptor. `slot_bytes` is the distance between two
+    slots, or 0 before `fit`. The array `sequences`, uint64 (n_slots,), has the number of each
+    slot's newest request.
     """
 
     def __init__(self, n_slots: int) -> None:
         self._n_slots = n_slots
         self._owners = [0] * n_slots
-        """How many instances have used each slot."""
+        """How many instances have used each slot so far."""
         self.slot_bytes = 0
         self.sequences = np.zeros(n_slots, np.uint64)
         self.batch: SlotBatch
@@ -213,8 +211,9 @@ class Slots:
     def clear(self, slot: int, layout: SlotLayout) -> memoryview:
         """Clear a slot for a new instance and return its memory; ConfigError if `layout` differs.
 
-        All bytes become zero except the sequence numbers. These begin in a range that no earlier
-        owner has used, because an earlier owner may still read the slot while it closes its env.
+        All bytes become zero except the sequence numbers. The sequence numbers begin in a range
+        that no earlier instance has used, because an earlier instance may still read the slot while
+        it closes its env.
         """
         if layout.leaves != self._layout.leaves:
             raise ConfigError(
@@ -249,10 +248,11 @@ class Slots:
 
 @dataclass(frozen=True)
 class Columns:
-    """The fields that a step of all envs needs, each as one array (slots, …) of all slots.
+    """The fields for a step of all envs; each field is one array (slots, …) of all slots.
 
-    Actions and rewards of envs with several rows are (slots, rows, …). Observations have two
-    places, see `SlotLayout`: (slots, 2, …), or (slots, 2, rows, …).
+    With several rows per env, the arrays of actions and rewards are (slots, rows, …). Arrays of
+    observations are (slots, 2, …) or (slots, 2, rows, …), because each slot has two places for
+    them.
     """
 
     sequences: Array
@@ -266,7 +266,7 @@ class Columns:
 
 
 class SlotBatch:
-    """Some slots, in any order, as one batch; the order 0, 1, 2, … is the fast case."""
+    """Some slots as one batch, in any order; the order 0, 1, 2, … is the fastest."""
 
     def __init__(self, columns: Columns, slots: list[int]) -> None:
         self._in_order = slots == list(range(len(slots)))
@@ -274,14 +274,14 @@ class SlotBatch:
         self._columns = columns
         self._requests_sent = 0
         self._observations = self._newest(slots, 0), self._newest(slots, 1)
-        """How to copy the newest observations after an even, and an odd, number of requests."""
+        """`_newest` for an even number of requests, and for an odd number."""
         words = (columns.sequences, columns.requests, columns.replies, columns.flags)
         self._headers = compiled.fast.Headers(*words, slots) if compiled.fast else None
 
     def _newest(self, slots: list[int], requests: int) -> list[tuple[Array, Any]]:
-        """How to copy the newest observations: an array and an index for each leaf.
+        """How to copy the newest observations: for each leaf, an array and an index into it.
 
-        If the index is None, the whole array is copied: the slots are in order and use one place.
+        If the slots are in order and use the same place, the index is None: copy the whole array.
         """
         places = (self._columns.sequences[self._at] + requests) % 2
         leaves = self._columns.observations
@@ -290,7 +290,7 @@ class SlotBatch:
         return [(leaf, (np.array(slots), places)) for leaf in leaves]
 
     def send(self, actions: Array) -> None:
-        """Write actions, an array (k, …) or (k, rows, …), into the slots; ring no doorbell."""
+        """Write the actions (k, …) or (k, rows, …) into the slots, but ring no doorbell."""
         at, columns = self._at, self._columns
         columns.actions[0][at] = actions
         self._requests_sent += 1
@@ -301,7 +301,7 @@ class SlotBatch:
         columns.requests[at] = columns.sequences[at]
 
     def unanswered(self) -> list[int]:
-        """The positions in the batch of slots whose newest request has no reply, ascending."""
+        """The ascending positions, in this batch, of slots whose newest request has no reply."""
         if self._headers is not None:
             return self._headers.unanswered()
         replies, expected = self._columns.replies[self._at], self._columns.sequences[self._at]
@@ -311,7 +311,7 @@ class SlotBatch:
         return places
 
     def flags(self) -> int:
-        """The bitwise or of the flags of all these slots' replies."""
+        """The bitwise "or" of the flags of all these slots' replies."""
         if self._headers is not None:
             return self._headers.flags()
         flags: list[int] = self._columns.flags[self._at].tolist()
@@ -324,7 +324,7 @@ class SlotBatch:
         return copied if self._columns.rows == 1 else copied.reshape(-1)
 
     def observations(self) -> list[Array]:
-        """A copy of each leaf of the newest observations: (k, …), or (k * rows, …)."""
+        """A copy of each leaf of the newest observations, as (k, …) or (k * rows, …)."""
         newest = self._observations[self._requests_sent % 2]
         copied = [leaf.copy() if at is None else leaf[at] for leaf, at in newest]
         rows = self._columns.rows

@@ -1,12 +1,12 @@
 """The trainer's end of a queue pair: sends actions, and reads observations and rewards (`slots`).
 
-A `TrainerEnd` rings its worker's doorbell, and owns a slot of the pool's shared memory until it is
-closed. Rules:
+A `TrainerEnd` rings its worker's doorbell. Until `close` it owns a slot of the pool's shared
+memory. The rules are:
 * A `TrainerEnd` never waits. One word in the slot shows if a reply has arrived.
-* When an instance has died, its last observation is still needed. So `close` copies the slot before
-  the next instance uses it.
-* If the instance died before it answered, its newest request is void. Reads then return the answer
-  to the previous request.
+* The last observation of a dead instance is still needed, so `close` copies the slot before the
+  next instance uses it.
+* If the instance died before it answered its newest request, reads return the answer to the
+  previous request.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from sc2pool.tasks.player import RECYCLE_CAUSES
 class Progress:
     """Counts of the requests and rewards of a queue pair.
 
-    `steps` counts the requests for a step in all episodes, `episode_steps` those in the newest
-    episode. `episode_return` is the sum of the newest episode's rewards so far.
+    `steps` counts the steps requested in all episodes, and `episode_steps` those in the newest.
+    `episode_return` is the sum of the newest episode's rewards so far.
     """
 
     steps: int = 0
@@ -43,7 +43,7 @@ class TrainerEnd:
 
     request_doorbell: Doorbell
     _slot: Slot
-    """Unset before `attach` and after `unmap`."""
+    """This attribute is unset before `attach` and after `unmap`."""
 
     def __init__(self, slots: Slots, index: int) -> None:
         self.index = index
@@ -108,7 +108,7 @@ class TrainerEnd:
         return fits
 
     def next_sequence(self) -> int:
-        """Count a request, and return its number."""
+        """Count a request, and return the request's number."""
         self._sequences[0] += np.uint64(1)
         return self.sequence
 
@@ -119,7 +119,7 @@ class TrainerEnd:
     # Replies.
 
     def reply(self) -> int | None:
-        """The flags of the reply to the newest request; None until the reply is complete."""
+        """The flags of the reply to the newest request, or None before the reply is complete."""
         words = self._slot.words
         if words[Word.REPLY] != self.sequence:
             return None
@@ -130,7 +130,7 @@ class TrainerEnd:
         return flags
 
     def deliver(self, message: OutOfBand) -> None:
-        """Take the part of a reply that came on the channel; unpickling it may raise any error."""
+        """Take the part of a reply that came on the channel; unpickling may raise any error."""
         self._unpickled = pickle.loads(message.payload)
         self._out_of_band = message
 
@@ -160,7 +160,7 @@ class TrainerEnd:
         return rewards.tolist()  # type: ignore[no-any-return]
 
     def out_of_band(self) -> tuple[Any, list[dict[str, Any]]]:
-        """The newest reply's observation (None if it is in the slot), and each row's info."""
+        """The newest reply's observation (None if it is in the slot), and the info of each row."""
         if not self.flags() & Flag.OUT_OF_BAND or self._out_of_band is None:
             return None, [{} for _ in range(self.rows)]
         unpickled, self._unpickled = self._unpickled, None
@@ -169,7 +169,7 @@ class TrainerEnd:
         return observation, [info] if self.rows == 1 else info
 
     def void(self) -> None:
-        """Mark the newest request as void: the instance died before it answered."""
+        """Mark the newest request as void, because the instance died before it answered."""
         self._is_void = True
 
     @property
@@ -226,14 +226,14 @@ class TrainerEnd:
             self._slot = self._slot.copied()
 
     def unmap(self) -> None:
-        """Drop the slot or its copy. Nothing may be read after this call."""
+        """Drop the slot or its copy; after this call nothing can be read."""
         vars(self).pop("_slot", None)
 
 
 def _write(layout: SpaceLayout, views: list[Array], action: Any) -> bool:
     """Write an action into its views; return False if a shape differs or a cast is not safe.
 
-    A part that is missing or is not an array raises one of the errors that `try_send` catches.
+    A missing part, or a part that is no array, raises an error that `try_send` catches.
     """
     for view, (_, part) in zip(views, layout.parts(action), strict=True):
         value = np.asarray(part)
