@@ -1,8 +1,9 @@
 """Unit commands for `Task.act`: one small function per order.
 
 A target is a point `(x, y)` in map coordinates, or a unit's tag (an int). Numpy's arrays and
-scalars are also accepted. The ability ids are the general ids of the game's data; the game remaps
-specific ids to general ones. `as_actions` checks the result of `act` and converts it for the game.
+scalars are also accepted. The ability ids here are the general ids in the game's data; the game
+maps specific ids to general ids. `as_actions` checks the result of `act` and converts it for the
+game.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ def command(
     """Order the units with these tags to use an ability, on a target if it needs one.
 
     Raises:
-        UserCodeError: an argument has a wrong type, or the target is a point that is not finite,
-            because games react to such a point in different ways.
+        UserCodeError: an argument has a wrong type, or the target is a point that is not finite
+            (games react to such a point in different ways).
     """
-    message = Command()  # passing keywords would take twice as long
+    message = Command()  # keyword arguments would take twice as long
     try:
         message.ability_id = ability_id
         message.queue_command = queued
@@ -75,7 +76,7 @@ def command(
 
 
 def move(tags: Iterable[int], target: Target, *, queued: bool = False) -> Command:
-    """Move without fighting."""
+    """Move the units without fighting."""
     return command(MOVE, tags, target, queued=queued)
 
 
@@ -85,12 +86,12 @@ def attack(tags: Iterable[int], target: Target, *, queued: bool = False) -> Comm
 
 
 def smart(tags: Iterable[int], target: Target, *, queued: bool = False) -> Command:
-    """Act like a right click: attack an enemy, gather a resource, otherwise move."""
+    """Do the same as a right click: attack an enemy, gather a resource, or else move."""
     return command(SMART, tags, target, queued=queued)
 
 
 def stop(tags: Iterable[int]) -> Command:
-    """Cancel all orders."""
+    """Cancel all orders of the units."""
     return command(STOP, tags)
 
 
@@ -100,7 +101,7 @@ def gather(tags: Iterable[int], target: int, *, queued: bool = False) -> Command
 
 
 def hold_position(tags: Iterable[int]) -> Command:
-    """Stand still and attack only enemies in range."""
+    """Let the units stand still and attack only enemies in range."""
     return command(HOLD_POSITION, tags)
 
 
@@ -111,7 +112,7 @@ def as_actions(commands: object) -> list[sc_pb.Action]:
         commands: an iterable of unit commands, or None for no command.
 
     Raises:
-        UserCodeError: `commands` is of another type.
+        UserCodeError: `commands` has another type.
     """
     if commands is None:
         return []

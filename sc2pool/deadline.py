@@ -1,8 +1,7 @@
 """A deadline is an absolute instant on the monotonic clock.
 
-Rule: a duration becomes a `Deadline` once, where the wait begins, and the deadline is passed down.
-So a wait that consists of many parts cannot exceed the limit of the whole. The wall clock is never
-used, because it may jump.
+A duration becomes a `Deadline` once, where the wait begins, and the callees get this deadline. So a
+wait of many parts cannot exceed its total limit. The wall clock is never used, because it may jump.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ _LONGEST_S: Final = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """An instant of `time.monotonic()`; `math.inf` for no limit."""
+    """An instant of `time.monotonic()`, or `math.inf` for no limit."""
 
     instant_s: float
 
     @classmethod
     def after(cls, timeout_s: float | None) -> Deadline:
-        """The deadline `timeout_s` seconds from now; `NEVER` for None or at least `_LONGEST_S`."""
+        """The deadline `timeout_s` seconds from now; `NEVER` for None or from `_LONGEST_S` on."""
         if timeout_s is None or timeout_s >= _LONGEST_S:
             return NEVER
         return cls(time.monotonic() + timeout_s)
 
     def remaining_s(self) -> float:
-        """Seconds left, never negative; `math.inf` without a limit."""
+        """The seconds left, never negative; `math.inf` without a limit."""
         return max(0.0, self.instant_s - time.monotonic())
 
     def expired(self) -> bool:

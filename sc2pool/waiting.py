@@ -1,15 +1,15 @@
-"""Waiting for a descriptor more cheaply than asyncio does it, in two ways.
+"""Two ways to wait for a descriptor more cheaply than asyncio does.
 
 A worker with one env does one thing at a time: it waits for an action, or for the game's answer.
-For each wait, asyncio needs a future, a callback and a pass over its queues, which cost several
-times as much as the system call. In a `WorkerLoop` the waiting task may block the thread instead
-(`BlockingWait`). With several envs, the tasks take turns (`Turns`): one wait for all of them blocks
-the thread, and the ready tasks continue one after the other.
+For each wait, asyncio needs a future, a callback and a pass over its queues. This overhead costs
+several times as much time as the system call. In a `WorkerLoop` the waiting task may block the
+thread instead (`BlockingWait`). With several envs, the tasks take turns (`Turns`): one wait for all
+tasks blocks the thread, and the ready tasks continue one after the other.
 
-Rules: a wait also watches the loop's own epoll descriptor. So the wait ends when anything else that
-the loop watches is ready, and the caller then waits through asyncio. A loop with tasks besides the
-worker's own, such as a task that the user's code started, is never blocked. A loop without epoll
-(not Linux) is never blocked either.
+A wait also watches the loop's own epoll descriptor. So the wait ends when any other descriptor of
+the loop is ready, and the caller then waits through asyncio. A loop is never blocked if it has
+other tasks than the worker's, such as a task that the user's code started. A loop without epoll
+(not on Linux) is never blocked either.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from sc2pool.platform import LINUX
 _T = TypeVar("_T")
 
 _POLL_INTERVAL_S = 0.1
-"""Time between two checks of the deadlines while tasks take turns."""
+"""The time in seconds between two checks of the deadlines while tasks take turns."""
 _BACK_AFTER_S = 0.02
-"""How long tasks take turns before yielding to asyncio, for its timers and other descriptors."""
+"""How long tasks take turns before asyncio handles its timers and other descriptors."""
 _MOST_READY = 2
-"""The number of descriptors in a `BlockingWait`. Without this, epoll makes room for a thousand."""
+"""The number of descriptors in a `BlockingWait`; epoll's default is a thousand."""
 
 
 def run_in_selector_loop(coroutine: Coroutine[Any, Any, _T]) -> _T:
@@ -48,8 +48,8 @@ class WorkerLoop(asyncio.SelectorEventLoop):
     Attributes:
         tasks: the number of tasks that are alive.
         in_line: the number of tasks that wait for a `Turn`.
-        own_tasks: the loop may be blocked while it has at most this many tasks; 0 for never.
-        descriptor: readable while the loop has something to read; -1 without epoll.
+        own_tasks: the most tasks with which the loop may be blocked; 0 if it never may.
+        descriptor: a descriptor that is readable while the loop has data to read; -1 without epoll.
         turns: the waits of tasks that may not block the loop; None without epoll.
     """
 
@@ -93,14 +93,14 @@ class WorkerLoop(asyncio.SelectorEventLoop):
 
 
 class BlockingWait:
-    """Waits for new data of one descriptor. Read older data before: they do not end the wait."""
+    """Waits for new data of one descriptor; the caller must read older data first."""
 
     def __init__(self, descriptor: int) -> None:
         loop = asyncio.get_running_loop()
         self.loop: WorkerLoop | None = None
         """The running loop; None if it may never be blocked."""
         self.epoll = -1
-        """The epoll's descriptor; -1 before the first wait."""
+        """The descriptor of the epoll; -1 before the first wait."""
         self._descriptor = descriptor
         self._epoll: Any = None  # made at the first wait, because an epoll costs time
         if LINUX and isinstance(loop, WorkerLoop):
@@ -113,9 +113,10 @@ class BlockingWait:
         return loop is not None and loop.tasks <= loop.own_tasks
 
     def wait(self, timeout_s: float = -1) -> bool:
-        """Block, if `possible`, at most `timeout_s` (negative: no limit), until there are data.
+        """If `possible`, block until there are data, for at most `timeout_s` (negative: no limit).
 
-        True if only this descriptor is ready; False if the loop has other work or time is over.
+        Returns True if only this descriptor is ready, or False if the loop has other work or the
+        time is over.
         """
         loop = self.loop
         if not LINUX or loop is None or loop.tasks > loop.own_tasks:
@@ -135,10 +136,10 @@ class BlockingWait:
 
 
 class Turn:
-    """A reusable event that a task awaits until `go_on` is called.
+    """A reusable event; a task awaits it until `go_on` is called.
 
-    It has the interface that asyncio's tasks expect of a future. The task continues inside `go_on`,
-    not in the loop's next pass, and a wait needs no new future.
+    The event has the interface that asyncio's tasks expect of a future. The task continues inside
+    `go_on`, not in the loop's next pass, and a wait needs no new future.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -207,9 +208,9 @@ class Turn:
 
 
 class Turns:
-    """Waits of several tasks for their descriptors, which asyncio sees as one wait; only on Linux.
+    """Makes one wait of asyncio from the waits of several tasks for their descriptors; Linux only.
 
-    While all tasks except the worker's own wait for a turn, they take turns without asyncio.
+    If all tasks except the worker's own wait for a turn, they take turns without asyncio.
     """
 
     _epoll: Any
@@ -279,8 +280,8 @@ class Turns:
     def wait(self, turn: Turn, deadline_s: float) -> Turn:
         """Wait for `go_on`; the calling task awaits the result, its `turn`.
 
-        The await returns False if `deadline_s`, an instant of `time.monotonic` that is checked
-        every `_POLL_INTERVAL_S`, has passed.
+        The await returns False if the monotonic time `deadline_s`, which is checked every
+        `_POLL_INTERVAL_S`, has passed.
         """
         turn.deadline_s = deadline_s
         self._limited.add(turn)
@@ -289,7 +290,7 @@ class Turns:
         return turn
 
     def _poll(self) -> None:
-        """Check all deadlines by one timer, because most waits end long before their deadline."""
+        """Check all deadlines by one timer; most waits end long before their deadlines."""
         now_s = time.monotonic()
         self._late = None
         self._limited = {turn for turn in self._limited if turn.is_awaited}

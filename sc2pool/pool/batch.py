@@ -3,13 +3,13 @@
 `check_actions` checks all actions of a batch before the pool sends any of them. An action outside
 its space raises an `ActionError`. The error names the action, the space and the env (or the row, if
 envs have several rows). But a Box action beyond its bounds is clipped, because SB3 clips the
-actions of its own policies too. Numpy checks a batch as a whole, because every step needs this
-check.
+actions of its own policies too. Numpy checks the whole batch together, because every step needs
+this check.
 
 A batch belongs to the caller, so the pool does not keep the batch's objects or use them again.
-After a crash, an env's synthetic outcome is a marked truncation with reward 0 in each of its rows.
-The outcome is never a terminal state, because a crash says nothing about the value of the states
-before it.
+After a crash, an env's outcome is synthetic: a marked truncation with reward 0 in each row. A
+synthetic outcome is never a terminal state, because a crash says nothing about the value of the
+states before it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def check_actions(
         return list(actions)
     try:
         batch = np.asarray(actions)
-    except (ValueError, TypeError, RuntimeError) as error:  # torch raises the last two
+    except (ValueError, TypeError, RuntimeError) as error:  # torch raises TypeError, RuntimeError
         check_count(actions, len(numbers), each)
         raise ActionError(f"actions do not form an array for {space}: {error}") from None
     shape = (len(numbers), *(space.shape or ()))
@@ -131,7 +131,7 @@ def _clip_to_integers(batch: Array, space: spaces.Box) -> Array:
 
     Numpy converts even a mix of int64 and uint64 to floats.
     """
-    with np.errstate(invalid="ignore"):  # below, a bound replaces each number that does not fit
+    with np.errstate(invalid="ignore"):  # a bound replaces a number that does not fit
         whole = batch.astype(space.dtype)
     within = np.where(batch <= space.low, space.low, whole)
     return np.where(batch >= space.high, space.high, within)

@@ -1,14 +1,14 @@
 """The trainer's calls between steps: pauses of the games, and calls into the players' processes.
 
-A paused game continues after as many calls of `resume` as of `pause`, or when its env is stepped or
-reset. A game is stopped only while no reply of the game is pending. If `pause` cannot stop one of
-the games, it raises an error and every game continues. A game that plays no episode is not stopped,
-but it begins no episode until the pause ends. A spare that is held (stopped at its first
-observation until an env takes it) stays held in spite of pauses and resumes.
+A paused game continues after as many resumes as pauses, or when its env is stepped or reset. A game
+is stopped only while no reply of the game is pending. If one of the games cannot be stopped, the
+pause raises an error and every game continues. A game that plays no episode is not stopped, but it
+begins no episode until the pause ends. A spare that is held (stopped at its first observation until
+an env takes it) stays held in spite of pauses and resumes.
 
-The methods `call`, `render` and `set_attr` run operations on the players, by these rules:
-* The trainer sends no call while it awaits a reply of the same instance. The reply may be large,
-  and while trainer and worker both send, neither of them reads.
+Calls into the players' processes follow these rules:
+* The trainer sends no call while it awaits a reply of the same instance. If trainer and worker both
+  sent large messages, neither of them would read.
 * If an instance dies before or during a call, its successor gets the call in the next episode.
 * If the call itself hangs, the instance is replaced and the call is given up.
 * An answer that arrives after its deadline is dropped.
@@ -145,7 +145,7 @@ Target = tuple[Seat, int]
 
 
 class Calls:
-    """Makes the calls of one pool, each with the limit `limit_s`; `Pool` documents their errors."""
+    """Makes the calls of one pool, each with a time limit; `Pool` documents their errors."""
 
     def __init__(
         self, loop: EventLoop, stepping: Stepping, pauses: Pauses, rows: int, limit_s: float
@@ -174,7 +174,7 @@ class Calls:
         return [to_result(answer) for answer in answers]
 
     def render(self, rows: Sequence[int], *, is_task: bool) -> list[Any]:
-        """A frame of each of these rows; a row whose game has died gets its previous frame."""
+        """A frame of each of these rows; a task's row whose game has died gets its last frame."""
         frames = self.call(rows, "render")
         for place, row in enumerate(rows):
             if frames[place] is not None:
@@ -188,7 +188,7 @@ class Calls:
         targets = self._targets(rows)
         before = [(seat, seat.attributes) for seat, _ in targets]
         pickled = pickle_for_worker(value)  # pickle now: the caller may change the value later
-        for seat, row in targets:  # for episodes that begin during the call
+        for seat, row in targets:  # stored first: an episode may begin during the call
             seat.attribute_set(row, name, pickled)
         try:
             self.call(rows, "set_attr", name, value)
@@ -206,8 +206,8 @@ class Calls:
         """Run an operation of `sc2pool.players.operations`; return each target's result or error.
 
         The same target may be given twice. Raises `multiprocessing.TimeoutError` if a target has
-        not answered at the deadline. With the deadline `NEVER`, only the limit of each single call
-        applies.
+        not answered at the deadline. Without a deadline (`NEVER`), only the limit of each single
+        call applies.
         """
         self._answers.clear()  # drop late answers to calls that were given up
         asked: dict[int, tuple[Instance, int]] = {}

@@ -1,13 +1,13 @@
 """Runs a child process that answers messages; has the parent's and the child's part of the code.
 
-The parent calls `ChildProcess.request(message)`. The child answers with the result of its function
-`handle(message)`, or with the exception that `handle` raises.
+The parent sends a request (`request`), and the child answers with the result or the exception of
+its handler (`handle`).
 
 Rules:
 * The two processes take turns. The child process acts only when it gets a message, and sends one
   reply to each message.
-* If `handle` raises an exception, `request` raises an exception of the same type.
-* The child process ends at `close`, at the end of `lifeline`, or when the parent ends, even if the
+* If the child's handler raises an exception, the parent's request raises one of the same type.
+* The child process ends when the parent closes it, ends its `lifeline`, or ends itself, even if the
   child is still starting. Ctrl-C does not reach the child.
 * A request has no time limit while the child uses the CPU. If the child uses no CPU time, it is
   stopped or waits for ever, so the request fails.
@@ -43,8 +43,8 @@ class ChildProcess:
     """Starts a child process that runs `answer`, and waits for the reply to a first message.
 
     Args:
-        module: the module that `python -m` runs; it must call `become_follower` before its slow
-            imports, then `answer` with the descriptor that `become_follower` returned.
+        module: the child's main module; it must call `become_follower` before its slow imports, and
+            then `answer` with the descriptor of its socket.
         first: the message to send first.
         name: the process's name in error messages ("the process that computes the updates").
         error: the type of error to raise if the process has exited or hangs.
@@ -53,7 +53,7 @@ class ChildProcess:
         lifeline: a context manager whose end kills the process; see `Follower`.
 
     Raises:
-        SC2PoolError, Exception: see `request`.
+        SC2PoolError, Exception: the errors that `request` raises.
     """
 
     def __init__(self, module: str, first: Any, *, name: str, error: type[SC2PoolError]) -> None:

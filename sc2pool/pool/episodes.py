@@ -1,8 +1,8 @@
 """Deals (assigns) episodes to envs.
 
-An `EpisodeBook` is one numbered sequence of episodes that all envs of a task share. The next
-episodes of the book begin on the spares. An env whose episode is over takes the first spare or, if
-there is none, the next episode of the book. The rules of the book are:
+The book of episodes (`EpisodeBook`) is one numbered sequence that all envs of a task share. The
+next episodes of the book begin on the spares. An env whose episode is over takes the first spare
+or, if there is no spare, the next episode of the book. Rules:
 * A task's episodes come from one book, in the order of their numbers, so one seed determines all
   episodes.
 * The env whose episode ends first is dealt the next episode. If several episodes end together, the
@@ -60,7 +60,7 @@ class EpisodeBook:
     def begin(self, seed: int | Sequence[int] | None, seeded: int | None = None) -> None:
         """Begin the sequence of episodes again with episode 0.
 
-        If `seed` is given, the first `seeded` episodes (None: all) carry a seed.
+        Only the first `seeded` episodes (None: all) carry a seed, and none if `seed` is None.
         """
         self._seed = seed
         self._seeded = seeded
@@ -162,7 +162,8 @@ class Request:
     """A trainer's request for an episode; ConfigError if the options are not a mapping.
 
     For an env of the user, the seed is the argument of its `reset`. For a task, the seed applies to
-    this one episode; with None, the book gives the seed. `Episode` explains `both_keywords`.
+    this one episode; with None, the book gives the seed. The class `Episode` explains
+    `both_keywords`.
     """
 
     seed: int | None = None
@@ -215,7 +216,7 @@ class Episodes:
             self._ahead.append(seat)
 
     def is_ahead(self, seat: Seat) -> bool:
-        """True after `begin_ahead`, until `begin_next` or until the episode is taken back."""
+        """True if `begin_ahead` has begun the seat's next episode, and no env has taken it."""
         return seat in self._ahead
 
     def take_back(self) -> None:

@@ -1,7 +1,7 @@
 """Carries messages between trainer and worker as pickles, and has the sockets for them.
 
-A `Channel` is a stream socket with the messages of one instance. A `Control` is a worker's socket
-for the trainer's orders, which carry descriptors. The rules of the pickles are:
+A channel (`Channel`) is a stream socket with the messages of one instance. A worker's control
+socket (`Control`) carries the trainer's orders, together with descriptors. Rules of the pickles:
 * Values for a worker are pickled with cloudpickle, because their classes may come from the training
   script, which a worker does not import. Values for the trainer are pickled with plain pickle if
   possible, because plain pickle is 100 times faster.
@@ -127,7 +127,7 @@ _READ_OF_ERRORS: Final = (
 def readable_error(error: BaseException) -> BaseException:
     """This exception, or a substitute if its attributes cannot be read or contradict its class.
 
-    `isinstance` reads an attribute of the exception. If this read raised an error, each `except`
+    `isinstance` reads an attribute of the exception. If this read raised an error, each handler
     would fail, and the exception would never be reported. The substitute has the exception's name
     and traceback.
     """

@@ -7,17 +7,14 @@ first process starts.
 
 The folder of one pool's run has the temporary files of its workers and games, and their pids.
 
-The folder `<temp>/sc2pool-run-5f3a9c01-4711-1763800000.25-0-x1y2z3/` is an example of its name.
-In that folder, `worker-3/` is the temp folder of the code in worker 3, and `12/` is the temp folder
-of instance 12's game. The file `12/processes` has a line for the worker and a line for the game,
-each with the pid and the time of creation. `pool/report/live_files.py` describes the other files.
+The folder's name is, for example, `<temp>/sc2pool-run-5f3a9c01-4711-1763800000.25-0-x1y2z3`. The
+folder contains a temp folder for each worker (`worker-3`) and for each instance's game (`12`). A
+file in an instance's folder (`12/processes`) has a line for the worker and a line for the game,
+each with the pid and the time of creation. The module `live_files` describes the other files.
 
-The folder's name identifies its owner by these parts:
-* a number for the machine and its pid namespace,
-* the trainer's pid and its time of creation,
-* the number of pools that the trainer had made before.
-
-So the name is enough to see if the run is alive. If a cleaner of temporary files deletes folders,
+The folder's name identifies the owner by a number for the machine and its pid namespace, the
+trainer's pid and its time of creation, and the number of pools that the trainer had made before. So
+the name is enough to see if the run is alive. If a cleaner of temporary files deletes folders,
 they are made again on demand.
 
 The folder is private to the user (0700) and is deleted with the pool. The next pool cleans up after
@@ -56,7 +53,7 @@ def available_bytes() -> int:
 
 
 def available_and_total_bytes() -> tuple[int, int]:
-    """The memory available to new processes and the total memory, in the container's limit."""
+    """The memory for new processes and the total memory, within the container's limit."""
     system = psutil.virtual_memory()
     available, total = system.available, system.total
     with suppress(OSError, ValueError, KeyError):  # no limit ("max"), or no cgroup v2
@@ -100,7 +97,7 @@ def require_descriptors(instances: int, per_worker: int) -> None:
 
 
 def shortage(instances: int, per_worker: int, open_now: int, limit: int) -> str | None:
-    """The error message if the limit is too low for this many instances; None if it is not."""
+    """The error message if the limit is too low for this many instances, or None."""
     workers = -(-instances // per_worker)
     needed = open_now + PER_POOL + PER_WORKER * workers + PER_INSTANCE * instances
     if needed <= limit:
@@ -236,7 +233,7 @@ def _is_ours(run: Path) -> bool:
 
 
 def _system() -> str:
-    """Eight digits that identify this machine and pid namespace; a pid is valid only in these."""
+    """Eight digits that identify this machine and its pid namespace, in which a pid is valid."""
     try:
         namespace = str(Path("/proc/self/ns/pid").readlink())
     except OSError:  # not Linux

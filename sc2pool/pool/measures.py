@@ -3,20 +3,21 @@
 `Durations` has percentiles of the newest thousand durations, and the longest of all durations. Only
 this module computes percentiles of durations, with the same results as `numpy.percentile`.
 
-A `LatenessCounter` sums the `Tick` of each step, and `stats().realtime` shows the sums. Lateness is
+The lateness of all steps is summed (`LatenessCounter`) and shown by `stats().realtime`. Lateness is
 never given only as an average. The trainer's thread counts, and any thread may read the counts.
 
-A `MatchCounter` counts the match results of one pool for `PoolStats.matches`, from the last info of
-each episode. (A `SnapshotStore`, which weighs its opponents, has results of its own:
-`sc2pool.tasks.opponents.results`.) Two kinds of episode are not counted: an episode that a fault
+The match results of one pool are counted from the last info of each episode (`MatchCounter`). A
+`SnapshotStore`, which weighs its opponents, has its own results
+(`sc2pool.tasks.opponents.results`). Two kinds of episode are not counted: an episode that a fault
 cut short, and an episode in which the learner plays both sides. A pool lists at most
 `MOST_OPPONENTS`. If there are more opponents, `OTHERS` has the sums of the opponents that were met
 longest ago.
 
-The `History` of the figures keeps at most `POINTS` of the watchdog's samples. A page that is opened
-late in a run draws its curves from them. When the history is full, every second sample is dropped
-and the interval between samples doubles. So the history always covers the whole run evenly. `Rates`
-computes the growth of counters per second, from the same samples of the watchdog.
+The history of the figures keeps a limited number (`POINTS`) of the watchdog's samples. A page that
+is opened late in a run draws its curves from the history. When the history is full, every second
+sample is dropped and the interval between samples doubles. So the history always covers the whole
+run evenly. `Rates` computes the growth of counters per second, from the same samples of the
+watchdog.
 """
 
 from __future__ import annotations

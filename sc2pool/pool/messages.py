@@ -27,7 +27,7 @@ from sc2pool.tasks.player import Episode, GameFacts
 
 @dataclass(frozen=True)
 class Host:
-    """Host this instance; sent with the descriptors of its channel and a memory with its spec.
+    """Host this instance; sent with descriptors of its channel and of a memory with its spec.
 
     The memory is needed because the pickled `PlayerSpec` may be too large for a socket's buffer,
     and a worker that is still starting reads no order. The directory is for temporary files.
@@ -70,9 +70,9 @@ class Launch:
 class Reset:
     """Begin this episode; its first observation is the answer to request `sequence`.
 
-    The reset's options are pickled in `options`, not in `episode`; it is empty without options. For
-    each row `attributes` has the pickled values that `set_attr` has set, by name. With `hold` the
-    game is stopped at its first observation until `Resume`.
+    The reset's options are in `options` (pickled, or empty), and not in `episode`. For each row
+    `attributes` has the pickled values that `set_attr` has set, by name. With `hold` the game is
+    stopped at its first observation until `Resume`.
     """
 
     sequence: int

@@ -1,7 +1,7 @@
 """A pool of n envs stepped together; the classes in `sc2pool.envs` adapt it to each library.
 
-`Pool.send(actions)` and `Pool.begin(envs)` give work to the envs' instances. `Pool.recv()` waits,
-begins the next episodes and gathers the replies. `Pool.reset()` is `begin` in all envs and `recv`.
+The methods `send` and `begin` give work to the envs' instances. The method `recv` waits, begins the
+next episodes and gathers the replies. The method `reset` begins an episode in all envs and waits.
 
 `Pool` checks its arguments and delegates to modules. `stepping` tracks each env's step, `episodes`
 chooses each env's next episode, and `instances` keeps the games alive. `calls` pauses games, and
@@ -370,13 +370,13 @@ class Pool:
 
         If an env plays a task, its games are stopped. If it is an env of the user, all processes
         below its worker are stopped. The stopped processes continue with the env's next step or
-        reset, or after as many calls of `resume` as of `pause`.
+        reset, or after as many resumes as pauses.
 
         Args:
             envs: the indices of the envs, or None for all envs and the spares. If a spare is being
                 reset, `pause` waits for the end of the reset. A ready spare stays paused until an
-                env takes it. (In real time all spares are stopped anyway, from the first
-                observation on.)
+                env takes it. In real time all spares are stopped anyway, from the first observation
+                on.
 
         Raises:
             AlreadyPendingCallError: `recv` has not returned the result of an env's step.
@@ -426,9 +426,9 @@ class Pool:
         query its game.
 
         Raises:
-            multiprocessing.TimeoutError: a target did not answer within `timeout_s`, and a later
-            answer is dropped. Or it did not answer within `Limits.call_s`. In that case its
-            instance is replaced, and the env's next transition reports the fault.
+            multiprocessing.TimeoutError: a target did not answer within `timeout_s` or
+            `Limits.call_s`, and a later answer is dropped. After `Limits.call_s` the target's
+            instance is also replaced, and the env's next transition reports the fault.
         """
         self._bookkeeping.check_usable()
         return self._calls.call(rows, operation, *arguments, timeout_s=timeout_s)
@@ -472,8 +472,7 @@ class Pool:
         Args:
             figures: the newest values by name, which replace all figures of the previous call.
         """
-        # Convert here, so that a bad value raises an error in the caller's thread, not the
-        # watchdog's.
+        # Convert here, so that a bad value raises an error in the caller's thread.
         self._supervisor.stats.learner = {
             str(name): float(value) for name, value in figures.items()
         }

@@ -1,14 +1,13 @@
-"""A pool's operating system resources: created in order, closed in reverse order.
+"""Creates a pool's operating system resources in order, and closes them in reverse order.
 
-    waiter, shared memory, instances, watchdog ─► `EventLoop`      metrics, window
-
+The resources are a waiter, the shared memory, the instances, the watchdog, metrics and the page.
 Rules:
-* If a runtime cannot be made, everything made so far is closed.
-* `close` ends everything. Any thread may call it at any time. A Ctrl-C only shortens its waits.
-* A runtime is opened in a thread that no interrupt reaches, and its finalizer is registered in the
-  same thread. So an interrupt leaves no game behind.
+* If a runtime cannot be made, all resources made so far are closed.
+* `close` ends all resources. Any thread may call it at any time. A Ctrl-C only shortens its waits.
+* A runtime is opened, and its finalizer is registered, in a thread that no interrupt reaches. So an
+  interrupt leaves no game behind.
 * Only the process that made a runtime uses it. A runtime ends when the pool is closed or collected,
-  or when that process exits. If the pool fails, the instances end.
+  or when the process exits. If the pool fails, the instances end.
 * The statistics of the instances are plain values, which any thread may read.
 """
 
@@ -170,7 +169,7 @@ _REFUSED = "the system refuses what a pool needs: {}"
 
 
 class Lifetime:
-    """The life of one pool, in the process that creates this object."""
+    """The lifetime of one pool, which belongs to the process that creates this object."""
 
     _runtime: Runtime
     _records: Bookkeeping
@@ -245,9 +244,9 @@ def instance_stats(seats: Sequence[Seat], samples: Mapping[int, Sample]) -> list
 
 
 def seated(seats: Sequence[Seat]) -> list[tuple[Seat, Instance]]:
-    """Each seat and its instance. If an exchange is under way, the seats are read again."""
+    """Each seat with its instance; if an exchange is under way, the seats are read again."""
     pairs = [(seat, seat.instance) for seat in seats]
-    for _ in range(_TRIES):  # with a limit, because Ctrl-C may leave an exchange half done
+    for _ in range(_TRIES):  # limited: Ctrl-C may leave an exchange half done
         if len({instance.number for _, instance in pairs}) == len(pairs):
             break
         time.sleep(_EXCHANGE_S)  # the trainer's thread completes the exchange

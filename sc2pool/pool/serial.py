@@ -1,21 +1,19 @@
 """A pool without worker processes, for debugging: its players live in the trainer's process.
 
-    serial_system   the `System` of a serial pool, see `sc2pool.pool.instances.system`
-    SerialWorker    a worker without a process of its own
-    SerialWaiter    waits by running the players' event loop
-    LocalChannel    a channel within one process, in place of `sc2pool.pool.ipc`
+`serial_system` makes the `System` of a serial pool (see `sc2pool.pool.instances.system`). Its
+`SerialWorker` is a worker without its own process. Its `SerialWaiter` waits by running the players'
+event loop. A `LocalChannel` replaces the sockets of `sc2pool.pool.ipc` within the process.
 
-The games are still processes. All other code is that of any pool, so a serial pool plays the same
-episodes with the same seeds and observations. Supervision is missing: no worker can be killed, and
-nothing watches memory or hung code. The user's code has no deadline, because the user may be at a
-breakpoint.
+The games are still processes. All other code is the code of every pool, so a serial pool plays the
+same episodes with the same seeds and observations. No worker can be killed, and nothing watches
+memory or hung code. The user's code has no deadline, because the user may be at a breakpoint.
 
 Rules:
 * The user's code runs inside the trainer's calls. If the user's code raises an error, the call
   raises the same error, with the traceback from the trainer's line to the line that failed.
 * The receiver of a message on a channel gets copies of the objects, made by pickling.
-* An instance that fails ends together with its game. To end an instance, the pool waits until none
-  of the instance's code runs, up to a limit.
+* An instance that fails ends together with its game. To end an instance, the pool waits, up to a
+  time limit, until none of the instance's code runs.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ class LocalChannel(Channel):
 
     @classmethod
     def pair(cls) -> tuple[LocalChannel, LocalChannel]:
-        """Both ends; OSError if the system has no descriptors left."""
+        """Make both ends; OSError if the system has no descriptors left."""
         ours, theirs = cls(), cls()
         ours._peer, theirs._peer = theirs, ours
         return ours, theirs
@@ -101,7 +99,7 @@ class LocalChannel(Channel):
 
 
 _TASKS_END_WITHIN_S = 1.0
-"""How long cancelled tasks may take to end."""
+"""How long cancelled tasks may take to end, in seconds."""
 
 
 class SerialWaiter(Waiter):
@@ -174,7 +172,7 @@ def run(loop: asyncio.AbstractEventLoop, timeout_s: float | None) -> None:
     """Run the loop until it is stopped, for at most `timeout_s` (None: no limit).
 
     Another loop may already run in this thread, as in a notebook. This call blocks that other loop,
-    as any code that does not await would. The players' loop must run in this thread, because the
+    like any code that does not await. The players' loop must run in this thread, because the
     players' hooks must run in the user's thread.
     """
     timer = None if timeout_s is None else loop.call_later(max(0.0, timeout_s), loop.stop)
@@ -188,7 +186,7 @@ def run(loop: asyncio.AbstractEventLoop, timeout_s: float | None) -> None:
 
 @contextmanager
 def _without_running_loop() -> Iterator[None]:
-    """During the block, hide this thread's running event loop, so that another one can run."""
+    """During the block, hide this thread's running event loop, so that another loop can run."""
     outer = asyncio._get_running_loop()
     if outer is None:
         yield
@@ -270,7 +268,7 @@ class SerialWorker(workers.Worker):
             self._loop.remove_reader(self.request_doorbell.listening)
 
     def kill(self) -> None:
-        """End the worker's players and their games. This ends the players' channels."""
+        """End the worker's players and their games, which also ends the players' channels."""
         super().kill()
         self._end_all()
 
@@ -280,7 +278,7 @@ class SerialWorker(workers.Worker):
         self._run_until_empty(Deadline.after(_CODE_ENDS_WITHIN_S))
 
     def _run_until_empty(self, deadline: Deadline, hurry: threading.Event | None = None) -> None:
-        """Run the loop until its players end or the deadline; if a hook calls this, do nothing."""
+        """Run the loop until its players end or the deadline; do nothing if a hook calls this."""
         loop = self._loop
         while self._hosted or self._ending:
             hurries = hurry is not None and hurry.is_set()
@@ -291,7 +289,7 @@ class SerialWorker(workers.Worker):
 
 
 class TrainersProcess(WorkerProcess):
-    """The trainer's own process, in place of a worker's process. It must not be killed."""
+    """Represents the trainer's own process as a worker's process, but never kills it."""
 
     def __init__(self, run_until_empty: Callable[[Deadline, threading.Event], None]) -> None:
         self.pid = os.getpid()

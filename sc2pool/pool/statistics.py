@@ -1,14 +1,15 @@
 """A pool's statistics: the reported values (`PoolStats`) and their counters (`Counters`).
 
-    Counters ─┐
-    instances ┴─► snapshot ─► PoolStats ─► stats(), top, watch, Prometheus, callbacks
+Snapshots of the counters and of the instances are shown by the method `stats`, the commands `top`
+and `watch`, Prometheus and callbacks.
 
-To add a statistic, add a field to a dataclass here and a counter to `Counters`, and count where the
-event happens. For Prometheus, give the field the metadata `counter`, `gauge` or `durations`.
+To add a statistic, add a field to a dataclass here and a counter to `Counters`, and count each
+event where it happens. For Prometheus, give the field the metadata `counter`, `gauge` or
+`durations`.
 
-Rule: only the trainer's thread counts, and any thread may read. A lock guards the collections; it
-is taken a few times in each episode. `env_steps` is counted in every step, but needs no lock,
-because it is a single value.
+Only the trainer's thread counts, but any thread may read the counters. A lock guards the
+collections, and is taken a few times in each episode. `env_steps` is counted in every step, but
+needs no lock, because it is a single value.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ MetricKind = Literal["counter", "gauge", "durations", "matches"]
 
 @dataclass(frozen=True)
 class Metric:
-    """Makes a field the Prometheus metric `sc2pool_<field>`; a final `_s` becomes `_seconds`.
+    """Makes a field the Prometheus metric `sc2pool_<field>`, where a final `_s` becomes `_seconds`.
 
     The metric's help text is one sentence. If the field is a dict, its keys are the values of the
     label named `label`.
@@ -70,13 +71,12 @@ matches = partial(_metadata, "matches")
 
 @dataclass(frozen=True)
 class PauseStats:
-    """Pauses that are over.
+    """Figures of the pauses that are over.
 
     Attributes:
-        count: games that were paused and have resumed.
-        paused_s: the total time of their pauses.
-        loops: game loops that are known to have passed in these games during their pauses. Should
-            be 0.
+        count: the number of times that a paused game was resumed.
+        paused_s: the total time of these pauses in seconds.
+        loops: the number of game loops known to have passed during these pauses; it should be 0.
     """
 
     count: int
@@ -86,16 +86,16 @@ class PauseStats:
 
 @dataclass(frozen=True)
 class PoolEvent:
-    """A launch, a fault, or a recycle, which is a planned replacement.
+    """An event: a launch, a fault, or a recycle (a planned replacement).
 
     Attributes:
         event: the kind of event.
-        at_s: the trainer's monotonic time. Compare it with `PoolStats.at_s`.
-        seat: "env 3" or "spare 8".
+        at_s: the trainer's monotonic time of the event, to compare with `PoolStats.at_s`.
+        seat: the name of the seat, such as "env 3" or "spare 8".
         instance: the instance's number.
-        cause: why the instance was replaced: a key of `PoolStats.replacements`. Empty for a launch.
-        phase: the instance's phase at the fault. Empty for other events.
-        detail: one sentence about the fault. Empty for other events.
+        cause: why the instance was replaced, a key of `PoolStats.replacements`; empty for a launch.
+        phase: the instance's phase at the fault; empty for other events.
+        detail: one sentence about the fault; empty for other events.
     """
 
     event: Literal["launch", "fault", "recycle"]
@@ -112,34 +112,35 @@ class InstanceStats:
     """One instance: a game with its worker, or an env of the user in its worker.
 
     Attributes:
-        seat: its place in the pool, "env 3" or "spare 8".
+        seat: its place in the pool, such as "env 3" or "spare 8".
         instance: its number, counted from 0 in each pool.
-        state: see `sc2pool.pool.instances.states`.
+        state: its state, one of those in `sc2pool.pool.instances.states`.
         episode: the number of the episode that it plays or prepares, or None.
-        steps: steps in all its episodes.
-        episode_steps: steps in the newest episode.
-        episode_return: sum of the newest episode's rewards (of several rows, the first row's). None
-            if the sum is not finite.
-        pid: the pid of the game: of the process that listens on `port`, even if a script has
-            started it. In a match, the pid of the host's game. None without a game.
-        worker_pid: the pid of the worker. None until it is started.
-        port: the port on which the game listens. None without a game.
-        listener: "proven" if the operating system confirms that the game's process holds this
-            port, "unproven" if the system cannot tell. None without a game.
-        memory_bytes: resident memory of the game (with its script and other processes) and of the
-            worker. If a worker has several instances, only the first one's figure includes it.
-            None before the first sample.
-        cpu_s: CPU time of the worker and all processes below it. None before the first sample.
-        loop_cost_growth: the game's CPU time per game loop, divided by that in its first episodes.
-            None until both are known. At `RecyclePolicy.slowdown` the game is replaced.
-        steps_per_s: steps per second over the newest 5 s. None before the second sample.
-        cpu_share: the share of one core that worker and game have used over the newest 5 s. None
-            before the second sample.
-        replacements: instances replaced on this seat, by cause.
+        steps: the number of steps in all its episodes.
+        episode_steps: the number of steps in its newest episode.
+        episode_return: the sum of the newest episode's rewards in the first row, or None if the sum
+            is not finite.
+        pid: the pid of the game (in a match, of the host's game), that is, of the process that
+            listens on `port`, even if a script has started it; None without a game.
+        worker_pid: the pid of the worker, or None before the worker starts.
+        port: the port on which the game listens, or None without a game.
+        listener: "proven" if the operating system confirms that the game's process holds this port,
+            "unproven" if the system cannot tell, None without a game.
+        memory_bytes: the resident memory of the game (with its script and other processes) and the
+            worker, or None before the first sample; if a worker has several instances, only the
+            figure of the first instance includes the worker.
+        cpu_s: the CPU time of the worker and all its descendants, or None before any sample.
+        loop_cost_growth: the game's CPU time per game loop, divided by the same time in its first
+            episodes, or None until both are known; at `RecyclePolicy.slowdown` the game is
+            replaced.
+        steps_per_s: the steps per second over the newest 5 s, or None before the second sample.
+        cpu_share: the share of one core that the worker and the game have used over the newest 5 s,
+            or None before the second sample.
+        replacements: the number of instances replaced on this seat, by cause.
         faults: how many of these replacements followed a fault.
-        episodes: episodes that ended in this env, synthetic endings included.
-        node: the Ray node that plays the instance. Empty if this machine plays it.
-        other_games: "pid" and "port" of each further game. In a match, that is the guest's game.
+        episodes: the number of episodes that ended in this env, with synthetic endings.
+        node: the Ray node that plays the instance; empty if this machine plays it.
+        other_games: "pid" and "port" of each further game, which is the guest's game of a match.
     """
 
     seat: str
@@ -177,39 +178,41 @@ class PoolStats:
 
     Attributes:
         at_s: when these figures were read, in the trainer's monotonic time.
-        uptime_s: seconds since the pool was made.
+        uptime_s: the number of seconds since the pool was made.
         trainer_pid: the pid of the process that owns the pool.
-        task: the task's name. None for envs of the user.
-        game_version: the game's version, which begins with "standin" on the stand-in. None for
+        task: the task's name, or None for envs of the user.
+        game_version: the game's version (of the stand-in, it begins with "standin"), or None for
             envs of the user.
-        base_build: the game's build. None for envs of the user.
-        env_steps: transitions handed to the trainer, one for each row.
-        steps_per_s: transitions per second over the newest 5 s. None before the second sample.
-        episodes: episodes that ended, synthetic endings included.
-        mean_return: mean return of the newest hundred episodes, without those that a fault cut
-            short. Of several rows, the first row's return counts. None if there are no returns.
-        matches: results of the matches against each opponent, the most recent opponent first. Empty
-            without `opponent=`. If there are more than fifty opponents, the least recent are summed
-            as "others".
-        launches: instances whose game was launched.
-        resets: episodes that were begun, by envs and spares.
-        replacements: replaced instances by cause: the fault's kind, or "soft-" plus a soft limit.
+        base_build: the number of the game's build, or None for envs of the user.
+        env_steps: the number of transitions given to the trainer, one for each row.
+        steps_per_s: the transitions per second over the newest 5 s, or None before the second
+            sample.
+        episodes: the number of episodes that ended, with synthetic endings.
+        mean_return: the mean return, in the first row of an env, of the newest hundred episodes
+            that no fault cut short, or None if there are no returns.
+        matches: the results of the matches against each opponent, the most recent opponent first;
+            if there are more than fifty opponents, the least recent are summed as "others" (empty
+            without `opponent=`).
+        launches: the number of instances whose game was launched.
+        resets: the number of episodes that envs and spares have begun.
+        replacements: the number of replaced instances by cause: a fault's kind, or "soft-" plus the
+            name of a soft limit.
         faults: how many of these replacements followed a fault.
-        reset_s: durations of resets, by kind: "restart" (restart_game), "create" (create_game),
+        reset_s: the durations of resets, by kind: "restart" (restart_game), "create" (create_game),
             "reset" (an env of the user).
-        recovery_s: times from a fault to the first observation of the instance that took over.
-            None before the first recovery.
-        untold_ends: episodes whose end the game did not report. Their last info has the key
-            `sc2pool.untold_end`.
-        contradictions: matches whose two players got contradictory results.
-        pauses: see `PauseStats`.
+        recovery_s: the times from a fault to the first observation of the instance that took over,
+            or None before the first recovery.
+        untold_ends: the number of episodes whose end the game did not report, so that their last
+            info has the key `sc2pool.untold_end`.
+        contradictions: the number of matches whose two players got contradictory results.
+        pauses: figures of the pauses that are over, see `PauseStats`.
         realtime: the lateness of actions in real time, see `RealtimeStats`.
-        watchdog_cpu_s: CPU time of the watchdog's thread.
-        settled: what `sc2pool doctor --full` has found out about this installation of the game; see
-            `sc2pool.game.program.builds`. Empty for envs of the user.
+        watchdog_cpu_s: the CPU time of the watchdog's thread.
+        settled: the facts that `sc2pool doctor --full` has found out about this installation of the
+            game (see `sc2pool.game.program.builds`); empty for envs of the user.
         events: the newest thousand launches, faults and recycles (planned replacements), the oldest
             first.
-        instances: one for each env, then one for each spare.
+        instances: the figures of one instance for each env, then for each spare.
     """
 
     at_s: float
@@ -262,7 +265,8 @@ class PoolStats:
 class Counters:
     """The counters of one pool; `newest_game` is the game that was launched last.
 
-    `learner` has the newest figures that the training has logged. This dict is replaced as a whole.
+    The dict `learner` has the newest figures that the training has logged; it is replaced as a
+    whole.
     """
 
     def __init__(self) -> None:
@@ -377,7 +381,7 @@ class Counters:
         steps_per_s: float | None,
         watchdog_cpu_s: float,
     ) -> PoolStats:
-        """The present figures, together with the given figures, which are counted elsewhere."""
+        """The present figures, together with the given figures, which other modules count."""
         realtime = self.lateness.snapshot()
         at_s = time.monotonic()
         with self._lock:

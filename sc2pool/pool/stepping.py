@@ -2,31 +2,30 @@
 
     IDLE ─ send ─► SENT ─ reply or fault ─┬─ not over ────────────────► SETTLED ─ recv ─► IDLE
      │                                    └─ over ─► ANSWERED ─► BEGINNING ─► SETTLED
-     └ begin an episode ───────────────────────────────────────► BEGINNING ─► SETTLED
+     └ begin an episode ───────────────────────────────────────► BEGINNING ─► SETTLED.
 
-`EnvStep` is the record of one env; only this module changes it. Nearly every batch is *plain*: all
-envs step together, and every reply is only an observation and a reward. Actions and replies of a
-plain batch are copied for all envs at once; the records are updated later, when needed. Rules:
-* Each action, and each request for an episode, settles exactly once: with a real outcome or, after
-  a fault, with a synthetic outcome that is marked.
-* When as many envs have answered as the caller waits for, every env whose episode is over gets its
-  next episode, in the order of the envs. So if all envs are always stepped together, a seeded run
-  does not depend on timing.
-* Real-time games whose episodes begin together are held at their first observations until all have
-  reached theirs, because some games may have to be launched first.
+`EnvStep` is the record of one env's step; only this module changes it. Nearly every batch is
+*plain*: all envs step together, and every reply is only an observation and a reward. The actions of
+a plain batch are copied for all envs together, and so are the replies. The records of the envs are
+updated later, when they are needed. Rules:
+* Each action, and each request for an episode, gets exactly one outcome, which after a fault is
+  synthetic and marked.
+* As soon as enough envs have answered for the caller, every env whose episode is over gets its next
+  episode, in the order of the envs. So a seeded run does not depend on timing if all envs are
+  always stepped together.
+* Real-time games whose episodes begin together are held (stopped) at their first observations until
+  all games have reached theirs, because some games may have to be launched first.
 
-`Alignment` keeps real-time games aligned if their envs are stepped together:
-
-    env 0   observation ─────────────── action      the batch waits for the last observation:
-    env 1            observation ─────── action     an early env waits as long in every step
-    env 2                    observation ─ action
+`Alignment` keeps real-time games aligned if their envs are stepped together. A batch waits for the
+last observation, so an env whose observation comes early waits in every step.
 
 Games that began together drift apart when one of them overruns a period, fails, or begins another
-episode. From then on the actions of a game that is ahead are late by that game's lead. So this
-game is delayed: one of its periods is made longer by its lead, in whole game loops.
+episode. After games have drifted apart, the actions of a game that is ahead are late by its lead.
+So a game that is ahead is delayed: one of its decision periods is made longer by its lead, in whole
+game loops.
 
-Rules: `Alignment` only computes, and has no side effects. An env's lead is the smallest in three
-batches, so one slow answer delays no env. The last env is never delayed.
+`Alignment` only computes the delays, and has no side effects. An env's lead is its smallest lead in
+three batches, so one slow answer delays no env. The env that is last is never delayed.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ class Stage(StrEnum):
     QUEUED = "queued"
     """The env's request waits until fewer envs are busy (`max_concurrency`)."""
     SENT = "sent"
-    """An action was sent."""
+    """The action was sent; the reply has not arrived."""
     ANSWERED = "answered"
     """The episode is over, and its reply has arrived; the next episode has not been begun yet."""
     BEGINNING = "beginning"
@@ -86,13 +85,13 @@ class Stage(StrEnum):
 
 @dataclass(eq=False, slots=True)
 class EnvStep:
-    """One env's step or reset. Its deadline, which may include a launch, is in the env's instance.
+    """One env's step or reset; the env's instance has the deadline, which may cover a launch.
 
     Attributes:
-        outcome: the outcome so far. None for a plain reply.
-        queue: the queue pair that holds the newest observation, even if its instance has ended.
-            None before the first observation.
-        is_reset: True if the trainer asked for an episode, not for a step.
+        outcome: the outcome so far, or None for a plain reply.
+        queue: the queue pair with the newest observation, even if its instance has ended, or None
+            before the first observation.
+        is_reset: whether the trainer asked for an episode, not for a step.
     """
 
     seat: Seat
@@ -126,7 +125,7 @@ class _Begin:
 
 @dataclass(slots=True)
 class _PlainStep:
-    """A step of all envs that is under way, and is not in the envs' records yet."""
+    """A step of all envs that is under way but not in the envs' records yet."""
 
     actions: Array
     sent_at_s: float
@@ -161,7 +160,7 @@ class Stepping(Listener):
         self._aligned = Alignment(LOOPS_PER_S) if realtime and len(self._steps) > 1 else None
         n = len(self._steps)
         self._max_busy = max_concurrency if max_concurrency and max_concurrency < n else None
-        # Real-time games send no plain replies, and a step may delay such a game.
+        # Real-time games send no plain replies, and their steps may carry a delay.
         self._may_be_plain = not realtime and self._max_busy is None and n > 0
         self._plain_step: _PlainStep | None = None
         self._is_arranged = False
@@ -203,7 +202,7 @@ class Stepping(Listener):
             )
 
     def send(self, envs: Sequence[int], actions: Sequence[Any] | Array) -> None:
-        """Send an action to each of these idle envs; with several rows, one per row."""
+        """Send an action to each of these idle envs (or one per row, with several rows)."""
         now_s = time.monotonic()
         deadline = self._supervisor.step_deadline(now_s)
         delays = self._delays_loops(envs)
@@ -225,7 +224,7 @@ class Stepping(Listener):
         instance.send(asked.action)
 
     def begin(self, envs: Sequence[int], requests: Sequence[Request] | None) -> None:
-        """Begin an episode in each of these envs, even if another one runs; see `Pool.begin`."""
+        """Begin an episode in each of these envs, even if another runs; see `Pool.begin`."""
         if self._realtime and len(envs) == len(self._steps):
             self._together = list(self._steps)
             for step in self._steps:
@@ -250,10 +249,11 @@ class Stepping(Listener):
         self.arrived(step.seat)  # no event follows if the env has taken a spare that was ready
 
     def begin_if_dead(self, seat: Seat) -> bool:
-        """If the game has died since the last step, begin the next episode; return True if begun.
+        """If the game has died since the last step, begin an episode; return True if one was begun.
 
-        Before its first episode, a task object has no game, and lacks the attributes that it sets
-        when an episode begins. So a call into a task needs an episode. During a pause none begins.
+        A call into a task needs an episode: before its first episode, a task object has no game,
+        and lacks the attributes that it sets when an episode begins. During a pause no episode
+        begins.
         """
         is_idle = self._steps[seat.index].stage is Stage.IDLE
         if not is_idle or seat.fault is None or seat.paused or self._episodes.is_ahead(seat):
@@ -328,11 +328,10 @@ class Stepping(Listener):
         return True
 
     def send_plain(self, actions: Array) -> None:
-        """Send all rows their `actions`, an array (n * rows, …). Call `arrange_plain` before.
+        """Send all rows their `actions`, an array (n * rows, …). Call `arrange_plain` first.
 
-        No record shows this step until `note_plain_steps` is called. So another thread sees the
-        state "playing" instead of "stepping" during the first poll interval in which the trainer
-        waits for the step.
+        No record shows this step until `note_plain_steps` is called. So in the first poll interval
+        of the trainer's wait, other threads see the state "playing" instead of "stepping".
         """
         actions = actions.copy()  # the trainer may overwrite the actions
         if self._rows > 1:
@@ -348,8 +347,8 @@ class Stepping(Listener):
     def recv_plain(self) -> Batch | None:
         """Return the batch of all envs, or None if a reply is not plain.
 
-        Also returns None if another event has happened or a poll is due. After a None nothing has
-        been received, and the caller calls `recv`.
+        Also returns None if another event has happened or a poll is due. If None is returned,
+        nothing was received, and the caller must call `recv`.
         """
         sent = self._plain_step
         if sent is None or self._loop.look_for_more():
@@ -369,7 +368,7 @@ class Stepping(Listener):
         return self.gatherer.gather_plain(slots.batch)
 
     def note_plain_steps(self) -> None:
-        """Bring the records up to date. A plain step under way becomes a step of each env."""
+        """Update the records: a plain step under way becomes a step of each env."""
         sent, self._plain_step = self._plain_step, None
         self._is_arranged = False
         for env, instance in enumerate(self._instances):
@@ -472,7 +471,7 @@ class Stepping(Listener):
     def _advance(self, goal: int) -> bool:
         """Carry out queued requests; if `goal` envs have answered, begin the next episodes.
 
-        Returns True if an instance was sent a request.
+        Returns True if a request was sent to an instance.
         """
         has_asked = self._ask_queued()
         while self._may_deal(goal):
@@ -548,7 +547,7 @@ class Stepping(Listener):
             self._stats.count_odd_end(untold=untold, contradiction=contradiction)
 
     def _delays_loops(self, envs: Sequence[int]) -> list[int] | None:
-        """The number of loops by which to delay each env's next period; None if not aligned."""
+        """By how many loops to delay each env's next period; None if envs are not aligned."""
         aligned = self._aligned
         if aligned is None:
             return None
@@ -567,7 +566,7 @@ class Stepping(Listener):
         return self.gatherer.newest([self._queue_of(step) for step in self._steps])
 
     def action_mask(self, env: int, row: int) -> Array | None:
-        """The mask that came with this row's newest observation; None without a mask."""
+        """The action mask that came with this row's newest observation; None without a mask."""
         queue = self._steps[env].queue
         return None if queue is None else queue.mask(row)
 
@@ -592,7 +591,7 @@ class Alignment:
         self._leads_s.append([gap_s - last_s for gap_s in gaps_s])
 
     def delays_loops(self) -> list[int] | None:
-        """The number of loops by which to delay each env's next period; None if all are 0."""
+        """By how many loops to delay each env's next period; None if no env is delayed."""
         if len(self._leads_s) < _BATCHES:
             return None
         leads_s = [min(of_env) for of_env in zip(*self._leads_s, strict=True)]

@@ -1,4 +1,4 @@
-"""The interface that `Pool` and a cluster's pool share, and checks of players and of masks."""
+"""The interface that `Pool` and a cluster's pool share, with checks of players and masks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from sc2pool.pool.statistics import PoolStats
 
 
 def refuse_to_travel(pool: object) -> Never:
-    """The `__reduce__` of a pool, because a pool and its env cannot be copied or pickled.
+    """Raise an error if a pool or its env is copied or pickled (as its `__reduce__`).
 
     Raises:
-        TypeError: always. Python raises it for all objects that cannot be pickled.
+        TypeError: always, as Python does for every object that cannot be pickled.
     """
     raise TypeError(
         f"the games of {pool!r} cannot be copied or pickled: make another env in its place"
@@ -27,7 +27,7 @@ def refuse_to_travel(pool: object) -> Never:
 
 
 class VecPool(Protocol):
-    """n envs that are stepped together; `Pool` documents each member."""
+    """A pool of n envs that are stepped together; `Pool` documents each member."""
 
     n: int
     rows: int
@@ -70,9 +70,9 @@ def masks_of(pool: VecPool, rows: Sequence[int], ask: Callable[[], Sequence[Any]
 
 
 def whole_mask(mask: Array | None, actions: spaces.Space[Any]) -> Any:
-    """The mask; if it is None, a mask that allows every action.
+    """The action mask; if it is None, a mask that allows every action.
 
-    A task may return None if every action is possible, but an algorithm needs a mask each time.
+    A task can return None if every action is possible, but an algorithm always needs a mask.
     """
     size = mask_size(actions)
     return np.ones(size, np.bool_) if size and mask is None else mask
@@ -91,7 +91,7 @@ def agreed(hellos: Sequence[Hello]) -> Hello:
 
 
 def check_rows(hellos: Sequence[Hello]) -> None:
-    """Raise ConfigError unless all players have as many rows as the first."""
+    """Raise ConfigError unless all players have the same number of rows."""
     for env, hello in enumerate(hellos):
         if hello.rows != hellos[0].rows:
             raise ConfigError(f"env {env}: rows is {hello.rows}, but env 0 has {hellos[0].rows}")

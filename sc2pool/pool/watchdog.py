@@ -1,16 +1,16 @@
-"""The watchdog: samples each process of the pool once a second and gives verdicts; it never acts.
+"""The watchdog samples each process of the pool once a second and gives verdicts, but never acts.
 
-    sample (in its thread) ─► decide (pure) ─► verdicts ─► the supervisor, woken by a doorbell
-
-An exit, a closed connection or an expired deadline is noticed without the watchdog. The watchdog
-finds the other faults: a process that is stopped, too large, or hung. Rules:
+The watchdog samples in its own thread. A pure function turns samples into verdicts, and a doorbell
+wakes the supervisor, which acts on the verdicts. An exit, a closed connection or an expired
+deadline is noticed without the watchdog. The watchdog finds other faults: a process that is
+stopped, too large, or hung. Rules:
 * *Slow is not hung*: for a process that uses CPU time, the deadline is the only limit.
 * If the watchdog itself did not run for a while (Ctrl-Z, a laptop's closed lid), the next sample is
-  not compared with the previous one, because no game caused the gap. The same applies after a time
-  in which no process could be inspected (no free descriptor).
-* All processes below a worker count as its game, because an executable may be a script that starts
-  the game.
-* The watchdog must stay cheap: for eight games it takes 0.03 % of a core.
+  not compared with the previous one, because no game caused the gap. A sample after a time in which
+  no process could be inspected (no free descriptor) is not compared either.
+* All processes below a worker count as its game, because the executable of a game may be a script
+  that starts the game.
+* The watchdog must use little CPU time: for eight games it uses 0.03 % of a core.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ _GAP_FACTOR = 3.0
 
 @dataclass(frozen=True)
 class Watched:
-    """The watchdog's view of an instance.
+    """The facts about an instance that the watchdog needs.
 
     Attributes:
-        game_pids: the pids of its games, as the worker started them. Empty if the player has no
-            games, or while they are not up.
-        awaited_since_s: monotonic time since which a reply is awaited. None if no reply is awaited.
+        game_pids: the pids of its games, as the worker started them; empty if the player has no
+            games or its games are not up.
+        awaited_since_s: the monotonic time since which a reply is awaited, or None.
         limit_s: how long the reply may take if the processes make no progress.
-        paused: True if the pool itself has stopped the game or is about to.
+        paused: whether the pool itself has stopped the game or is about to stop it.
         pauses: how often the pool has stopped the game.
-        alone: True if no other instance lives in its worker.
-        episodes: how many episodes it has begun, the current one included.
+        alone: whether its worker hosts no other instance.
+        episodes: how many episodes it has begun, with the current episode.
     """
 
     instance: int
@@ -68,7 +68,7 @@ class Watched:
 
 @dataclass(frozen=True)
 class ProcessSample:
-    """One process, or several as one: it is stopped if any is; memory and CPU time are sums."""
+    """One process, or the sum of several; the sum is stopped if any of its processes is stopped."""
 
     stopped: bool
     rss_bytes: int
@@ -86,8 +86,7 @@ class Sample:
     stopped_games: Sequence[int] = ()
     """The indices of stopped games in `watched.game_pids`, if there are several games."""
     waited_s: float | None = None
-    """How long its processes were ready to run but waited for a CPU. None until half of `limit_s`
-    has passed without the reply."""
+    """How long its processes waited for a CPU; None before half of `limit_s` has passed."""
     is_ready: bool = False
     """True if one of its processes ran, or waited for a CPU. False if `waited_s` is None."""
 
@@ -97,11 +96,11 @@ class Verdict:
     """A watchdog's verdict on an instance.
 
     Attributes:
-        kind: the kind of the fault. None if `starved`, or if only a soft recycle (the replacement
+        kind: the kind of the fault, or None if `starved` or if only a soft recycle (a replacement
             before the next episode) is due.
-        of_worker: True if the cause is the worker, not the game. Then a soft recycle is due for
+        of_worker: whether the cause is the worker, not the game, so that a soft recycle is due for
             all instances of the worker.
-        starved: True if the processes get too little CPU time. Then its deadline is extended.
+        starved: whether the processes get too little CPU time, so that the deadline is extended.
     """
 
     instance: int
@@ -116,7 +115,7 @@ def decide(
 ) -> Verdict | None:
     """The verdict on one instance, or None. After a gap the previous sample is None.
 
-    Growth is measured from `first`, the instance's last sample in or before its first episode.
+    Growth is measured from `first`, the last sample in or before the instance's first episode.
     """
     # The first rule with a verdict wins, so the more severe rules come first.
     return (
@@ -206,12 +205,12 @@ def _grown(first: Sample, now: Sample, policy: RecyclePolicy) -> Verdict | None:
 
 
 def _games(sample: Sample) -> int:
-    """The factor for limits per game: the number of games, 1 for a player without a game."""
+    """The factor for limits per game: the number of games, or 1 for a player without a game."""
     return len(sample.watched.game_pids) or 1
 
 
 def memory_bytes(sample: Sample) -> int:
-    """Resident memory of an instance's games, and of a worker without other instances."""
+    """The memory of an instance's games, with its worker if that has no other instance."""
     worker = _rss(sample.worker) if sample.watched.alone or sample.game is None else 0
     return _rss(sample.game) + worker
 
@@ -227,8 +226,8 @@ def cpu_s(sample: Sample) -> float:
 class Watchdog:
     """The watchdog's thread, which inspects the processes that `watched` returns.
 
-    `watched` is called in this thread, so it must only read. `after_sample` is called in the same
-    thread, with the newest sample of each instance.
+    `watched` is called in the watchdog's thread, so it must change nothing. `after_sample` is
+    called in the same thread, with the newest sample of each instance.
     """
 
     def __init__(
@@ -270,7 +269,7 @@ class Watchdog:
         return threading.current_thread() is self._thread
 
     def close(self) -> None:
-        """End the thread. The thread closes the doorbell."""
+        """End the thread, which closes the doorbell."""
         self._stop.set()
         if sys.is_finalizing():  # the thread no longer runs when the interpreter exits
             self.doorbell.close()
@@ -325,7 +324,7 @@ class Watchdog:
 
 
 def take_sample(watched: Watched, processes: Processes) -> Sample:
-    """Sample an instance; without a game, all processes below a worker count as the worker's."""
+    """Sample an instance; if it has no game, all processes below its worker count as the worker."""
     sample = _resources(watched, processes)
     since_s = watched.awaited_since_s
     if since_s is None or sample.at_s - since_s <= watched.limit_s / 2:
@@ -342,7 +341,7 @@ def _resources(watched: Watched, processes: Processes) -> Sample:
     else:
         game = processes.below(watched.worker_pid)
         if not watched.game_pids:
-            # An env of the user may stop its own processes, so only the worker's stop counts.
+            # An env of the user can stop its own processes, so only a stop of the worker counts.
             own += [row._replace(stopped=False) for row in game if worker]
             game = []
     stopped = _stopped_games(watched, processes)
@@ -377,7 +376,7 @@ def bytes_of(pid: int) -> int:
 def memory_warning(first: Sequence[int], instances: int, free_bytes: int) -> str | None:
     """A warning if the memory is too small for all instances; None if they fit.
 
-    Only one instance runs at this time; `first` has the memory of each of its games.
+    Call this while only one instance runs; `first` has the memory of each of its games.
     """
     if sum(first) * (instances - 1) <= free_bytes:
         return None

@@ -62,10 +62,10 @@ class EventLoop:
     ) -> None:
         """Handle events until the condition holds, or the deadline has passed.
 
-        The condition must have no side effects. Before each check of the condition, `advance` is
-        called. It makes the requests that have become possible, and returns True if deadlines may
-        have changed. Raises ClosedError if another thread has closed the pool, and SC2PoolError if
-        the pool has failed.
+        The condition must have no side effects. Before each check of the condition, `advance` makes
+        the requests that have become possible, and returns True if deadlines may have changed.
+        Raises ClosedError if another thread has closed the pool, and SC2PoolError if the pool has
+        failed.
         """
         with self.bookkeeping:
             for seat in self.supervisor.seats:  # a reply may wait although its ring was read
@@ -229,8 +229,9 @@ class EventLoop:
 class Bookkeeping:
     """A block of code (`with`) in which the pool's records may change.
 
-    `torn` is True inside a block. It stays True if the block raises an error not in `_OURS`. The
-    outermost block first calls `bring_up_to_date`, because plain steps do not update records.
+    `torn` is True inside a block. `torn` stays True if the block raises an error that is not in
+    `_OURS`. The outermost block first calls `bring_up_to_date`, because plain steps do not update
+    records.
     """
 
     _OURS = (

@@ -1,10 +1,10 @@
 """The trainer's record of an instance: a player in a worker, its games, queue pair and state.
 
-An `Instance` sends messages, kills processes and keeps its record as the supervisor decides. Rules:
+An instance sends messages, kills processes and keeps its record as the supervisor decides. Rules:
 * Only this file changes an instance. The methods are named after the request or the event.
 * The state of an instance changes only by the table in `states`.
-* The resources that an instance uses belong to its `Worker`, which releases them (see `workers`).
-* The slot of the shared memory and the numbers of the requests belong to `queue`.
+* The resources that an instance uses belong to its worker, which releases them (see `workers`).
+* The slot of the shared memory and the numbers of the requests belong to the queue pair (`queue`).
 """
 
 from __future__ import annotations

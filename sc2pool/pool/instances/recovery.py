@@ -2,9 +2,9 @@
 
 After a fault, a new instance on the same seat begins the same episode. The trainer sees a fault
 once. If an env has several faults before its next transition, the trainer sees only the first of
-them. Some errors would occur again with a new instance: errors of the user's code or of the set-up,
-and too many failures. These errors end the pool: they are returned to the caller, which raises
-them. Each fault, and each error of the user's code, also gets a fault report.
+them. Errors of the user's code or of the set-up, and too many failures, would occur again with a
+new instance. So these errors end the pool: they are returned to the caller, which raises them. Each
+fault, and each error of the user's code, also gets a fault report.
 """
 
 from __future__ import annotations

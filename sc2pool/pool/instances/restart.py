@@ -1,9 +1,9 @@
 """Decides whether a dead instance is replaced, from the times of past failures.
 
 The *intensity* (a term from Erlang's supervisors) is the number of failures that are accepted
-within a window of time. One env and the whole pool each have such a limit. More failures show a
-problem that a new instance cannot repair. In this case the pool raises an error, instead of
-launching games for ever.
+within a window of time. The intensity has a limit for each env and a limit for the whole pool. More
+failures show a problem that a new instance cannot repair. After too many failures the pool raises
+an error, instead of launching games for ever.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def charged(housemates: Sequence[Housemate], *, killed: bool) -> int:
     """The number of the instance for which a worker's death counts as a failure.
 
     The instances do not cause a kill from outside (`killed`), so it counts for the instance with
-    the fewest failures. Any other death may happen again. It counts for a stuck instance or, if
+    the fewest failures. Any other death may happen again, so it counts for a stuck instance or, if
     none is stuck, for an awaited one. Of several such instances the one with the most failures is
     chosen, so that its env reaches the limit.
     """
@@ -86,7 +86,8 @@ def hopeless(causes: Sequence[Fault], *, any_was_ready: bool) -> str | None:
 
     If two launches fail with the same message before the pool's first observation, the cause is the
     installation or the system, not chance. Killed games and refused descriptors or threads do not
-    count, because a shortage of these resources is temporary. The last of the causes is the newest.
+    count, because a shortage of these resources is temporary. In `causes` the newest cause is the
+    last.
     """
     if any_was_ready or len(causes) < 2 or causes[-1] != causes[-2] or causes[-1].refused:
         return None
@@ -98,8 +99,8 @@ def unplayable(setups_failed: int, fault: Fault, any_was_ready: bool) -> str | N
 
     The first failure proves nothing: a process that has already played may have run out of a
     resource. If a new process reports the same failure, the map or the players are the cause. If a
-    new process crashes or hangs instead, they are the cause only if no game of the pool has begun
-    an episode.
+    new process crashes or hangs instead, the map or the players are the cause only if no game of
+    the pool has begun an episode.
     """
     if setups_failed < 2 or not fault.map_note:
         return None

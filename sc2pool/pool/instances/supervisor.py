@@ -1,9 +1,9 @@
 """Reacts to the replies and messages of instances, and to those that do not come in time.
 
-It also handles the watchdog's verdicts. No function of this module waits. If an instance fails in
-any way, the supervisor ends it, and its seat gets a new instance for the same episode. Some errors
-would occur again: errors of the user's code or of the set-up, and too many failures. Such an error
-is stored in `failure`, and the waiting call raises it.
+The supervisor also handles the watchdog's verdicts. No function of this module waits. If an
+instance fails in any way, the supervisor ends it, and its seat gets a new instance for the same
+episode. Errors of the user's code or of the set-up, and too many failures, would occur again with a
+new instance. These errors are stored in `failure`, and the waiting call raises them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The worker processes of a pool, and the instances that live in each.
 
-A `Worker` is a process with two doorbells and a control socket. It hosts one or several instances.
-Each instance has a channel, a slot, a game and a folder.
+A worker is a process with two doorbells and a control socket. A worker hosts some instances. Each
+instance has a channel, a slot, a game and a folder.
 
-If an instance fails, its worker continues with the other instances. The worker is ordered to end
-the failed instance and then to host its successor. The worker gets both orders through one socket,
-in this order, so the successor can take over the slot. Rules:
+If an instance fails, its worker continues with the other instances. Through one socket the worker
+is ordered first to end the failed instance, then to host its successor, so the successor can take
+over the slot. Rules:
 * A worker ends together with its last instance. If that instance must first close an env of the
   user, the worker exits by itself.
 * A worker that does not release an instance in time is killed with all its instances.
@@ -134,7 +134,7 @@ class Worker:
     """One worker process and its instances.
 
     The waiter watches the reply doorbell, with this object as its tag, and the channels. A
-    channel's tag is its instance until `dismiss`, and its `Hosting` after that.
+    channel's tag is its instance, or its `Hosting` after the instance was dismissed.
 
     Attributes:
         expected: the numbers of the instances that the worker hosts or will soon host.
@@ -359,7 +359,7 @@ class Workers:
     def dismiss(self, number: int, *, gently: bool = False) -> None:
         """Order an instance to leave its worker; the last instance's worker ends too.
 
-        With `gently`, the last instance first closes its env; without, its worker is killed
+        With `gently`, the last instance first closes its env; else its worker is killed
         immediately.
         """
         worker = self._worker_of.pop(number, None)

@@ -8,7 +8,7 @@ pair with one byte per ring.
 To ring the workers one by one costs a system call for each. The first worker that wakes may also
 take the trainer's core before the trainer has woken the other workers. So several workers share a
 common doorbell. A worker inherits an epoll that watches its own request doorbell and the common
-doorbell. The rules are:
+doorbell. Rules:
 * A worker watches its epoll edge-triggered and reads nothing, because a read would reset the common
   doorbell for all workers.
 * Common doorbells need eventfd and epoll, so they exist only on Linux. On other systems the trainer
@@ -19,8 +19,8 @@ doorbell. The rules are:
 The trainer waits on all doorbells or on a single one. In both cases it also waits on the control
 descriptors (the channels and the watchdog), and a control descriptor that is ready ends the wait.
 For a batch of all envs the trainer does not wake at each ring, because a wake-up costs more than
-the handling of a reply. It waits for one env after the other, and usually only the first wait is
-long.
+the handling of a reply. The trainer waits for one env after the other, and usually only the first
+wait is long.
 """
 
 from __future__ import annotations
@@ -68,8 +68,7 @@ class Doorbell:
         return kind(ringing=ringing, listening=listening)
 
     def ring(self) -> None:
-        """Wake the listener. A full buffer does no harm, because earlier rings wake the
-        listener."""
+        """Wake the listener; if the buffer is full, earlier rings wake it."""
         try:  # noqa: SIM105 - runs in each step, and `suppress` costs as much as the system call
             os.write(self.ringing, _ONE)
         except BlockingIOError:
@@ -117,8 +116,8 @@ if LINUX:
     import select
 
 _MOST_ENVS = 8
-"""At most how many envs share one doorbell. Linux allows 50 wakeup paths of this depth from one
-descriptor (`reverse_path_check`). A worker has a few epolls, and one more for each game."""
+"""The most envs that share one doorbell. Linux allows 50 wakeup paths of the depth used here from
+one descriptor (`reverse_path_check`). A worker has a few epolls, and one more for each game."""
 
 
 def most_members(envs_per_worker: int) -> int:
@@ -158,8 +157,7 @@ class CommonDoorbells:
         return common
 
     def leave(self, own: Doorbell) -> None:
-        """Remove the doorbell of a worker that has ended, if it was a member of a common
-        doorbell."""
+        """Remove the doorbell of an ended worker from its common doorbell, if it has one."""
         for common, members in self._groups:
             if own in members:
                 members.remove(own)
@@ -169,7 +167,7 @@ class CommonDoorbells:
                 return
 
     def fewest(self, doorbells: Iterable[Doorbell]) -> Sequence[Doorbell]:
-        """The fewest doorbells that wake the same workers; valid until members join or leave."""
+        """The fewest doorbells that wake all these workers; valid until members join or leave."""
         asked = dict.fromkeys(doorbells)
         fewest: list[Doorbell] = []
         for common, members in self._groups:
@@ -226,8 +224,7 @@ class Waiter(ABC):
 
     @abstractmethod
     def wait(self, timeout_s: float | None) -> list[Any]:
-        """Wait, and return the tags of all ready descriptors; [] after `timeout_s` (None: no
-        limit)."""
+        """Wait, and return the tags of ready descriptors; [] after `timeout_s` (None: no limit)."""
 
     def wait_for(self, doorbell: Doorbell, timeout_s: float) -> bool:  # noqa: ARG002
         """Wait for one doorbell; rings of other doorbells do not end this wait.

@@ -215,8 +215,7 @@ class SlotLayout:
 
     @property
     def leaves(self) -> tuple[tuple[Leaf, ...] | None, ...]:
-        """The leaves; two layouts are equal if their leaves are, even if their spaces' bounds
-        differ."""
+        """The leaves; layouts with equal leaves are equal, even if the spaces' bounds differ."""
         return self.action.leaves, self.observation.leaves, (self.mask,)
 
 

@@ -1,10 +1,10 @@
 """The shared memory of a pool: one memory, with a slot for the queue pair of each instance.
 
 A slot has a header, an action, observations and masks. A worker maps its own slots, and the trainer
-maps all slots. To send an action, the trainer (`trainer_end`) writes it, adds 1 to the header's
-`request` and rings the doorbell. To reply, the worker (`worker_end`) writes the observation, then
-sets `reply` to `request`, and rings. The rules of a slot are:
-* In each direction one process writes. It writes the sequence number last, so the other process
+maps all slots. To send an action, the trainer (`trainer_end`) writes it, adds 1 to the number of
+the request in the header, and rings the doorbell. To reply, the worker (`worker_end`) writes the
+observation and then the number of the request, and rings. Rules of a slot:
+* In each direction one process writes. The writer writes the sequence number last, so the reader
   never reads an incomplete message.
 * The last answer's observation stays unchanged until the next answer is complete.
 * Each instance has its own range of sequence numbers, so no message of an earlier instance is
@@ -14,10 +14,11 @@ sets `reply` to `request`, and rings. The rules of a slot are:
 * If an env has several rows, they are all in the slot of its instance and share a sequence number.
 
 The trainer maps each field of all slots as one array. So one comparison finds the instances that
-have replied, and one copy reads the field of a whole batch. The rules of the memory are:
+have replied, and one copy reads the field of a whole batch. Rules of the memory:
 * The memory is sized once, when the players' spaces are known. Each slot begins on its own page.
-* A slot belongs to one instance at a time, and is cleared for the next instance. Before that, the
-  previous instance must have ended, and the slot's content is copied (`TrainerEnd.close`).
+* A slot belongs to one instance at a time, and is cleared for the next instance. Before a slot is
+  cleared, the previous instance must have ended, and the slot's content is copied
+  (`TrainerEnd.close`).
 * The trainer keeps the number of the newest request in memory that no worker can change.
 """
 
@@ -72,8 +73,7 @@ class Flag:
     """The worker was asked to stop the game at this first observation, but could not."""
 
     CAUSE_SHIFT = 8
-    """The bits from this bit on hold an index in `RECYCLE_CAUSES`, the reason to replace the
-    game."""
+    """The higher bits hold an index in `RECYCLE_CAUSES`: the reason to replace the game."""
 
     TELLING = TERMINATED | TRUNCATED | OUT_OF_BAND | TICK
     """A reply without these flags is plain: it has only an observation and a reward."""
@@ -148,7 +148,7 @@ def _reader_of_row(layout: SpaceLayout, views: list[Array]) -> Callable[[], Any]
 class Slots:
     """The trainer's view of all slots, one for each instance that may live at the same time.
 
-    Workers inherit `descriptor`, the memory's descriptor. `slot_bytes` is the distance between two
+    Workers inherit the memory's descriptor (`descriptor`). `slot_bytes` is the distance between two
     slots, or 0 before `fit`. The array `sequences`, uint64 (n_slots,), has the number of each
     slot's newest request.
     """
@@ -274,7 +274,7 @@ class SlotBatch:
         self._columns = columns
         self._requests_sent = 0
         self._observations = self._newest(slots, 0), self._newest(slots, 1)
-        """`_newest` for an even number of requests, and for an odd number."""
+        """How to copy the newest observations after an even or an odd number of requests."""
         words = (columns.sequences, columns.requests, columns.replies, columns.flags)
         self._headers = compiled.fast.Headers(*words, slots) if compiled.fast else None
 

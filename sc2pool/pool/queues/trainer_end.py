@@ -1,8 +1,8 @@
 """The trainer's end of a queue pair: sends actions, and reads observations and rewards (`slots`).
 
-A `TrainerEnd` rings its worker's doorbell. Until `close` it owns a slot of the pool's shared
-memory. The rules are:
-* A `TrainerEnd` never waits. One word in the slot shows if a reply has arrived.
+A trainer's end rings its worker's doorbell, and owns a slot of the pool's shared memory until the
+end is closed. Rules:
+* A trainer's end never waits. One word in the slot shows if a reply has arrived.
 * The last observation of a dead instance is still needed, so `close` copies the slot before the
   next instance uses it.
 * If the instance died before it answered its newest request, reads return the answer to the
@@ -29,7 +29,7 @@ from sc2pool.tasks.player import RECYCLE_CAUSES
 class Progress:
     """Counts of the requests and rewards of a queue pair.
 
-    `steps` counts the steps requested in all episodes, and `episode_steps` those in the newest.
+    `steps` counts the steps requested in all episodes, `episode_steps` those in the newest episode.
     `episode_return` is the sum of the newest episode's rewards so far.
     """
 

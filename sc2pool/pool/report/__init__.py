@@ -1,1 +1,1 @@
-"""A pool's output: live files, metrics, a web page, logs, replays, fault reports."""
+"""Writes a pool's live files, metrics, web page, logs, replays and fault reports."""

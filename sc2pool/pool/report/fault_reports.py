@@ -1,14 +1,14 @@
 """Writes fault reports: folders with the evidence of one fault, for later debugging.
 
-    <fault_report_dir>/20260131-235959-env3-instance12-game-exited-x1y2z3/
-        fault.json      kind, phase, detail, seed and episode, last actions, state, versions
-        game.log        the end of the game's output
-        traceback.txt   where the worker was
-        last.SC2Replay  if the game still answered
+A folder's name has the time, the env, the instance and the kind of the fault, for example
+`20260131-235959-env3-instance12-game-exited-x1y2z3`. The file `fault.json` has the fault's kind,
+phase and detail, the seed and episode, the last actions, the state and the versions. `game.log` is
+the end of the game's output, and `traceback.txt` shows where the worker was. If the game still
+answered, there is also `last.SC2Replay`.
 
-Rules: the number of reports is limited, and the oldest are deleted first. Writing a report never
-raises. Values that JSON cannot represent are written as text. If a file cannot be written (a full
-disk), it is left out and the log has a warning. If that file is `fault.json`, no report is left.
+The number of reports is limited, and the oldest reports are deleted first. Writing a report never
+raises an error. Values that JSON cannot represent are written as text. If a file cannot be written
+(a full disk), it is left out and the log has a warning. Without `fault.json` no report is kept.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ log = logging.getLogger("sc2pool")
 KEPT = 50
 """How many reports a folder keeps."""
 _DEPTH = 8
-"""How many levels of nested containers are written, because a container may contain itself."""
+"""How many levels of nested containers to write, because a container may contain itself."""
 _ELEMENTS = 1000
 """Larger arrays are abbreviated."""
 
 
 @dataclass(frozen=True)
 class FaultedInstance:
-    """An instance that failed, in its `state` at that time; `last_actions` begin with the oldest.
+    """An instance that failed, with its `state` then; `last_actions` begin with the oldest.
 
-    `episode` is the one that it played or prepared. `reset_kind` is empty if none had begun.
+    `episode` is the episode that the instance played or prepared. `reset_kind` is empty if no
+    episode had begun.
     """
 
     seat: str
@@ -67,7 +68,7 @@ def write(
     directory: Path, fault: Fault, instance: FaultedInstance, evidence: Evidence
 ) -> str | None:
     """Write a fault report; return its folder, or None if it could not be written."""
-    # People read the name, so use the wall clock, which is not to be used for deadlines.
+    # Use the wall clock (which no deadline may use), because people read the name.
     when = time.strftime("%Y%m%d-%H%M%S")
     place = instance.seat.replace(" ", "")
     name = f"{when}-{place}-instance{instance.instance}-{fault.kind}-"
@@ -80,7 +81,7 @@ def write(
         about = {"fault": vars(fault), **vars(instance)}
         (path / "fault.json").write_text(json.dumps(_as_json(about), indent=2) + "\n")
     except Exception as error:  # a `repr` of the user's values may raise anything
-        # Log only text: a handler may keep an error object, whose frames refer to the instance.
+        # Log only text: the frames of an error object would keep the instance alive.
         log.warning("no fault report in %s: %s", directory, str(error))
         if path is not None:
             with suppress(OSError):  # not `rmtree`, which needs descriptors
@@ -103,7 +104,7 @@ def write(
 
 
 def prune(directory: Path, kept: int) -> None:
-    """Delete all but the `kept` newest reports. The order of their names is that of their times."""
+    """Delete all but the `kept` newest reports; their names sort in the order of time."""
     reports = sorted(path for path in directory.iterdir() if (path / "fault.json").exists())
     for path in reports[: max(0, len(reports) - kept)]:
         shutil.rmtree(path, ignore_errors=True)

@@ -1,15 +1,14 @@
-"""The live files of a run: JSON files through which other processes can watch a pool.
+"""Writes and reads a run's live files, JSON files by which other processes can watch a pool.
 
-    sc2pool-run-…/
-        requested       touched by a reader to request the other files
-        pool.json       `PoolStats`, by the trainer's watchdog thread at every sample
-        curve.json      the run so far as curves, see `History`, by the same thread
-        12/view.json    the newest observation of instance 12, by its worker, a few times a second
-        12/map.json     the map of instance 12, each time it changes
+The files are in the run's folder (`sc2pool-run-…`). A reader touches `requested` to request the
+other files. At every sample the trainer's watchdog thread writes the statistics to `pool.json`, and
+the curves of the run so far to `curve.json`. A few times a second a worker writes the newest
+observation of instance 12 to `12/view.json`. The worker writes the map to `12/map.json` each time
+the map changes.
 
-Rules: files are written only if they were requested in the last seconds, and never by the step
-path. A file is replaced as a whole, so no reader sees an incomplete one. The format is JSON, which
-can be read without running code. The folder and the files are private to the user (0700).
+Files are written only if a reader has requested them in the last seconds, and never by the step
+path. A file is replaced as a whole, so no reader sees an incomplete file. JSON can be read without
+running code. The folder and the files are private to the user (0700).
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ MAP_FILE = "map.json"
 _REQUEST_FILE = "requested"
 
 FRESH_FOR_S = 3.0
-"""For how long after the last request files are updated."""
+"""How long after the last request the files are still updated."""
 
 
 def prepare(run: Path) -> None:
-    """Create the file `requested`. If that fails (a full disk), no live files are written."""
+    """Create the file `requested`. If this fails (a full disk), no live files are written."""
     with suppress(OSError):
         request_file = run / _REQUEST_FILE
         request_file.touch(0o600)
@@ -45,7 +44,7 @@ def prepare(run: Path) -> None:
 def request(run: Path) -> None:
     """Request updates of this run's files for the next `FRESH_FOR_S`.
 
-    It creates no file, because a new file could keep the trainer from deleting the folder.
+    This creates no file, because a new file could keep the trainer from deleting the folder.
 
     Raises:
         OSError: the run has ended, or belongs to another user.
@@ -59,7 +58,7 @@ def is_requested(run: Path) -> bool:
         requested_at_s = (run / _REQUEST_FILE).stat().st_mtime
     except OSError:
         return False
-    # Use the wall clock, because file times do.
+    # Use the wall clock, because the times of files do.
     return abs(time.time() - requested_at_s) < FRESH_FOR_S
 
 

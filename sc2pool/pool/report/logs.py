@@ -1,11 +1,10 @@
 """The pool's log, whose records have the env, the instance and the phase as attributes.
 
-    logging.getLogger("sc2pool")            the logger; nothing is configured here
-    record.env, .instance, .phase           "env 3", 12, "stepping"
-
-A handler can filter or index by these attributes: `"%(env)s %(instance)d %(phase)s %(message)s"`.
-The message itself also names the env and the instance. Rules: nothing is logged on the step path,
-and a message is formatted only if a handler takes it.
+This module does not configure the logger, `logging.getLogger("sc2pool")`. A record has the
+attributes `env` (for example "env 3"), `instance` (12) and `phase` ("stepping"). A handler can
+filter or index by these attributes, and a format can be
+`"%(env)s %(instance)d %(phase)s %(message)s"`. The message also names the env and the instance.
+Nothing is logged on the step path, and a message is formatted only if a handler takes it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ log = logging.getLogger("sc2pool")
 
 
 def log_launch(seat: str, instance: int, games: Sequence[GameFacts]) -> None:
-    """Log that an instance is up, with its games if it has any."""
+    """Log that an instance (and its games, if it has any) is up."""
     about = (logging.INFO, seat, instance, Phase.LAUNCHING)
     if not games:
         log_instance(*about, "up, without a game")

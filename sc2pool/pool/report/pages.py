@@ -1,26 +1,26 @@
-"""A pool's web pages: one that shows the games to the user, and one of metrics for Prometheus.
+"""A pool's two web pages: one shows the games to the user, one has metrics for Prometheus.
 
-`WatchPage` is what `render_mode="human"` opens: the page of `sc2pool watch` for this pool, served
-by a separate process. Rules: the page changes nothing in the pool. If its process cannot be
-started, the pool works without the page. The process inherits a socket that is listening already,
-so no other program can take the port, and the address never shows another pool.
+With `render_mode="human"` a pool opens the page that the command `sc2pool watch` shows. A separate
+process serves the page (`WatchPage`). The page changes nothing in the pool. If the process of the
+page cannot be started, the pool works without the page. The process inherits a socket that already
+listens, so no other program can take the port, and the address never shows another pool.
 
-`MetricsServer` serves a pool's statistics: with `PoolConfig(metrics_port=9464)`, by GET /metrics at
-port 9464. A field of `PoolStats` or `InstanceStats` is a metric if its metadata has a `Metric`. The
-figures are read for each request, in the server's thread. `snapshot` explains why this costs the
-step path nothing. Rules: the server is off, and prometheus_client is not imported, unless a port is
-given. The server listens on the loopback address unless another is given. On the loopback address
-it answers only requests that name this address. Each pool has its own registry of metrics, so two
-pools do not mix, and no other metrics of the user's process are shown.
+`MetricsServer` serves a pool's statistics. With `PoolConfig(metrics_port=9464)` the statistics are
+at the path /metrics of port 9464. A field of `PoolStats` or `InstanceStats` is a metric if its
+metadata has a `Metric`. The figures are read for each request, in the server's thread. `snapshot`
+explains why this costs the step path nothing. The server runs, and prometheus_client is imported,
+only if a port is given. The server listens on the loopback address by default, and then answers
+only requests that name this address. Each pool has its own registry of metrics, so two pools do not
+mix, and no other metrics of the user's process are shown.
 
-`LoopbackServer` is an HTTP server for users of this machine, for `sc2pool watch` and for metrics.
-Rules:
-* A server answers only requests whose Host header names the loopback address. Otherwise a foreign
-  web page could let its own name resolve to 127.0.0.1 (DNS rebinding) and read the answers. The
-  header may name any port, because a tunnel may use a port other than the server's.
-* The number of connections is limited, and idle ones are closed, because any user of the machine
-  can connect. Each connection costs a thread and a descriptor of the server's process, which may
-  be the trainer.
+The class `LoopbackServer` is the HTTP server of the page and of the metrics, for users of this
+machine. Rules:
+* A server answers only requests whose Host header names the loopback address. Without this rule a
+  foreign web page could let its own name resolve to 127.0.0.1 (DNS rebinding) and read the answers.
+  The header may name any port, because a tunnel may have another port.
+* The number of connections is limited, and idle connections are closed, because any user of the
+  machine can connect. Each connection costs a thread and a descriptor of the server's process,
+  which may be the trainer.
 
 A pool imports this module only for a page or metrics, because `http.server` is slow to import.
 """
@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
 PORT = 8228
-"""The port of the page, unless another program uses it."""
+"""The default port of the page; if another program uses it, the page takes a free port."""
 
 
 class WatchPage:
@@ -91,8 +91,8 @@ def listen_for_page(port: int | None = None, given: int | None = None) -> socket
     """A socket that listens on the loopback address.
 
     Args:
-        port: the socket's port. None for `PORT` or, if that is taken, a free port.
-        given: the number, in the parent process, of a listening socket that this process inherits.
+        port: the socket's port, or None for `PORT` (if `PORT` is taken, a free port).
+        given: the parent process's number of a listening socket that this process inherits.
 
     Raises:
         OSError: the port is taken.
@@ -121,7 +121,7 @@ def open_watch_page(run: Path) -> WatchPage | None:
 
 _FIGURES = ("p50", "p95", "p99", "max")
 _PARTS = {"durations": ["figure"], "matches": ["result"]}
-"""For each kind of metric with several figures, the label that distinguishes these figures."""
+"""For each kind of metric with several figures: the label that distinguishes the figures."""
 
 
 class Collector:
@@ -154,9 +154,9 @@ class Collector:
 def _families(
     kind: type, labels: Sequence[str], rows: Sequence[tuple[list[str], Any]]
 ) -> Iterator[MetricFamily]:
-    """The metrics of a dataclass, one for each field that has a `Metric` in its metadata.
+    """The metrics of a dataclass: one metric for each field with a `Metric` in its metadata.
 
-    Each of `rows` has the values of `labels`, and an object of the dataclass.
+    Each item of `rows` has the values of `labels` and an object of the dataclass.
     """
     from prometheus_client import core  # noqa: PLC0415
 
@@ -176,7 +176,7 @@ def _families(
 
 
 def _samples(value: Any) -> Iterable[tuple[list[str], float]]:
-    """The figures in a field's value, each with the labels that distinguish it."""
+    """The figures in the value of a field; each figure has the labels that distinguish it."""
     if value is None:
         return
     if isinstance(value, Durations):
@@ -197,7 +197,8 @@ def _name(field: str) -> str:
 class MetricsServer:
     """The HTTP endpoint of one pool's metrics. It calls `stats` in its own threads.
 
-    ConfigError if prometheus_client is not installed, or if the server cannot listen on the port.
+    Raises ConfigError if prometheus_client is not installed or the server cannot listen on the
+    port.
     """
 
     def __init__(
@@ -261,7 +262,7 @@ class MetricsServer:
 IDLE_S: Final = 10.0
 """How long a connection may be idle, unless its handler has another `timeout`."""
 MOST_CONNECTIONS: Final = 16
-"""The limit of open connections. A further one closes the oldest. A browser opens six."""
+"""The limit of open connections (a browser opens six); one more closes the oldest."""
 _ENDS_WITHIN_S: Final = 2.0
 
 
@@ -269,9 +270,9 @@ class LoopbackServer(ThreadingHTTPServer):
     """Serves a limited number of connections, each in a thread.
 
     Args:
-        listener: a listening socket. The server closes it.
-        handler: the class that handles requests. If `accepts` is False for a request's Host header,
-            the handler answers with `refusal` and the status 421 (Misdirected Request).
+        listener: a listening socket, which the server closes.
+        handler: the class that handles requests; if `accepts` is False for a request's Host header,
+            it must answer with `refusal` and the status 421 (Misdirected Request).
     """
 
     daemon_threads = True

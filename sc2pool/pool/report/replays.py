@@ -1,14 +1,14 @@
-"""Replays of chosen episodes, as files in a folder of the user.
+"""Writes the replays of chosen episodes as files into a folder of the user.
 
-    every-20260131-235959-env3-episode120-return26.SC2Replay    chosen by its number
-    best-20260131-235959-env3-episode120-return26.SC2Replay     no earlier return was as high
-    faulty-20260131-235959-env3-episode120.SC2Replay            the user's code failed in it
+A file's name is, for example, `every-20260131-235959-env3-episode120-return26.SC2Replay`. The name
+begins with the reason for the choice: the number of the episode (`every`), a return higher than all
+earlier returns (`best`), or a failure of the user's code in the episode (`faulty`). Workers choose
+episodes by number and send replays (`players.replays`). The trainer knows the returns of all envs
+and finds the best episode.
 
-Workers choose episodes by number and send replays (`players.replays`). The trainer knows the
-returns of all envs and decides which episode is the best. Rules: for each reason (every, best,
-faulty) the newest `keep` files of this pool stay. Files that this pool has not written are never
-touched. A file gets its name when it is complete. If a file cannot be written (a full disk), the
-log has a warning.
+For each reason the newest `keep` files of this pool stay. The pool never touches files that it has
+not written. A file gets its name when it is complete. If a file cannot be written (a full disk),
+the log has a warning.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SUFFIX = ".SC2Replay"
 
 
 class ReplayFolder:
-    """Creates a folder and keeps one pool's replays in it; ConfigError if it cannot be created."""
+    """Creates a folder for one pool's replays; ConfigError if it cannot create the folder."""
 
     def __init__(self, policy: ReplayPolicy) -> None:
         self._policy = policy
@@ -45,9 +45,9 @@ class ReplayFolder:
         self._kept: dict[str, deque[Path]] = defaultdict(deque)
 
     def settle(self, seat: str, info: dict[str, Any]) -> None:
-        """Move the replay from an episode's last info to a file, and put the file's path there.
+        """Move the replay from an episode's last info to a file; put the file's path in its place.
 
-        A replay that is not kept is only removed from the info. An info without one is unchanged.
+        A replay that is not kept is removed from the info. An info without a replay stays as it is.
         """
         played = info.pop(REPLAY, None)
         if not isinstance(played, PlayedReplay):
@@ -69,14 +69,15 @@ class ReplayFolder:
     def keep_faulty(self, seat: str, episode: int | None, data: bytes) -> None:
         """Keep the replay of an episode in which the user's code failed.
 
-        `data` is empty if the game could not send it. `episode` is None if no episode had begun.
+        `data` is empty if the game could not send the replay. `episode` is None if no episode had
+        begun.
         """
         if self._policy.faulty and data:
             number = "none" if episode is None else episode
             self._write("faulty", f"{_place(seat)}-episode{number}", data)
 
     def _write(self, reason: str, name: str, data: bytes) -> str | None:
-        # People read the name, so use the wall clock, which is not to be used for deadlines.
+        # Use the wall clock (which no deadline may use), because people read the name.
         stem = f"{reason}-{time.strftime('%Y%m%d-%H%M%S')}-{name}"
         part: Path | None = None
         try:
@@ -97,7 +98,7 @@ class ReplayFolder:
         return str(path)
 
     def _claim(self, stem: str) -> tuple[Path, Path]:
-        """A new file's path and its unfinished file; another trainer may write into this folder."""
+        """The paths of a new file and its unfinished part; other trainers may use the folder."""
         for number in count(1):
             path = self._directory / (stem + (f"-{number}" if number > 1 else "") + SUFFIX)
             part = path.with_name(path.name + ".part")

@@ -1,23 +1,20 @@
-"""The statistics of a pool at one moment, and those of several pools as if they were one.
+"""Takes the statistics of a pool at one moment, and merges the statistics of several pools.
 
-    take        ─► PoolStats: `Pool.stats`, Prometheus
-    after_sample  ─► rates, `History`, and the run's live files while they are requested
-    merge_stats, merge_curves ─► the statistics and the curves of several pools
+Any thread may take a snapshot (`take`), for example for Prometheus. The watchdog's thread computes
+rates, adds to the history and writes the requested live files (`after_sample`). The step path needs
+no lock, because only the trainer's thread writes. The trainer's thread writes single values (a
+state, two counters, an instance's sequence number), which are read atomically. Collections
+(`Counters`) have a lock that no plain step takes. So two figures of one snapshot may be read at
+different moments, less than a millisecond apart. No decision depends on these figures.
 
-Any thread takes snapshots; the watchdog's thread computes rates. The step path needs no lock,
-because only the trainer's thread writes, and it writes single values there (a state, two counters,
-an instance's sequence number), each of which is read atomically. Collections (`Counters`) have a
-lock that no plain step takes. So two figures of one snapshot may be read at different moments, less
-than a millisecond apart. No decision depends on these figures.
+When the statistics of pools are merged, counters are summed. Envs and spares are numbered
+consecutively, in the order of the pools. Times of events are converted to this process's clock.
+Percentiles of durations are approximate: each is the mean of the pools' percentiles, weighted by
+the pools' counts. The counts and the maxima of durations are exact.
 
-Rules of merging: counters are summed. Envs and spares are numbered consecutively, in the order of
-the pools. Times of events are converted to this process's clock. Percentiles of durations are
-approximate: means of the pools' percentiles, weighted by the pools' counts. `count` and `max` are
-exact.
-
-Merged curves have the time axis of the oldest pool. A pool's value at a time is that of its newest
+Merged curves have the time axis of the oldest pool. A pool's value at a time comes from its newest
 sample at or before that time. Steps and steps per second are summed. All other figures are
-averaged; figures that a model logs are the same in all pools of the model.
+averaged. (Figures that a model logs are equal in all pools of the model.)
 """
 
 from __future__ import annotations
@@ -57,7 +54,7 @@ EVENTS_IN_FILE = 20
 """How many of the newest events `pool.json` has; `stats()` has more."""
 
 RETURN, STEPS_PER_S = "mean return", "steps/s"
-"""Names of the pool's own curves."""
+"""The names of the curves that the pool itself adds."""
 
 _POOL = "pool"
 
@@ -70,7 +67,7 @@ class Snapshots:
         self._run = run
         self._rates = Rates(RATE_WINDOW_S)
         self._per_s: Mapping[str, float | None] = {}
-        """The newest rates; the dict is replaced, never changed, because other threads read it."""
+        """The newest rates; this dict is replaced, never changed, because other threads read it."""
         self._history = History()
         self._written: int | None = None
         """`History.changes` when `curve.json` was last written; None while no file is requested."""
@@ -97,7 +94,7 @@ class Snapshots:
         )
 
     def after_sample(self, instances: Sequence[InstanceStats]) -> None:
-        """In the watchdog's thread: compute rates, add to the history, write requested files."""
+        """Compute rates, add to the history, write requested files; for the watchdog's thread."""
         counters = self._counters
         counted: dict[str, float] = {_POOL: counters.env_steps}
         for row in instances:
@@ -143,9 +140,9 @@ def merge_stats(
     """Merge the statistics of several pools.
 
     Args:
-        parts: for each pool, its node's name and its statistics. At least one.
-        past: the last statistics of pools that have ended. Only their counters are used.
-        losses: faults of whole pools, one event for each env, whose number is that in the result.
+        parts: the node's name and the statistics of each pool; at least one pool.
+        past: the last statistics of ended pools, of which only the counters are used.
+        losses: faults of whole pools: one event for each env, by the env's number in the result.
         recoveries_s: the recovery times of the faults in `losses`.
     """
     now_s = time.monotonic()
@@ -217,7 +214,7 @@ def merge_stats(
 
 
 def _names(parts: Sequence[PoolStats]) -> dict[tuple[int, str], str]:
-    """The seats' names in the merged result, by a part's index and the name in that part."""
+    """The name of each seat in the merged result, by a part's index and the name in that part."""
     seats = [(index, row.seat) for index, part in enumerate(parts) for row in part.instances]
     envs = [seat for seat in seats if not seat[1].startswith(_SPARE)]
     spares = [seat for seat in seats if seat[1].startswith(_SPARE)]
@@ -231,7 +228,7 @@ def _sum_of_known(values: Sequence[float | None]) -> float | None:
 
 
 def _mean_return(parts: Sequence[PoolStats]) -> float | None:
-    """The mean return: the mean of the parts' mean returns, weighted by their newest episodes."""
+    """The mean of the parts' mean returns, weighted by the numbers of their newest episodes."""
     known = [
         (part.mean_return, min(part.episodes, RETURNS_KEPT))
         for part in parts
@@ -316,7 +313,7 @@ def merge_curves(parts: Sequence[tuple[float, Curves]]) -> dict[str, Any]:
     """Merge the curves of several pools.
 
     Args:
-        parts: each pool's uptime in seconds and its curves, at least one.
+        parts: each pool's uptime in seconds and its curves; at least one pool.
     """
     oldest_s, axis = max(parts, key=lambda part: part[0])
     times_s = axis["at_s"]

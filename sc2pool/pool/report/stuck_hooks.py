@@ -1,11 +1,10 @@
-"""Finds hooks (the user's methods) that do not return: the worker writes them to a file.
-
-    HookWatch (worker, a thread) ─► `hook.json` in the instance's folder ─► `read`, after a deadline
+"""Finds hooks (the user's methods) that do not return; the worker writes them to a file.
 
 The instances of a worker share one thread. So a hook that does not return stops all instances, and
-the trainer cannot see whose hook is stuck. Twice a second another thread inspects the stack of the
-main thread. If it finds the same call of the user's code twice, it writes the call and the stack to
-the file. The step path does no work for this.
+the trainer cannot see whose hook is stuck. Twice a second another thread of the worker, the
+`HookWatch`, inspects the stack of the main thread. If it finds the same call of the user's code
+twice, it writes the call and the stack to `hook.json` in the instance's folder. The trainer reads
+that file after a deadline. The step path does no work for this.
 """
 
 from __future__ import annotations
@@ -56,9 +55,9 @@ def read(directory: Path) -> StuckHook | None:
 
 
 class HookWatch:
-    """Records hooks of this worker that do not return.
+    """Writes the hooks of this worker that do not return to files.
 
-    `directory_of` returns the folder of a frame's instance; None if the frame belongs to none.
+    `directory_of` returns the folder of a frame's instance, or None for any other frame.
     """
 
     def __init__(self, directory_of: Callable[[FrameType], Path | None]) -> None:
@@ -90,7 +89,7 @@ class HookWatch:
             self._noted = None
 
     def _hook_below(self, frame: FrameType | None) -> tuple[FrameType | None, Path | None]:
-        """The outermost call of the user's code on this stack, and its instance's folder."""
+        """The outermost call of the user's code on this stack, with the folder of its instance."""
         hook = None
         while frame is not None:
             directory = self._directory_of(frame)

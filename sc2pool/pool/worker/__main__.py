@@ -1,10 +1,11 @@
-"""A worker's entry point: it becomes a follower of its trainer before the slow imports.
+"""A worker's entry point; the worker becomes a follower of its trainer before slow imports.
 
 A worker is in a background process group of the trainer's terminal. A terminal with `stty tostop`
 stops such a group at its first output, unless the worker ignores the signal.
 
-`python -m sc2pool.pool.worker` is started as a follower (`processes.with_parent`). It inherits four
-descriptors: the control socket, the request doorbell, the reply doorbell and the pool's memory.
+The trainer starts `python -m sc2pool.pool.worker` as a follower (`processes.with_parent`), a
+process that ends with the trainer. The worker inherits four descriptors: the control socket, the
+request doorbell, the reply doorbell and the pool's memory.
 """
 
 from __future__ import annotations

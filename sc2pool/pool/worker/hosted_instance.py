@@ -1,12 +1,13 @@
-"""An instance in its worker: one player behind one queue pair, which serves the trainer's requests.
+"""An instance in its worker: a player that serves the trainer's requests through a queue pair.
 
-A hosted instance watches its channel and the exit of its game. Rules: the instance reports its
-first fault and is over; nothing is repaired here. After `end` it never writes into its slot.
+A hosted instance watches its channel and the exit of its game. The instance reports its first fault
+and is then over, because this module repairs nothing. After `end` the instance never writes into
+its slot.
 
 The instances of a worker share one event loop, so a hook (a method of the user) sees the tasks of
-all instances in `asyncio.all_tasks()`. If a hook cancels all these tasks, only its own episode must
-end, with an error of its env. So each instance uses `OwnTask`, which no task of another instance
-can cancel.
+all instances in `asyncio.all_tasks()`. If a hook cancels all these tasks, only the hook's own
+episode must end, with an error of its env. So each instance uses an `OwnTask`, which no task of
+another instance can cancel.
 """
 
 from __future__ import annotations
@@ -55,11 +56,12 @@ _TORCH = (
 
 
 class HostedInstance:
-    """Serves the trainer until `Close`, the channel's end, or a fault. Then it calls `is_over`.
+    """Serves the trainer until `Close`, the channel's end or a fault, then calls `is_over`.
 
     The argument of `is_over` is False after a fault, else True. If `raised` is given, an error of
-    the user's code is passed to it, and not sent to the trainer. The player is None until `Start`.
-    `spec` is called once; then `owned` is closed, and releases what `spec` needed.
+    the user's code is passed to `raised`, and not sent to the trainer. The player is None until
+    `Start`. The function `spec` is called once; `owned` is then closed, to release the resources
+    that the call needed.
     """
 
     def __init__(
@@ -360,7 +362,7 @@ def directory_of(frame: FrameType) -> Path | None:
 class OwnTask(asyncio.Task[None]):
     """A task that only the tasks of the same instance, and those of the worker, can cancel.
 
-    `instance` is the number of the task's instance. None for a task of the worker.
+    `instance` is the number of the task's instance, or None for a task of the worker.
     """
 
     def __init__(

@@ -1,22 +1,20 @@
 """A worker: one lean process that runs the players of one or several instances.
 
-    control socket ─► host, leave ─► HostedInstance, …   each: channel, player, game
-
-The worker's one event loop waits for the trainer (doorbell, control socket, channels), the games'
-sockets and the games' exits. Rules:
-* The worker imports no heavy module unless the user's pickle does.
+The control socket brings the orders to host an instance and to end it. Each hosted instance
+(`HostedInstance`) has its own channel, player and game. The worker's one event loop waits for the
+trainer (doorbell, control socket, channels), the games' sockets and the games' exits. Rules:
+* The worker imports no heavy module, unless the user's pickled code imports one.
 * The worker ends with the trainer, and so do all processes that it has started (`__main__`).
 * Orders are carried out one after the other.
-* The worker exits after its last instance was asked to close. If an instance ends with a fault,
-  only the trainer may end the worker, because another instance may be about to move in.
+* The worker exits after the trainer has asked its last instance to close. If an instance ends with
+  a fault, only the trainer may end the worker, because another instance may come next.
 
-The worker also writes the newest observation of each game into its live files, on request:
-
-    thread: are they requested? (a `stat`, once a second) ─► event loop: write, four times a second
-
-This needs a thread: during steps the event loop may never run a timer, but a call from another
-thread always wakes it. Rules: without a request the step path does no work for live files. Only the
-loop's thread reads the game's messages. If an observation cannot be written, that is not a fault.
+On request the worker also writes the newest observation of each game into its live files. Once a
+second a thread checks for a request (with a `stat`). If files are requested, the event loop writes
+four times a second. A thread is needed, because during steps the event loop may never run a timer,
+but a call from another thread always wakes it. Without a request the step path does no work for
+live files. Only the loop's thread reads the game's messages. If an observation cannot be written,
+that is not a fault.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ from sc2pool.tasks.player import Player
 from sc2pool.waiting import WorkerLoop
 
 _OWN_TASKS = 3
-"""How many tasks run without turns: `serve`, its waiter, one episode. More tasks take turns."""
+"""Up to this many tasks (`serve`, its waiter and one episode) run without taking turns."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ class WorkerProcess:
         self._memory_fd = memory_fd
         self._hosted: dict[int, HostedInstance] = {}
         self._orders: deque[tuple[Host | Leave | Over, list[int]]] = deque()
-        """Pending orders, each with the descriptors that were sent with it."""
+        """The pending orders, each with the descriptors that were sent with the order."""
         self._ordered = asyncio.Event()
 
     def players(self) -> list[tuple[Path, Player]]:
@@ -82,7 +80,7 @@ class WorkerProcess:
         return [(one.directory, one.player) for one in hosted if one.player is not None]
 
     def report(self, error: BaseException) -> None:
-        """Send the error that ends this worker for every instance: any may have caused it."""
+        """Send the error that ends this worker for every instance, because any may be the cause."""
         for hosted in self._hosted.values():
             hosted.report(error)
 
@@ -105,9 +103,9 @@ class WorkerProcess:
             self._loop.own_tasks = _OWN_TASKS
 
     def _on_control(self) -> None:
-        # Receive one order at a time: before it is done, a second could need too many descriptors.
+        # Receive one order at a time, because two orders together could need too many descriptors.
         self._loop.remove_reader(self._control.fileno())
-        for order, descriptors in self._control.receive() or ():  # None: the trainer has gone
+        for order, descriptors in self._control.receive() or ():  # the trainer has exited
             self._order(order, descriptors)
 
     def _order(self, order: Host | Leave | Over, descriptors: Sequence[int] = ()) -> None:
@@ -135,7 +133,7 @@ class WorkerProcess:
 
     @staticmethod
     def _refuse(channel: int) -> None:
-        """Report that an instance's descriptors could not be received: another worker hosts it."""
+        """Report that an instance's descriptors did not arrive, so that another worker hosts it."""
         if channel < 0:
             os._exit(1)
         detail = "the worker has no descriptors left"
@@ -184,7 +182,7 @@ class LiveView:
         self._under_way = threading.Event()
         self._broken = False
         self._maps: WeakKeyDictionary[Player, tuple[object, str]] = WeakKeyDictionary()
-        """For each player, the map that was written last, and the map's key."""
+        """The map that was written last for each player, with the map's key."""
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start the thread that checks for requests until the process ends."""
@@ -215,7 +213,7 @@ class LiveView:
         latest_view = player.latest_view()
         if latest_view is None:
             return
-        # Imported late, so that a worker without a game never loads the protocol.
+        # A late import, so that a worker without a game never loads the protocol.
         from sc2pool.players.view import map_of, view_of  # noqa: PLC0415
 
         observation, game_info = latest_view

@@ -1,14 +1,15 @@
 """The worker's part of the queue pairs: its doorbells, and its end of each pair. See `slots`.
 
-The instances of a worker share its doorbells. Rules: a ring may be for any of the instances, so
-each waiting instance checks its slot. If no other task needs a turn, the waiting instance may block
-the worker's thread (`sc2pool.waiting`).
+The instances of a worker share its doorbells. A ring may be for any of the instances, so each
+waiting instance checks its slot. An instance may block the worker's thread while it waits, if no
+other task needs a turn (`sc2pool.waiting`).
 
 Players get actions from the worker's end of a pair, and put transitions into it. Rules:
-* An observation is checked before it is published. An error names the wrong part by its path, with
-  the given and the expected value. If there are several rows, the error first names the row.
-* Each transition answers one request, else `put` raises. All rows of an env answer together.
-* Compiled code writes plain transitions. This module writes or refuses all others.
+* An observation is checked before it is published. An error names the path of the wrong part, the
+  given value and the expected value. If there are several rows, the error first names the row.
+* Each transition must answer one request, or `put` raises an error. All rows of an env answer
+  together.
+* Compiled code writes plain transitions. This module writes or refuses all other transitions.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from sc2pool.waiting import BlockingWait, Turn, Turns, WorkerLoop
 
 
 class Ringing:
-    """Wakes the trainer: immediately or, if `in_turns`, with one ring for all replies of a turn.
+    """Wakes the trainer, immediately or (with `in_turns`) by one ring for all replies of a turn.
 
-    `is_due` is True until a delayed ring is made. Whenever a ring is delayed, `later` is called.
+    `is_due` is True while a ring is delayed. `later` is called whenever a ring is delayed.
     """
 
     def __init__(self, reply: Doorbell, later: Callable[[], None]) -> None:
@@ -56,8 +57,8 @@ class Doorbells:
     """The worker's ends of its doorbells.
 
     Attributes:
-        blocked_in: the loop that the newest `wait` blocked. None if it blocked no loop.
-        epoll: the descriptor of that wait's epoll, which watches the loop and `listening`.
+        blocked_in: the loop that the newest `wait` blocked, or None if it blocked no loop.
+        epoll: the descriptor of the epoll of this `wait`, which watches the loop and `listening`.
     """
 
     def __init__(self, request: Doorbell, reply: Doorbell) -> None:
@@ -90,7 +91,7 @@ class Doorbells:
     def wait(self, end: WorkerEnd) -> Turn | None:
         """Wait for a ring or `wake`; return a turn to await, or None if the wait is over.
 
-        Check for a request before this call and again after it.
+        The caller must check for a request before this call and again after it.
         """
         if self._block is None:
             self._block = BlockingWait(self._request.listening)
@@ -157,8 +158,8 @@ def write_observation(
 ) -> None:
     """Copy an observation into its views; the message of an error begins with the row's `name`.
 
-    Raises ObservationError if a part is missing or has another shape; if `strict`, also if a part
-    has another dtype or a value that is not finite.
+    Raises ObservationError if a part is missing or has another shape. With `strict`,
+    ObservationError is also raised if a part has another dtype or a value that is not finite.
     """
     try:
         parts = list(layout.parts(observation))
@@ -174,9 +175,9 @@ def write_observation(
 
 
 def check_observation(space: spaces.Space[Any], observation: Any, path: Path = ()) -> None:
-    """Check an observation that is to be pickled, or the part of one at `path`.
+    """Check an observation that is to be pickled, or a part of the observation (at `path`).
 
-    Raises the errors of a strict `write_observation`. A part without a fixed layout must be an
+    Raises the same errors as a strict `write_observation`. A part without a fixed layout must be an
     element of its space.
     """
     if isinstance(space, spaces.Dict | spaces.Tuple):
@@ -214,7 +215,7 @@ def _array(leaf: Leaf, value: Any, strict: bool, name: str, path: Path) -> Array
 
 
 def write_mask(leaf: Leaf, view: Array, mask: Array, name: str = "") -> None:
-    """Copy an action mask; ObservationError if it does not fit or the actions have no masks."""
+    """Copy an action mask; ObservationError if it does not fit or the space has no masks."""
     if leaf.shape == (0,):
         raise ObservationError(
             f"{name}action mask is {mask!r:.80}, expected none: only Discrete, MultiDiscrete and "
@@ -248,8 +249,8 @@ def _wrong(name: str, path: Path, problem: str) -> ObservationError:
 class WorkerEnd(QueuePair):
     """The worker's end: a player gets actions from it and puts transitions into it.
 
-    `send_out_of_band` gets the sequence number and the payload of an `OutOfBand`, and sends it.
-    `hold` stops the game at its first observation, and returns False if that failed.
+    `send_out_of_band` sends an `OutOfBand` message with the sequence number and payload that it
+    gets. `hold` stops the game at its first observation, and returns False if it could not.
     """
 
     def __init__(
@@ -305,14 +306,15 @@ class WorkerEnd(QueuePair):
         self.abandoned = False
 
     def abandon(self) -> None:
-        """End the running episode as soon as it waits for an action, never inside a step."""
+        """End the running episode when it next waits for an action, never inside a step."""
         self.abandoned = True
         self._doorbells.wake(self)
 
     def is_requested(self) -> bool:
         """True if the next request is in the slot.
 
-        The slot may already be a new instance's, whose requests have other numbers (`Slots.clear`).
+        The slot may already belong to a new instance, whose requests have other numbers
+        (`Slots.clear`).
         """
         return self._words[Word.REQUEST] == self._sequence + 1
 
@@ -393,7 +395,7 @@ class WorkerEnd(QueuePair):
             write_mask(slot.layout.mask, mask_view, mask)
             flags |= Flag.MASKED
         slot.reals[Word.REWARD] = reward
-        # Pickle before anything is published, so that an error of pickling belongs to this step.
+        # Pickle before anything is published: an error of pickling is an error of this step.
         self._publish(
             flags, reward, for_trainer((observation, dict(info))) if out_of_band else None
         )
