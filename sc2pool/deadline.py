@@ -1,7 +1,8 @@
 """A deadline is an absolute instant on the monotonic clock.
 
 A duration becomes a `Deadline` once, where the wait begins, and the callees get this deadline. So a
-wait of many parts cannot exceed its total limit. The wall clock is never used, because it may jump.
+wait that consists of many parts cannot exceed its total limit. The wall clock is never used,
+because it may jump.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Two ways to wait for a descriptor more cheaply than asyncio does.
 
 A worker with one env does one thing at a time: it waits for an action, or for the game's answer.
-For each wait, asyncio needs a future, a callback and a pass over its queues. This overhead costs
-several times as much time as the system call. In a `WorkerLoop` the waiting task may block the
-thread instead (`BlockingWait`). With several envs, the tasks take turns (`Turns`): one wait for all
-tasks blocks the thread, and the ready tasks continue one after the other.
+For each wait, asyncio needs a future, a callback and a pass over its queues. This overhead of
+asyncio costs several times as much time as the system call. In a `WorkerLoop` the waiting task may
+block the thread instead (`BlockingWait`). With several envs, the tasks take turns (`Turns`): one
+wait for all tasks blocks the thread, and the ready tasks continue one after the other.
 
 A wait also watches the loop's own epoll descriptor. So the wait ends when any other descriptor of
 the loop is ready, and the caller then waits through asyncio. A loop is never blocked if it has
@@ -158,7 +158,7 @@ class Turn:
         return self._task is not None
 
     def go_on(self, *, in_time: bool = True) -> None:
-        """Run the waiting task to its next wait. Its `await` returns `in_time`. Not for tasks."""
+        """Run the waiting task, whose `await` returns `in_time`; tasks must not call this."""
         if self._task is not None:
             (call, context), self._task = self._task, None
             self._leave_line()
@@ -270,7 +270,7 @@ class Turns:
         """Call `call` after all ready tasks have had their turn."""
         self._at_end.append(call)
         if not self._in_pass:
-            self._loop.call_soon(self._call_at_end)  # or earlier, at the end of a pass of turns
+            self._loop.call_soon(self._call_at_end)  # runs earlier if a pass ends
 
     def _call_at_end(self) -> None:
         at_end, self._at_end = self._at_end, []

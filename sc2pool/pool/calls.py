@@ -205,9 +205,9 @@ class Calls:
     ) -> list[messages.Answer]:
         """Run an operation of `sc2pool.players.operations`; return each target's result or error.
 
-        The same target may be given twice. Raises `multiprocessing.TimeoutError` if a target has
-        not answered at the deadline. Without a deadline (`NEVER`), only the limit of each single
-        call applies.
+        One target may be given twice. Raises `multiprocessing.TimeoutError` if a target has not
+        answered at the deadline. Without a deadline (`NEVER`), only the limit of each single call
+        applies.
         """
         self._answers.clear()  # drop late answers to calls that were given up
         asked: dict[int, tuple[Instance, int]] = {}

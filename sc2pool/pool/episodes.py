@@ -6,8 +6,7 @@ or, if there is no spare, the next episode of the book. Rules:
 * A task's episodes come from one book, in the order of their numbers, so one seed determines all
   episodes.
 * The env whose episode ends first is dealt the next episode. If several episodes end together, the
-  env with the lowest index comes first. So the time that a reset takes does not affect a seeded
-  run.
+  env with the lowest index comes first. So the duration of resets does not affect a seeded run.
 * Episode seeds come from numpy's `SeedSequence(seed, spawn_key=(number,))`, which gives independent
   streams for neighbouring episode numbers.
 * When the trainer resets, seeds, or sets options or attributes, all unplayed episodes, such as

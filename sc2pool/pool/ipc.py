@@ -1,7 +1,7 @@
 """Carries messages between trainer and worker as pickles, and has the sockets for them.
 
 A channel (`Channel`) is a stream socket with the messages of one instance. A worker's control
-socket (`Control`) carries the trainer's orders, together with descriptors. Rules of the pickles:
+socket (`Control`) carries the trainer's orders, together with descriptors. Rules:
 * Values for a worker are pickled with cloudpickle, because their classes may come from the training
   script, which a worker does not import. Values for the trainer are pickled with plain pickle if
   possible, because plain pickle is 100 times faster.
@@ -71,7 +71,7 @@ def pickle_script_by_value() -> None:
     import cloudpickle  # noqa: PLC0415 - workers rarely need it
 
     script = sys.modules.get(_SCRIPT_IN_CHILD)
-    if script is not None:  # a script named `__main__` is pickled by value without this
+    if script is not None:  # `__main__` is always pickled by value
         cloudpickle.register_pickle_by_value(script)
 
 
@@ -205,7 +205,7 @@ def original(raised: Raised) -> BaseException | None:
 
 
 def to_exception(raised: Raised, where: str, fault_report: str | None) -> SC2PoolError:
-    """The error that ends a pool: an error of this package, with the env, or a `UserCodeError`."""
+    """The error to raise: an error of this package that names the env, or a `UserCodeError`."""
     error = original(raised)
     ours: SC2PoolError
     if isinstance(error, SC2PoolError) and not isinstance(error, UserCodeError):

@@ -18,9 +18,9 @@ the name is enough to see if the run is alive. If a cleaner of temporary files d
 they are made again on demand.
 
 The folder is private to the user (0700) and is deleted with the pool. The next pool cleans up after
-killed trainers (`sweep`). It ends the living processes that the trainers' folders record, then
-deletes these folders. A sweep never raises an error and follows no symbolic link. It ignores the
-folders of other users, machines and containers.
+killed trainers (`sweep`). The pool ends the living processes that the dead trainers' folders
+record, then deletes these folders. A sweep never raises an error and follows no symbolic link. A
+sweep ignores the folders of other users, machines and containers.
 """
 
 from __future__ import annotations

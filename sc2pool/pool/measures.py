@@ -61,8 +61,8 @@ class Durations:
     def of(cls, durations_s: Sequence[float]) -> Self:
         """The figures of these durations; at least one duration is needed."""
         ordered = np.sort(durations_s)
-        # Not `np.percentile`: its first call imports a package of 10 MB, and fails if no
-        # descriptor is free.
+        # Not `np.percentile`, because its first call imports a package of 10 MB.
+        # Without a free descriptor, this import would fail.
         places = np.array((0.5, 0.95, 0.99, 1.0)) * (len(ordered) - 1)
         return cls(len(ordered), *np.interp(places, np.arange(len(ordered)), ordered).tolist())
 

@@ -293,8 +293,7 @@ class Pool:
         else:
             with self._bookkeeping:
                 self._pauses.end(numbers)
-                # Copy the actions, because the trainer may overwrite its own array before they are
-                # sent, or before a fault report lists them.
+                # Copy the actions, because the trainer may overwrite its array before it is sent.
                 actions = actions.copy() if isinstance(actions, np.ndarray) else deepcopy(actions)
                 if self.rows > 1:
                     starts = range(0, len(actions), self.rows)
@@ -368,7 +367,7 @@ class Pool:
     def pause(self, envs: Iterable[int] | None = None) -> None:
         """Stop the games of these envs: no game loop passes until the games continue.
 
-        If an env plays a task, its games are stopped. If it is an env of the user, all processes
+        If an env plays a task, its games are stopped. If an env belongs to the user, all processes
         below its worker are stopped. The stopped processes continue with the env's next step or
         reset, or after as many resumes as pauses.
 

@@ -158,8 +158,8 @@ class Runtime:
             ending.callback(self._slots.close)
             ending.callback(self.fleet.close)
             ending.callback(self._watchdog.close)  # runs before `fleet` deletes the run's folder
-            # The waiter forgets the doorbell before the watchdog closes it: a serial pool still
-            # waits after that, and on Windows `select` fails on a closed descriptor.
+            # The waiter must forget the watchdog's doorbell before the watchdog closes it.
+            # A serial pool still waits, and `select` on Windows fails on a closed descriptor.
             ending.callback(self._waiter.remove, self._watchdog.doorbell.listening)
             if grace is not None and not self.loop.supervisor.failed:
                 self.fleet.ask_to_close(grace, hurry)

@@ -1,8 +1,9 @@
 """A pool without worker processes, for debugging: its players live in the trainer's process.
 
-`serial_system` makes the `System` of a serial pool (see `sc2pool.pool.instances.system`). Its
-`SerialWorker` is a worker without its own process. Its `SerialWaiter` waits by running the players'
-event loop. A `LocalChannel` replaces the sockets of `sc2pool.pool.ipc` within the process.
+`serial_system` makes the `System` of a serial pool (see `sc2pool.pool.instances.system`). The
+worker of a serial pool (`SerialWorker`) has no process of its own. The waiter (`SerialWaiter`)
+waits by running the players' event loop. A `LocalChannel` replaces the sockets of
+`sc2pool.pool.ipc` within the process.
 
 The games are still processes. All other code is the code of every pool, so a serial pool plays the
 same episodes with the same seeds and observations. No worker can be killed, and nothing watches
@@ -136,7 +137,7 @@ class SerialWaiter(Waiter):
         return raised
 
     def note_end(self, ending: asyncio.Task[None]) -> None:
-        """When an instance has ended: keep the error of its env's own `close`, if the first one."""
+        """Note an instance's end; keep the first error that an env's own `close` has raised."""
         error = None if ending.cancelled() else ending.exception()
         if self._raised_in_close is None and error is not None:
             self._raised_in_close = of_the_user(error)
@@ -157,7 +158,7 @@ class SerialWaiter(Waiter):
         if tasks:
             asyncio.gather(*tasks, return_exceptions=True).add_done_callback(lambda _: loop.stop())
             run(loop, _TASKS_END_WITHIN_S)
-        run(loop, 0.0)  # a connection that was aborted ends in the loop's next pass
+        run(loop, 0.0)  # an aborted connection ends in the loop's next pass
         loop.close()
         error, self._raised_in_close = self._raised_in_close, None
         if error is None:
@@ -171,9 +172,9 @@ class SerialWaiter(Waiter):
 def run(loop: asyncio.AbstractEventLoop, timeout_s: float | None) -> None:
     """Run the loop until it is stopped, for at most `timeout_s` (None: no limit).
 
-    Another loop may already run in this thread, as in a notebook. This call blocks that other loop,
-    like any code that does not await. The players' loop must run in this thread, because the
-    players' hooks must run in the user's thread.
+    Another loop may already run in this thread, as in a notebook. The call of `run` blocks that
+    other loop, like any code that does not await. The players' loop must run in this thread,
+    because the players' hooks must run in the user's thread.
     """
     timer = None if timeout_s is None else loop.call_later(max(0.0, timeout_s), loop.stop)
     try:
@@ -284,7 +285,7 @@ class SerialWorker(workers.Worker):
             hurries = hurry is not None and hurry.is_set()
             if hurries or deadline.expired() or loop.is_closed() or loop.is_running():
                 return
-            # While no player is ending, run only briefly: one that was asked to close may begin.
+            # If no player is ending, run only briefly, because a player may begin to end.
             run(loop, deadline.remaining_s() if self._ending else _POLL_INTERVAL_S)
 
 
@@ -330,7 +331,7 @@ def serial_system() -> System:
 
 
 def without_deadlines(config: PoolConfig) -> PoolConfig:
-    """The same configuration, but without time limits for the user's code."""
+    """This configuration without the time limits for the user's code."""
     limits = replace(
         config.limits, worker_start_s=_NO_LIMIT_S, worker_grace_s=_NO_LIMIT_S, call_s=_NO_LIMIT_S
     )

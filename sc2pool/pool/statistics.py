@@ -185,8 +185,7 @@ class PoolStats:
             envs of the user.
         base_build: the number of the game's build, or None for envs of the user.
         env_steps: the number of transitions given to the trainer, one for each row.
-        steps_per_s: the transitions per second over the newest 5 s, or None before the second
-            sample.
+        steps_per_s: transitions per second over the newest 5 s, or None before the second sample.
         episodes: the number of episodes that ended, with synthetic endings.
         mean_return: the mean return, in the first row of an env, of the newest hundred episodes
             that no fault cut short, or None if there are no returns.
@@ -200,8 +199,7 @@ class PoolStats:
         faults: how many of these replacements followed a fault.
         reset_s: the durations of resets, by kind: "restart" (restart_game), "create" (create_game),
             "reset" (an env of the user).
-        recovery_s: the times from a fault to the first observation of the instance that took over,
-            or None before the first recovery.
+        recovery_s: the times from a fault to the next instance's first observation, or None.
         untold_ends: the number of episodes whose end the game did not report, so that their last
             info has the key `sc2pool.untold_end`.
         contradictions: the number of matches whose two players got contradictory results.
@@ -322,7 +320,7 @@ class Counters:
             self._matches.count(opponent, result)
 
     def count_odd_end(self, *, untold: bool, contradiction: bool) -> None:
-        """Count an episode with an untold end or with contradictory results; see `PoolStats`."""
+        """Count an episode whose end was not reported, or whose results contradict each other."""
         with self._lock:
             self._untold_ends += untold
             self._contradictions += contradiction
@@ -418,5 +416,5 @@ class Counters:
 
 
 def fault_count(replacements: Mapping[str, int]) -> int:
-    """How many of these replacements followed a fault, not a soft limit."""
+    """How many of these replacements were due to a fault, not to a soft limit."""
     return sum(count for cause, count in replacements.items() if not cause.startswith(_SOFT))

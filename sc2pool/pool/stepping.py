@@ -164,13 +164,13 @@ class Stepping(Listener):
         self._may_be_plain = not realtime and self._max_busy is None and n > 0
         self._plain_step: _PlainStep | None = None
         self._is_arranged = False
-        """True if all envs have taken only plain steps since all waited for an action."""
+        """True if all envs have taken only plain steps since `arrange_plain`."""
         self._instances: list[Instance] = []
         """The envs' instances at the last `arrange_plain`."""
         self._doorbells: Sequence[Doorbell] = []
-        """The doorbells that wake the workers of the instances above."""
+        """The doorbells that wake the workers of the envs' instances."""
         self._plain_actions: deque[Array] = deque(maxlen=ACTIONS_KEPT)
-        """The newest actions of the instances above that are not in the instances' records yet."""
+        """The newest actions that are not in the records of the envs' instances yet."""
         self._queued: deque[tuple[EnvStep, _Send | _Begin]] = deque()
         self._together: list[EnvStep] = []
         """Envs whose episodes begin together, until all first observations have arrived."""
@@ -190,7 +190,7 @@ class Stepping(Listener):
     def require_at_rest(self, envs: Iterable[int], call: str, then: str) -> None:
         """Raise AlreadyPendingCallError if one of these envs has a pending step or reset.
 
-        The error has the name `call`, and its message names the attempted operation `then`.
+        The error's name is `call`, and its message names the operation `then` that was tried.
         """
         plain = self._plain_step is not None
         busy = [env for env in envs if plain or self._steps[env].stage not in _AT_REST]
@@ -340,7 +340,7 @@ class Stepping(Listener):
         self._slots.batch.send(actions)
         for doorbell in self._doorbells:
             doorbell.ring()
-        # Read the time last: if this process is stopped before the rings, workers lose no time.
+        # Read the time last: workers must lose no time if this process stops before the rings.
         self._plain_step = _PlainStep(actions, time.monotonic())
         self._bookkeeping.torn = False
 
@@ -353,7 +353,7 @@ class Stepping(Listener):
         sent = self._plain_step
         if sent is None or self._loop.look_for_more():
             return None
-        slots = self._slots  # not `slots.batch`, because a traceback would keep its memory
+        slots = self._slots  # no `batch`: a traceback would keep its memory
         while unanswered := slots.batch.unanswered():
             # The last env is usually the last to answer.
             if not self._loop.wait_for_ring(self._instances[unanswered[-1]]):

@@ -77,7 +77,7 @@ class ProcessSample:
 
 @dataclass(frozen=True)
 class Sample:
-    """One inspection of an instance; `worker` or `game` is None if it has exited."""
+    """One inspection of an instance; a `worker` or `game` that has exited is None."""
 
     at_s: float
     watched: Watched
@@ -132,7 +132,7 @@ def _stopped(previous: Sample | None, now: Sample) -> Verdict | None:
     if previous is None:
         return None
     then = previous.watched
-    # This is also True if a pause lies between the samples, or ended just before the newest one.
+    # `by_us` is also True if a pause lies between the samples or ended just before the newest one.
     by_us = then.paused or now.watched.paused or then.pauses != now.watched.pauses
     for name in ("worker",) if by_us else ("game", "worker"):
         before, after = getattr(previous, name), getattr(now, name)

@@ -68,7 +68,7 @@ class EventLoop:
         failed.
         """
         with self.bookkeeping:
-            for seat in self.supervisor.seats:  # a reply may wait although its ring was read
+            for seat in self.supervisor.seats:  # a reply may wait even if its ring was read
                 self.supervisor.check_replies(seat)
             if time.monotonic() >= self._next_poll_s:
                 self._begin_what_is_due()
@@ -128,7 +128,7 @@ class EventLoop:
     def wait_for_ring(self, instance: Instance) -> bool:
         """Wait for the doorbell of this instance's worker, as cheaply as possible.
 
-        If it returns False (another event happened or a poll is due), call `wait_until`.
+        If the result is False (another event happened or a poll is due), call `wait_until`.
         """
         assert instance.worker is not None, "an action was sent there"
         return self._waiter.wait_for(instance.worker.reply_doorbell, _POLL_INTERVAL_S)
@@ -159,7 +159,7 @@ class EventLoop:
                 self.fleet.remove_departed(tag.worker)
                 continue
             seat_of_channel = self.fleet.seat_of(tag)
-            if seat_of_channel is not None:  # None: an earlier event has replaced the instance
+            if seat_of_channel is not None:  # None if an earlier event has replaced the instance
                 supervisor.receive(seat_of_channel)
         self._next_poll_s = time.monotonic() + _POLL_INTERVAL_S
         if not ready:
@@ -271,7 +271,7 @@ class Bookkeeping:
             raise ClosedError("a signal handler or another thread has closed the pool in this call")
 
     def check_usable(self) -> None:
-        """Check what `check_open` and `check_whole` check, cheaply, because every step does it."""
+        """Do both checks (`check_open`, `check_whole`) fast, because every step does them."""
         failed = self._supervisor.failed
         if self.torn or self.closed or failed or os.getpid() != self._owner_pid:
             self.check_open()

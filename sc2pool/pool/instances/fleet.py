@@ -153,7 +153,7 @@ class Fleet:
             instance.close()
         for instance in (*instances, *(seat.instance for seat in self.seats)):
             instance.queue.close()
-            instance.queue.unmap()  # also for the failed instances, which stay on their seats
+            instance.queue.unmap()  # a failed instance keeps its seat
 
     def start_anew(self) -> None:
         """End all instances and seat new ones."""

@@ -209,7 +209,7 @@ class Instance:
 
     def begin_step(self, action: Any, now_s: float, deadline: Deadline) -> None:
         """Record a step whose action is about to be sent."""
-        self.state = TRANSITIONS[self.state, Event.STEP]  # not `on`: that costs a call in each step
+        self.state = TRANSITIONS[self.state, Event.STEP]  # not `on`, to save each step a call
         self.last_actions.append(action)
         self.asked_at_s = now_s
         self.deadline = deadline

@@ -3,8 +3,8 @@
 After a fault, a new instance on the same seat begins the same episode. The trainer sees a fault
 once. If an env has several faults before its next transition, the trainer sees only the first of
 them. Errors of the user's code or of the set-up, and too many failures, would occur again with a
-new instance. So these errors end the pool: they are returned to the caller, which raises them. Each
-fault, and each error of the user's code, also gets a fault report.
+new instance. So an error of these kinds ends the pool: it is returned to the caller, which raises
+it. Each fault, and each error of the user's code, also gets a fault report.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sc2pool.pool.statistics import Counters
 
 
 class Recovery:
-    """Handles the faults of one pool. Its limit of failures grows with `n_envs`."""
+    """Handles the faults of one pool. The limit of the number of failures grows with `n_envs`."""
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ class Recovery:
 
 
 def _explained(fault: Fault, instance: int, death: Death) -> Fault:
-    """This fault; if the worker's death caused it, its detail names the cause of the death."""
+    """The fault; if a worker's death caused the fault, its detail names the cause of the death."""
     is_silent = death.stack and fault.kind in (FaultKind.DEADLINE, FaultKind.HUNG)
     is_dragged_along = fault.kind is FaultKind.WORKER_EXITED and instance != death.charged
     if is_silent or is_dragged_along:

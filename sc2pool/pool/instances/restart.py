@@ -1,9 +1,8 @@
 """Decides whether a dead instance is replaced, from the times of past failures.
 
 The *intensity* (a term from Erlang's supervisors) is the number of failures that are accepted
-within a window of time. The intensity has a limit for each env and a limit for the whole pool. More
-failures show a problem that a new instance cannot repair. After too many failures the pool raises
-an error, instead of launching games for ever.
+within a window of time. One intensity applies to each env, and another to the whole pool. More
+failures show a problem that a new instance cannot repair, so the pool raises an error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A seat is a place in the pool that always has an instance: one for each env and each spare.
 
 An instance may be replaced or change seats, but the state of the env (its attributes and its
-history of faults) stays on the seat. Only this file changes a seat. Its methods are named after
-events. An instance is on one seat at most, except while an `exchange` runs.
+history of faults) stays on the seat. Only this file changes a seat. The methods of a seat are named
+after events. An instance is on one seat at most, except while an `exchange` runs.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The supervisor also handles the watchdog's verdicts. No function of this module waits. If an
 instance fails in any way, the supervisor ends it, and its seat gets a new instance for the same
 episode. Errors of the user's code or of the set-up, and too many failures, would occur again with a
-new instance. These errors are stored in `failure`, and the waiting call raises them.
+new instance. Errors of these kinds are stored in `failure`, and the waiting call raises them.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ class Supervisor:
 
     def _on_hello(self, seat: Seat, message: messages.Hello) -> None:
         seat.instance.greeted(message)
-        if self.fleet.slots.is_fitted:  # else `attach_all` does this, after the spaces are known
+        if self.fleet.slots.is_fitted:  # if not, `attach_all` attaches it
             self._attach(seat)
 
     def attach_all(self) -> None:

@@ -14,7 +14,7 @@ doorbell. Rules:
 * Common doorbells need eventfd and epoll, so they exist only on Linux. On other systems the trainer
   rings each worker's own doorbell.
 * A common doorbell wakes all its members (the workers that share it), even those without a request.
-  So the trainer rings it only if more than half of its members have a request.
+  So the trainer rings a common doorbell only if more than half of its members have a request.
 
 The trainer waits on all doorbells or on a single one. In both cases it also waits on the control
 descriptors (the channels and the watchdog), and a control descriptor that is ready ends the wait.
@@ -44,7 +44,7 @@ USE_EVENTFD = LINUX
 class Doorbell:
     """Lets one process, which calls `ring`, wake another process, which watches `listening`.
 
-    This object owns two descriptors. `ring` writes to `ringing`, which makes `listening` readable.
+    A doorbell owns two descriptors. `ring` writes to `ringing`, which makes `listening` readable.
     If the doorbell is an eventfd, both are the same descriptor. In a process that only rings,
     `listening` is -1. In a process that only listens, `ringing` is -1.
     """
@@ -229,7 +229,7 @@ class Waiter(ABC):
     def wait_for(self, doorbell: Doorbell, timeout_s: float) -> bool:  # noqa: ARG002
         """Wait for one doorbell; rings of other doorbells do not end this wait.
 
-        Returns True if only this doorbell rang. If it returns False (after a timeout or another
+        Returns True if only this doorbell rang. If the result is False (after a timeout or another
         event), call `wait`. An old ring may be reported again, so check the slot before and after a
         call.
         """

@@ -3,9 +3,9 @@
 The trainer and the worker compute the same layout from the same spaces. A space is flattened
 recursively into *leaves* of fixed shape and dtype. The parts of a Dict are in the space's own
 order, and the parts of a Tuple are in the order of their indices. A space with a Text, Sequence,
-Graph or another part without a fixed layout has no leaves. Its values are pickled and sent outside
-the slot. If an env has several rows, each leaf holds the values of all the env's rows, one after
-the other.
+Graph or another part without a fixed layout has no leaves. The values of such a space are pickled
+and sent outside the slot. If an env has several rows, each leaf holds the values of all the env's
+rows, one after the other.
 
 Offsets are multiples of 64 bytes, so that no two leaves share a cache line. A layout describes
 memory but holds no memory. An env with several rows must have a fixed layout.

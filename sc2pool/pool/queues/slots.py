@@ -3,18 +3,18 @@
 A slot has a header, an action, observations and masks. A worker maps its own slots, and the trainer
 maps all slots. To send an action, the trainer (`trainer_end`) writes it, adds 1 to the number of
 the request in the header, and rings the doorbell. To reply, the worker (`worker_end`) writes the
-observation and then the number of the request, and rings. Rules of a slot:
+observation and then the number of the request, and rings. Rules:
 * In each direction one process writes. The writer writes the sequence number last, so the reader
   never reads an incomplete message.
 * The last answer's observation stays unchanged until the next answer is complete.
 * Each instance has its own range of sequence numbers, so no message of an earlier instance is
   accepted.
-* An info that is not empty, or a value without a fixed layout, does not fit a slot. Such data are
-  sent *out of band*, on the instance's channel, after the doorbell has rung.
+* An info that is not empty, or a value without a fixed layout, does not fit a slot. These are sent
+  *out of band*: on the instance's channel, after the doorbell has rung.
 * If an env has several rows, they are all in the slot of its instance and share a sequence number.
 
 The trainer maps each field of all slots as one array. So one comparison finds the instances that
-have replied, and one copy reads the field of a whole batch. Rules of the memory:
+have replied, and one copy reads the field of a whole batch. Rules:
 * The memory is sized once, when the players' spaces are known. Each slot begins on its own page.
 * A slot belongs to one instance at a time, and is cleared for the next instance. Before a slot is
   cleared, the previous instance must have ended, and the slot's content is copied
@@ -230,7 +230,7 @@ class Slots:
         return buffer
 
     def arrange(self, slots: list[int]) -> None:
-        """Make these slots, in this order, the attribute `batch`."""
+        """Set the attribute `batch` to these slots, in this order."""
         self.batch = SlotBatch(self._columns, slots)
 
     def close(self) -> None:

@@ -143,7 +143,7 @@ class TrainerEnd:
         return RECYCLE_CAUSES[self.flags() >> Flag.CAUSE_SHIFT]
 
     def loop_cost_growth(self) -> float:
-        """`Player.loop_cost_growth` at the end of the newest episode that has ended."""
+        """The player's `loop_cost_growth` at the end of the last completed episode."""
         slot: Slot | None = vars(self).get("_slot")  # another thread may call `unmap`
         return 0.0 if slot is None else slot.reals[Word.COST_GROWTH]
 

@@ -34,7 +34,7 @@ FRESH_FOR_S = 3.0
 
 
 def prepare(run: Path) -> None:
-    """Create the file `requested`. If this fails (a full disk), no live files are written."""
+    """Create the file `requested`; if that fails (a full disk), no live files are written."""
     with suppress(OSError):
         request_file = run / _REQUEST_FILE
         request_file.touch(0o600)
@@ -44,7 +44,7 @@ def prepare(run: Path) -> None:
 def request(run: Path) -> None:
     """Request updates of this run's files for the next `FRESH_FOR_S`.
 
-    This creates no file, because a new file could keep the trainer from deleting the folder.
+    No file is created, because a new file could keep the trainer from deleting the folder.
 
     Raises:
         OSError: the run has ended, or belongs to another user.

@@ -195,7 +195,7 @@ def _name(field: str) -> str:
 
 
 class MetricsServer:
-    """The HTTP endpoint of one pool's metrics. It calls `stats` in its own threads.
+    """The HTTP endpoint of one pool's metrics. The endpoint calls `stats` in its own threads.
 
     Raises ConfigError if prometheus_client is not installed or the server cannot listen on the
     port.
@@ -243,8 +243,8 @@ class MetricsServer:
         if sys.is_finalizing():  # the server's thread has ended
             self._server.server_close()
             return
-        # End the server in another thread: the garbage collector may close a pool in the serving
-        # thread, which cannot wait for its own end.
+        # End the server in another thread, because the serving thread cannot wait for its own end.
+        # The garbage collector may close a pool in the serving thread.
         try:
             ending = start_thread(self._end, "sc2pool-metrics-end")
         except OSError:

@@ -70,7 +70,7 @@ class Snapshots:
         """The newest rates; this dict is replaced, never changed, because other threads read it."""
         self._history = History()
         self._written: int | None = None
-        """`History.changes` when `curve.json` was last written; None while no file is requested."""
+        """The history's `changes` at the last write of the curves; None if no file is requested."""
 
     def take(self, instances: Sequence[InstanceStats], watchdog_cpu_s: float) -> PoolStats:
         """The pool's statistics now; may be called in any thread."""

@@ -89,7 +89,7 @@ class HostedInstance:
         self._is_over = is_over
         self._raised = raised
         self.player: Player | None = None
-        self._pair: WorkerEnd | None = None  # set by UseMemory
+        self._pair: WorkerEnd | None = None  # the message UseMemory sets it
         self._episode: asyncio.Task[None] | None = None
         self._newest_reset: messages.Reset | None = None
         self._launching: asyncio.Task[None] | None = None
@@ -131,7 +131,7 @@ class HostedInstance:
             self.report(error)
 
     def _start(self, message: messages.Start) -> None:
-        import_module("google")  # a namespace package: import it before the trainer's path applies
+        import_module("google")  # import this namespace package before the path changes
         sys.path[:] = message.sys_path
         had_torch = "torch" in sys.modules  # another instance may have loaded a model
         spec = self._spec()

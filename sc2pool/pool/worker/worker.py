@@ -53,7 +53,7 @@ _OWN_TASKS = 3
 
 @dataclass(frozen=True)
 class Over:
-    """An instance is over. `closed` is False after a fault, else (`Close`, channel end) True."""
+    """An instance is over; `closed` is False after a fault, but True after any other end."""
 
     number: int
     closed: bool
@@ -143,7 +143,7 @@ class WorkerProcess:
 
 
 def main(control_fd: int, request_fd: int, reply_fd: int, memory_fd: int) -> None:
-    """Run one worker with these descriptors; see `__main__`."""
+    """Run one worker with these inherited descriptors (see `__main__`)."""
     leave_interrupts_to_parent()
     notice_children()
     doorbells = Doorbells(
@@ -159,8 +159,8 @@ def main(control_fd: int, request_fd: int, reply_fd: int, memory_fd: int) -> Non
             runner.run(until_done(OwnTask(worker.serve(), loop)))
         except BaseException as error:  # raised by a signal handler or a callback of the user
             worker.report(error)
-    # From here on the user's code must not keep the process alive: neither a thread, nor an atexit
-    # handler, nor a stream that is missing or closed, or whose reader has ended.
+    # After this line no thread and no atexit handler of the user may keep the process alive.
+    # A stream may be missing or closed, or its reader may have ended.
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, OSError, ValueError):
             stream.flush()

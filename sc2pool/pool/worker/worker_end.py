@@ -336,7 +336,7 @@ class WorkerEnd(QueuePair):
             blocked = self._doorbells.blocked_in
             if requests is None or blocked is None or blocked.tasks > blocked.own_tasks:
                 request = self._words[Word.REQUEST]
-            else:  # a fast `Doorbells.wait`; if another event ends it, the real one is called below
+            else:  # a fast form of the `Doorbells.wait` below
                 request = requests.wait(
                     self._sequence, self._doorbells.epoll, self._doorbells.listening
                 )
