@@ -1,7 +1,20 @@
 """The errors that sc2pool raises, and the fault that ends an instance (a game and its worker).
 
-`SC2PoolError` is the base class of all errors. `MissingPackageError` and `SampleTimeoutError` are
-subclasses of `ConfigError`.
+    SC2PoolError
+    ├── ConfigError        a wrong request: unknown task, missing map, bad path, n=0
+    │   ├── MissingPackageError  a feature's package is not installed; names the extra to install
+    │   └── SampleTimeoutError  RLlib's timeout is shorter than games in real time need
+    ├── ActionError        an action outside its space; nothing was sent to any game
+    ├── ObservationError   a task's observation has the wrong shape or dtype, or NaN; NaN as reward
+    ├── UserCodeError      a task or a gym environment raised; has the remote traceback
+    ├── CrashLoopError     instances failed more often than the restart policy allows
+    ├── NodeLostError      a Ray node died, and no other node had room for its games in time
+    ├── PauseError         a process could not be paused; all processes continue
+    ├── LearnerError       the process that computes a learner's updates ended or hangs
+    ├── ClosedError        the pool was closed, or failed for good, before this call
+    ├── InterruptedCallError  an interrupt cut a call short; the next `reset` recovers
+    ├── ForkedPoolError    a forked child used the pool of its parent
+    └── GameFault          one game or its worker failed; the pool replaces the pair
 
 Rules: an error's message names the given value, the expected value, and the env, if any. A
 `GameFault` is raised inside a worker, and reaches the trainer as data (`Fault`), not as an

@@ -1,7 +1,8 @@
 """Names for adapters, trainers and programs that work with pools, games and tasks.
 
-`players = make_players("MoveToBeacon", n=2)` checks the keywords of an env class.
-`pool = players.make_pool()` makes the pool (see `sc2pool.pool.pool.Pool`), which must be closed.
+    players = make_players("MoveToBeacon", n=2)  # checks the keywords of an env class
+    with closing(players.make_pool()) as pool:  # see `sc2pool.pool.pool.Pool`
+        batch = pool.reset()
 
 The adapters for other libraries, AsyncPPO, the datasets and the commands use only these names,
 `sc2pool.utilities`, and the names in the reference. The page "Integration" describes each name. The

@@ -1,7 +1,8 @@
 """Lets a game read a replay, and gives the replay's description and frames.
 
-`with open_replay(Path("match.SC2Replay")) as replay:` opens a replay. In the block, `replay.info`
-describes it, and `replay.frames(player=1, every_loops=8)` yields its frames.
+    with open_replay(Path("match.SC2Replay")) as replay:
+        print(replay.info.map_name)
+        frames = list(replay.frames(player=1, every_loops=8))
 
 The stand-in cannot play replays of StarCraft II, and StarCraft II cannot play the stand-in's
 replays.

@@ -1,8 +1,8 @@
 """Units of one observation as numpy arrays; only the needed parts of the message are decoded.
 
-`marines, roaches = select(task.lazy_observation, Kind("Marine"), Kind("Roach", ENEMY))` selects
-units. `marines.positions` has their map coordinates, (n, 2) float64. `health(roaches)` returns
-their hit points, (n,) float64.
+    marines, roaches = select(task.lazy_observation, Kind("Marine"), Kind("Roach", ENEMY))
+    marines.positions  # map coordinates, (n, 2) float64
+    health(roaches)  # hit points, (n,) float64
 
 Rules: tags and positions are read as columns, and each other attribute (health, cooldown) has a
 function. For these functions, pure Python decodes the messages of the selected units, because the
