@@ -1,19 +1,20 @@
 """Measures how fast the pool is, compared with its peers and with the limit that the games set.
 
-    .venv/bin/python scripts/benchmark.py                        # everything, one table
+Usage:
+    .venv/bin/python scripts/benchmark.py                # Measures everything.
     .venv/bin/python scripts/benchmark.py --case pool-only --n 8 --sizes 1 --rounds 5
-    .venv/bin/python scripts/benchmark.py --out DIR              # and JSON, all rounds
+    .venv/bin/python scripts/benchmark.py --out DIR      # Also writes all rounds as JSON.
     .venv/bin/python scripts/benchmark.py --against HEAD~1 --case whole-stack --maps Canned
-    .venv/bin/python scripts/benchmark.py --against HEAD~1 --equal      # same seeds, same bytes?
+    .venv/bin/python scripts/benchmark.py --against HEAD~1 --equal  # Compares the commits' bytes.
 
 A *side* is the pool or a peer. All sides are measured in turn in one process tree. Each figure is
 the median of its rounds, without the warm-up. Each ratio is the median of the ratios of single
-rounds, with an interval of 90 % certainty. Rounds are repeated until the intervals of the ratios to
-the first side are narrow (a tenth), at most `--most-rounds` times.
+rounds, with an interval of 90 % certainty. Rounds are repeated until the interval of each side's
+ratio to the first side is narrow (a tenth), at most `--most-rounds` times.
 
 `--against` adds the pool of an earlier commit, on that commit's stand-in. The table shows the CPU
-time of an env step for trainer, workers and games. At the end come the goals with their figures,
-and, if other programs used the machine, a line that says so.
+time of an env step for trainer, workers and games. Below the table come the goals with their
+figures, and a line that says so if other programs used the machine.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from sc2pool.cli.stop import Stop
 from sc2pool.processes.tree import kill_tree
 
 CASES = ("pool-only", "whole-stack", "game-cost", "resets", "recovery", "memory", "training")
-"""A case is a function in a module of `bench.cases`; both have its name, with underscores."""
+"""A case is a function in a module of `bench.cases`; both have the case's name with underscores."""
 
 QUICK = {
     "rounds": 2,
@@ -94,7 +95,7 @@ def make_parser() -> argparse.ArgumentParser:
 def main() -> int:
     """Run the cases, print the table, and leave nothing running."""
     options = make_parser().parse_args()
-    logging.getLogger("sc2pool").setLevel(logging.ERROR)  # else a warning about the stand-in
+    logging.getLogger("sc2pool").setLevel(logging.ERROR)  # hides a warning about the stand-in
     adopt_orphans()
     rows: list[Row] = []
     interrupted = False
@@ -168,7 +169,7 @@ def write(folder: Path, rows: list[Row]) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of processes that our children leave behind, so that they can be ended."""
+    """Become the parent of processes that child processes leave behind, to be able to end them."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -177,7 +178,7 @@ def end_all_below() -> None:
     """End all child processes, because baselines end their games only in an orderly close."""
     for process in psutil.Process().children():
         with suppress(psutil.Error):
-            # The resource tracker removes other processes' files in /dev/shm, and ends with us.
+            # The resource tracker must live: it removes files in /dev/shm, and then ends.
             if "resource_tracker" not in " ".join(process.cmdline()):
                 kill_tree(process)
 

@@ -1,15 +1,16 @@
 """Attack pools in all known ways, drawn from a seed, and report wrong results, hangs and leftovers.
 
+Usage:
     python scripts/chaos.py run --minutes 60 --n 8 --seed 1 --report chaos.json
-    .venv/ray/bin/python scripts/chaos.py run --ray      with the games on a Ray cluster
-    python scripts/chaos.py shrink chaos.json            the shortest failing part of each round
-    python scripts/chaos.py interrupts --count 2000      Ctrl-C at random instants in one session
-    python scripts/chaos.py kills --count 200            the trainer killed at random instants
+    .venv/ray/bin/python scripts/chaos.py run --ray    # Plays games on a Ray cluster.
+    python scripts/chaos.py shrink chaos.json          # Finds each round's shortest failing part.
+    python scripts/chaos.py interrupts --count 2000    # Interrupts one session at random instants.
+    python scripts/chaos.py kills --count 200          # Kills trainers at random instants.
 
 Each round makes a pool through one of the adapters, plays it under a list of attacks, and closes
 it. `tests.support.audit.checker` checks the transitions. A round that fails is printed as JSON and
-written to the report, which `shrink` and `run --rounds-from` read. The exit status is 1 if anything
-is wrong.
+written to the report, from which the commands `shrink` and `run --rounds-from` read it. The exit
+status is 1 if anything is wrong.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from tests.support.audit.measures import growth_of
 PROGRAM = Path(__file__).parent / "chaos" / "program.py"
 PIDS = Path("/sys/fs/cgroup/pids")
 GROWTH_BYTES = 32_000_000
-"""How much the trainer's memory may grow in a run of any length."""
+"""The largest allowed growth of the trainer's memory in bytes, however long the run lasts."""
 ANY_NUMBER = 1_000_000_000
 
 Line = dict[str, Any]
@@ -52,7 +53,8 @@ def played(orders: dict[str, Any]) -> Iterator[Line]:
     """Run `chaos/program.py` in a folder, a mount namespace and a control group of its own.
 
     Yields:
-        The lines that it prints. The last one is "ended", or "died" with the end of its stderr.
+        The lines that the program prints. The event of the last line is "ended", or "died" with the
+        end of the program's stderr.
     """
     with folder() as root, own_group(root.name) as group, (root / "stderr").open("w+") as errors:
         process = start(root, group, errors)
@@ -71,7 +73,7 @@ def played(orders: dict[str, Any]) -> Iterator[Line]:
                 yield line
         finally:
             process.stdout.close()
-            process.kill()  # kills the program if this process ends first
+            process.kill()  # the program must not outlive this process
             status = process.wait()
         if not ended:
             errors.seek(0)
@@ -86,7 +88,7 @@ def folder() -> Iterator[Path]:
 
 
 def start(root: Path, group: Path | None, errors: TextIO) -> subprocess.Popen[str]:
-    """Start the program; if possible, with its own clock, mount namespace and control group."""
+    """Start the program, if possible with its own clock, mount namespace and control group."""
     environment = os.environ | clock.environment(root)
     command = [sys.executable, str(PROGRAM), str(root)]
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0:
@@ -107,7 +109,7 @@ def start(root: Path, group: Path | None, errors: TextIO) -> subprocess.Popen[st
 
 @contextmanager
 def own_group(name: str) -> Iterator[Path | None]:
-    """A control group that counts processes and is deleted when it is empty; None without root."""
+    """A control group that limits processes, and is deleted at the end; None for users but root."""
     group = PIDS / name
     try:
         group.mkdir()
@@ -170,7 +172,7 @@ class Run:
         print(json.dumps(self.failed[-1], indent=1)[:6000], flush=True)
 
     def growth(self, what: str) -> int:
-        """The largest growth of the sampled figure `what` in one process of the program."""
+        """The largest growth of the figure with this name in one process of the program."""
         return max(
             (growth_of([one[what] for one in life])[2] for life in self.samples if len(life) >= 5),
             default=0,
@@ -196,7 +198,7 @@ class Run:
         )
 
     def figures(self) -> dict[str, Any]:
-        """All results, as plain data."""
+        """All results of the run as plain data for JSON."""
         plain = ("transitions", "wrong", "stuck", "left", "failed", "skipped", "samples")
         return {
             "summary": str(self),
@@ -208,7 +210,7 @@ class Run:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Play rounds; if the program dies, start it again with the next round."""
+    """Play rounds; if the program dies in a round, start it again with the next round."""
     seen = Run()
     end_s = time.monotonic() + 60.0 * options.minutes
     given = rounds_in(options.rounds_from) if options.rounds_from else []
@@ -263,7 +265,7 @@ def shrink_all(options: argparse.Namespace) -> int:
 
 
 def interrupts(options: argparse.Namespace) -> int:
-    """Interrupt one session often; returns 0 if every reset worked or reported a closed pool."""
+    """Interrupt one session many times; returns 0 if no problem was found."""
     wanted = {name: getattr(options, name) for name in ("count", "adapter", "n", "spares", "seed")}
     result: dict[str, Any] = {"problems": ["the session died"]}
     for line in played({"interrupts": wanted}):
@@ -279,7 +281,7 @@ def interrupts(options: argparse.Namespace) -> int:
 
 
 def kills(options: argparse.Namespace) -> int:
-    """Kill trainers; returns 0 if none of their processes lived longer than two seconds."""
+    """Kill trainers; returns 0 if each trainer's processes ended within two seconds."""
     with folder() as root:
         (root / "temp").mkdir()
         os.environ["TMPDIR"] = str(root / "temp")
@@ -301,7 +303,7 @@ def write(options: argparse.Namespace, figures: dict[str, Any]) -> None:
 
 
 def part_of_a_name(text: str) -> str:
-    """Return text that is a part of an adapter's name; other text is an error for argparse."""
+    """Return the text if it is part of an adapter's name; raise argparse's error for other text."""
     if not any(text in name for name in ADAPTERS):
         raise argparse.ArgumentTypeError(
             f"no adapter has {text!r} in its name: {', '.join(ADAPTERS)}"
@@ -310,7 +312,7 @@ def part_of_a_name(text: str) -> str:
 
 
 def parse() -> argparse.Namespace:
-    """The command line."""
+    """The parser of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("run", help="rounds of attacks, drawn from a seed")

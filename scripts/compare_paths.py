@@ -1,13 +1,14 @@
 """Compares the compiled step path with pure Python, on damaged replies and on transitions.
 
-    .venv/bin/python scripts/compare_paths.py --count 1000000 --seed 1
+Usage:
     .venv/bin/python scripts/compare_paths.py --count 1000000 --address-sanitizer
+    .venv/bin/python scripts/compare_paths.py --count 1000000 --seed 1    # Compares messages.
 
-The checked rule: pure Python accepts every message that the compiled path accepts, and reads the
-same values. A third of the messages are observations, a third are the frames of all replies to a
-step, and a third are transitions of a worker (`tests.support.fuzz.transitions`). The first
-differences are printed. With --address-sanitizer the compiled path is first built into a temporary
-folder, in a form in which a read outside of a message ends the program; this needs Cython and gcc.
+Pure Python must accept every message that the compiled path accepts, and must read the same values.
+A third of the messages are observations, a third are the frames of all replies to a step, and a
+third are transitions of a worker (`tests.support.fuzz.transitions`). The first differences are
+printed. With `--address-sanitizer` the compiled path is first built into a temporary folder, so
+that a read outside of a message ends the program. This build needs Cython and gcc.
 """
 
 from __future__ import annotations
@@ -38,21 +39,21 @@ REQUEST_ID = 77
 SHOWN = 5
 """The comparison ends after this number of differences."""
 FIELDS = (1, 2, 3, 4, 5, 6, 7, 9, 10, 14, 16, 22, 30, 46, 97, 98, 99)
-"""Field numbers that the damage uses for fields that it adds."""
+"""The field numbers of the fields that are added as damage."""
 VALUES = (0, 1, 3, 4, 5, REQUEST_ID, 0x7FFFFFFF, 0xFFFFFFFF, 1 << 32, (1 << 64) - 1)
 NUMBERS = (b"\0\0\0\0", b"\0\0\xc0\x7f", b"\0\0\x80\xff", b"\0\0\x80\x3f", b"\xff\xff\x7f\x7f")
-"""Floats: zero, NaN, infinity, one, the largest."""
+"""Encoded floats: zero, NaN, minus infinity, one, and the largest number."""
 
 Rng = random.Random
 Content = int | bytes
-"""The content of a field: a varint, or bytes."""
+"""The content of a field: the number of a varint, or bytes."""
 
 
 # ---- damage -------------------------------------------------------------------------------------
 
 
 def damaged(payload: bytes, rng: Rng) -> bytes:
-    """The message with one to three changes."""
+    """The message with one to three random changes."""
     damage = damaged_fields if rng.random() < 0.5 else damaged_bytes
     for _ in range(rng.randint(1, 3)):
         payload = damage(payload, rng)
@@ -137,10 +138,10 @@ def _any(wire_type: int, rng: Rng) -> Content:
 
 
 def fields_of(payload: bytes) -> Iterator[tuple[int, int, Content]]:
-    """Number, wire type and content of each field.
+    """The number, the wire type and the content of each field.
 
     Raises:
-        ValueError: the payload is not a message.
+        ValueError: The payload is not a message.
     """
     at = 0
     while at < len(payload):
@@ -220,7 +221,7 @@ def a_reply(n_units: int = 6) -> bytes:
 
 
 def a_step(n_units: int = 6, n_actions: int = 2) -> bytes:
-    """The frames of a step's replies; the first reply has REQUEST_ID."""
+    """The frames of a step's replies; the first reply has the id REQUEST_ID."""
     answers = [sc_pb.Response(step=sc_pb.ResponseStep(simulation_loop=300))]
     if n_actions:
         answers.insert(0, sc_pb.Response(action=sc_pb.ResponseAction(result=[1] * n_actions)))
@@ -231,7 +232,7 @@ def a_step(n_units: int = 6, n_actions: int = 2) -> bytes:
 
 
 def frame(payload: bytes) -> bytes:
-    """A server's frame with a whole binary message."""
+    """A websocket frame of a server, with a whole binary message."""
     size = len(payload)
     if size < 126:
         return b"\x82%c%b" % (size, payload)
@@ -241,10 +242,10 @@ def frame(payload: bytes) -> bytes:
 
 
 def messages_of(data: bytes) -> list[bytes]:
-    """The messages of whole frames.
+    """The messages that whole frames carry.
 
     Raises:
-        ValueError: the data are anything but frames of whole binary messages.
+        ValueError: The data are not frames of whole binary messages.
     """
     messages = []
     while data:
@@ -270,7 +271,7 @@ def damaged_step(data: bytes, rng: Rng) -> bytes:
 
 
 def step_difference(data: bytes) -> str | None:
-    """The same as `difference`, for the frames of the replies to a step."""
+    """How the paths differ on the frames of a step's replies; None if they do not differ."""
     plain = compiled.fast.step_replies(data, REQUEST_ID, acts=True)
     if plain is None:
         return None
@@ -292,7 +293,7 @@ def step_difference(data: bytes) -> str | None:
 
 
 def difference(payload: bytes, request_id: int = REQUEST_ID) -> str | None:
-    """How the compiled path differs from pure Python on this reply; None if it does not differ.
+    """How the compiled path differs from pure Python on a reply; None if they do not differ.
 
     A reply that the compiled path leaves to pure Python is not a difference.
     """
@@ -308,7 +309,7 @@ def difference(payload: bytes, request_id: int = REQUEST_ID) -> str | None:
 
 
 def judged(payload: bytes, request_id: int) -> Any:
-    """What pure Python reads from a reply during a game; raises if the reply is bad."""
+    """The reply as pure Python reads it during a game; raises an error if the reply is bad."""
     head = Head.FromString(payload)
     replies.check(head, request_id, "observation")
     replies.require(head, "observation")
@@ -344,8 +345,7 @@ def compare(
         steps: True if the samples are frames of steps' replies.
 
     Returns:
-        The differences, the number of messages that the compiled path accepted, and the number that
-        it left to pure Python.
+        The differences, and how many messages the compiled path accepted or left to pure Python.
     """
     read: Callable[[bytes], Any] = partial(compiled.fast.observation, request_id=REQUEST_ID)
     damage, differs = damaged, difference
@@ -392,7 +392,7 @@ def run_sanitized(arguments: list[str]) -> int:
         library = subprocess.run(
             ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
         )
-        # PYTHONMALLOC gives each object its own block, to notice reads beyond its end.
+        # With PYTHONMALLOC each object has its own block, so that reads beyond its end are noticed.
         environment = {
             "LD_PRELOAD": library.stdout.strip(),
             "PYTHONMALLOC": "malloc",

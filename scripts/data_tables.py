@@ -1,11 +1,12 @@
 """Writes or checks the stand-in's data tables.
 
-    python scripts/data_tables.py RECORDED.data.pb.xz              # writes the tables
-    python scripts/data_tables.py --check RECORDED.data.pb.xz …    # compares with the tables
+Usage:
+    python scripts/data_tables.py RECORDED.data.pb.xz              # Writes the tables.
+    python scripts/data_tables.py --check RECORDED.data.pb.xz …    # Compares with the tables.
 
-RECORDED is a serialized `ResponseData` of the real game with all five tables; it may be compressed
-with xz. The written file holds the facts by column (ids, names, costs, times, flags), in the format
-of `sc2standin/data/tables.py`. A check reports every row that differs.
+RECORDED is a file with a serialized `ResponseData` of the real game with all five tables. The file
+can be compressed with xz. The written file holds the facts by column (ids, names, costs, times,
+flags), in the format of `sc2standin/data/tables.py`. A check reports every row that differs.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def read(path: Path) -> sc_pb.ResponseData:
 
 
 def as_columns(rows: Iterable[Message]) -> Columns:
-    """A column for each field, by the field's name, with None for a row without the field."""
+    """A column for each field, by the field's name; None stands for a row without the field."""
     facts = [as_facts(row) for row in rows]
     names = {field.name: None for row in facts for field in row}
     by_name = [{field.name: value for field, value in row.items()} for row in facts]
@@ -63,7 +64,7 @@ def as_json(field: Any, value: Any) -> Any:
 
 
 def shortest(value: float) -> float:
-    """The shortest decimal number that is stored as this float of 32 bits."""
+    """The shortest decimal number that is equal to this value when stored as a 32-bit float."""
     if value == int(value):
         return int(value)
     single = struct.pack("f", value)
@@ -79,7 +80,7 @@ def write(data: sc_pb.ResponseData) -> int:
 
 
 def differences(data: sc_pb.ResponseData) -> list[str]:
-    """The differences between a recorded message and our tables, one line for each row."""
+    """The differences between a recorded message and the written tables, one line per row."""
     ours, found = tables.read(), []
     for name in tables.TABLES:
         pairs = list(zip_longest(getattr(ours, name), getattr(data, name)))

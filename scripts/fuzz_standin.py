@@ -1,6 +1,7 @@
 """Fuzzes the stand-in: sends random requests on all maps, and checks that each reply is proper.
 
-    .venv/bin/python scripts/fuzz_standin.py --count 1000000 --seed 1
+Usage:
+    .venv/bin/python scripts/fuzz_standin.py --count 1000000 --seed 1    # Sends a million requests.
 
 A proper reply comes in time and without an exception. Two games get the same requests, and must
 reply with the same bytes. The first request without a proper reply ends the run, with a message

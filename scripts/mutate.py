@@ -1,12 +1,13 @@
 """Changes one line of the package at a time, and shows whether the tests find the change.
 
-    python scripts/mutate.py --count 20 --seed 1
-    python scripts/mutate.py --count 20 --seed 1 --only 7 --all
+Usage:
+    python scripts/mutate.py --count 20 --seed 1                   # Tests 20 changes.
+    python scripts/mutate.py --count 20 --seed 1 --only 7 --all    # Tests only the seventh change.
 
-Each change (mutation) is tested in a copy of the checkout, uncommitted changes included. First the
-unit tests of the changed file run, then the fast tests, or with `--all` all tests except the long
-ones. If no test finds a mutation, either it does not change what the program does, or the changed
-behaviour is untested. The same seed draws the same mutations from the same sources.
+Each change (mutation) is tested in a copy of the checkout with its uncommitted changes. First the
+unit tests of the changed file run. Then the fast tests run, or with `--all` all tests except the
+long ones. If no test finds a mutation, either the mutation leaves the program's behaviour as it
+was, or the changed behaviour is untested. The same seed draws the same mutations of the same code.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Mutation:
 
 
 def replacements(node: ast.AST) -> Iterator[str]:
-    """Code that can replace an expression or a statement."""
+    """All pieces of code that can replace an expression or a statement."""
     match node:
         case ast.Compare(left, [operator], [right]) if type(operator) in SWAPPED:
             swapped = ast.Compare(left, [SWAPPED[type(operator)]], [right])
@@ -104,7 +105,7 @@ def drawn(count: int, seed: int) -> list[Mutation]:
     files = [file for room in ROOMS for file in sorted((ROOT / "sc2pool" / room).rglob("*.py"))]
     choose = random.Random(seed)
     all_of = {file: found for file in files if (found := mutations_of(file))}
-    # A file is drawn in proportion to the number of its mutations.
+    # The probability of a file is proportional to the number of its mutations.
     weights = {file: len(found) for file, found in all_of.items()}
     chosen: list[Mutation] = []
     while len(chosen) < min(count, len(all_of)):
@@ -117,8 +118,8 @@ def drawn(count: int, seed: int) -> list[Mutation]:
 def unit_tests_of(file: Path) -> list[str]:
     """The test files that are named after a file or one of the file's folders, the nearest first.
 
-    These test files may be at any level above the file's place in tests/unit. If there are none,
-    the folders of tests/unit that mirror the file's folders are returned, the nearest first.
+    These test files may be at any level above the file's place in tests/unit. If there is no such
+    file, the folders of tests/unit that mirror the file's folders are returned, the nearest first.
     """
     inside = file.relative_to(ROOT / "sc2pool").with_suffix("")
     folders = [folder for folder in inside.parents if folder.name]
@@ -147,7 +148,7 @@ def fails(copy: Path, *arguments: str) -> str | None:
         )
     except subprocess.TimeoutExpired:
         return f"not within {TIER_S:.0f} s"
-    if done.returncode in (0, 5):  # 5: no tests
+    if done.returncode in (0, 5):  # pytest exits with 5 if it finds no tests
         return None
     told = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return told[0] if told else f"exit code {done.returncode}"

@@ -1,9 +1,7 @@
 """Trains the policies of `sc2pool/pretrained` on the stand-in, and writes their scores and page.
 
-    python scripts/pretrained.py RUNS
-
-A run that is already in the folder RUNS is not trained again. All trainings together take half an
-hour on two cores.
+Usage: `python scripts/pretrained.py RUNS`. A run that is already in the folder RUNS is not trained
+again. All trainings together take half an hour on two cores.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ TRAININGS = {
     "3m": ("maskable-ppo", 300_000),
     "MarineDuel": ("ppo", 300_000),
 }
-"""The algorithm and the env steps of each training, which uses the bundled hyperparameters."""
+"""The algorithm and the number of env steps of each training."""
 AGAINST = {"MarineDuel": "scripted"}
 MARK = "<!-- the table that scripts/pretrained.py writes -->"
 
@@ -53,7 +51,7 @@ def main() -> None:
 
 
 def make(task: str, run: Path) -> Pretrained:
-    """Train the policy of a task, unless its run exists; score the policy, and keep it."""
+    """Train the policy of a task, unless its run exists; then copy and score the policy."""
     algo, steps = TRAININGS[task]
     command = f"sc2pool train {task} --algo {algo} --steps {steps} --seed 1"
     if not (run / "model.zip").exists():
@@ -82,7 +80,7 @@ def sc2pool(*arguments: str) -> str:
 
 
 def table() -> str:
-    """The table of scores, with the scores of random, scripted, human and published players."""
+    """The table of scores, also those of random, scripted, human and published players."""
     rows = []
     for one in pretrained().values():
         ours, published = ON_THE_STANDIN.get(one.task), PUBLISHED.get(one.task)

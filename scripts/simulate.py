@@ -1,10 +1,11 @@
 """Plays many schedules on a simulated machine, and shows the shortest ones that break the pool.
 
-    python scripts/simulate.py --schedules 100000 --seed 1
+Usage:
     python scripts/simulate.py --replay "Schedule(events=(('reset',), ('die', 0), ('step',)))"
+    python scripts/simulate.py --schedules 100000 --seed 1    # Draws and plays 100,000 schedules.
 
-`tests/support/simulation` says what is simulated. The same seed gives the same schedules. For each
-kind of violation one shortened schedule is shown, in the form that `--replay` and
+`tests/support/simulation` describes the simulation. The same seed gives the same schedules. For
+each kind of violation one shortened schedule is shown, in the form that `--replay` and
 `tests/scripts/test_simulation.py` take. The exit status is 1 if there was any violation.
 """
 
@@ -26,11 +27,11 @@ from tests.support.simulation.shrink import failure, kind, shortest
 
 SHOWN_EVERY_S = 30.0
 GC_THRESHOLDS = (20_000, 20, 100)
-"""With the defaults, garbage collection of a pool's many objects takes a third of the time."""
+"""With Python's defaults, garbage collection of a pool's many objects takes a third of the time."""
 
 
 def main() -> int:
-    """Play the schedules, and shorten and show those that fail; returns the exit status."""
+    """Play the schedules; shorten and show the failing ones; returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--schedules", type=int, default=10_000, help="how many to play")
     parser.add_argument("--seed", type=int, default=1)

@@ -1,13 +1,14 @@
 """Compares the stand-in with the game's own data, and writes its unit types from this data.
 
-    python scripts/truth.py write MODS      writes the numbers of unit types
-    python scripts/truth.py check MODS      compares unit types, spells, upgrades and cards
-    python scripts/truth.py score           measures the stand-in as a client would
-    python scripts/truth.py duels           plays groups of equal cost, and computes who would win
-    python scripts/truth.py fields FOLDER   the fields of observations that the stand-in never fills
+Usage:
+    python scripts/truth.py write MODS     # Writes the numbers of unit types.
+    python scripts/truth.py check MODS     # Compares unit types, spells, upgrades and cards.
+    python scripts/truth.py score          # Measures the stand-in as a client would.
+    python scripts/truth.py duels          # Plays battles of equal cost, and computes the winner.
+    python scripts/truth.py fields FOLDER  # Lists observation fields that the stand-in never fills.
 
-MODS is the folder with the game's mods as XML (`core.sc2mod`, `liberty.sc2mod` and so on, each with
-`base.sc2data/GameData`), as SC2Mapster/SC2GameData publishes them for every build. The stand-in
+MODS is the folder with the game's mods as XML: `core.sc2mod`, `liberty.sc2mod` and so on, each with
+`base.sc2data/GameData`. SC2Mapster/SC2GameData publishes this folder for every build. The stand-in
 reports build 81433. The written files hold facts of the types that they already list. To add a
 type, copy the line of another type and change its name.
 """
@@ -33,14 +34,14 @@ FILES = {
     files.NUMBERS: (catalog.MELEE, units.in_melee),
     files.LIBERTY: (catalog.LIBERTY, units.elsewhere),
 }
-"""For each file: the mods that have its facts, and the function that returns a type's facts."""
+"""For each file of facts: the mods with the facts, and the function for the facts of a type."""
 FIRST_LINE = "// Written by scripts/truth.py; the fields are those of `UnitType` in `kinds.py`."
 HEAD = ("fact", "real", "ours", "deviation", "source")
 HEAD_OF_DUELS = ("groups", "reckoned", "played")
 
 
 def written(path: Path, folder: Path) -> str:
-    """The content that the file should have."""
+    """The content that a file of facts should have."""
     mods, facts_of = FILES[path]
     game = catalog.GameData(folder, mods)
     rows = {row.name: row for row in tables.kept().units}
@@ -50,7 +51,7 @@ def written(path: Path, folder: Path) -> str:
 
 
 def differing(folder: Path) -> Iterator[str]:
-    """The hand-written facts that differ from the data: spells, upgrades and cards, as a diff."""
+    """A diff of the hand-written facts (spells, upgrades, cards) that the data contradict."""
     game = catalog.GameData(folder, catalog.MELEE)
     for part in (spells, upgrades):
         ours, theirs = part.ours(), part.in_catalogs(game)
@@ -62,7 +63,7 @@ def differing(folder: Path) -> Iterator[str]:
 
 
 def compare(folder: Path, *, write: bool) -> int:
-    """Print the lines that differ from the data; returns the exit status."""
+    """Print the facts that differ from the game's data; returns the exit status."""
     wrong = False
     for path in FILES:
         before, after = path.read_text(), written(path, folder)
@@ -78,7 +79,7 @@ def compare(folder: Path, *, write: bool) -> int:
 
 
 def score() -> int:
-    """Print the table of facts, and how many agree with the game; returns the exit status."""
+    """Print the table of facts, and how many facts agree with the game; returns the exit status."""
     with tempfile.TemporaryDirectory(prefix="sc2pool-truth-") as folder:
         install(Path(folder) / "game")
         found = list(experiments.measured(Path(folder) / "game"))
@@ -106,7 +107,7 @@ def compare_fields(folder: Path) -> int:
 
 
 def main() -> int:
-    """Run the command of the command line; returns the exit status."""
+    """Run the command that the user gave; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("write", "check"):

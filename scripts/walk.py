@@ -1,15 +1,14 @@
 """Follows one step of `SubprocSC2VecEnv(n=2, task="MoveToBeacon")` file by file.
 
-    python scripts/walk.py
-
-Prints two tables: the files of sc2pool that one `env.step` enters in the trainer, and the files
-that one step of a `Task` enters in a worker. The files are in the order in which they are entered,
-with the number of Python calls in each. Run the script before and after a change of the layout.
+Run as `python scripts/walk.py`, this script prints two tables. The first lists the files of sc2pool
+that one `env.step` enters in the trainer, and the second lists the files that one step of a `Task`
+enters in a worker. The files are in the order in which they are entered, with the number of Python
+calls in each file. Run the script before and after the modules are arranged differently.
 
 A call is a `call` event of `sys.setprofile` in a file of the package. Such an event occurs when a
 function is entered, when a coroutine or generator is entered or resumed, and for a comprehension
-(which is a function in Python 3.11). Calls in other packages, of C functions or in other threads
-are not counted.
+(which is a function in Python 3.11). Not counted are calls of C functions, calls in other packages,
+and calls in other threads.
 
 A step in the trainer is one `env.step`. In the worker a step lasts from one call of `Task.act` to
 the next. All steps are in the middle of an episode. The tables show the median of several steps.
@@ -31,9 +30,9 @@ from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 N = 2
 N_WARM_UP_STEPS = 20
-"""Steps before the counted steps, to fill caches and to pass the first steps of the episodes."""
+"""Steps before the counted steps; they fill caches and pass the first steps of the episodes."""
 N_STEPS = 15
-"""The number of counted steps; an episode has 240."""
+"""The number of counted steps; an episode has 240 steps."""
 PACKAGE = str(Path(sc2pool.__file__).parent) + "/"
 
 Walk = dict[str, int]
@@ -79,7 +78,7 @@ class FollowedMoveToBeacon(MoveToBeacon):
 
 
 def walk_trainer(env: VecEnv) -> Walk:
-    """The calls that a step makes in this process."""
+    """The calls that a step makes in this process, the trainer."""
     follower = Follower()
 
     def followed_step(actions: list[int]) -> None:

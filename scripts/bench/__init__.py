@@ -1,1 +1,1 @@
-"""The cases of `scripts/benchmark.py`."""
+"""The cases (measurements) of `scripts/benchmark.py`, with the programs that they compare."""

@@ -18,16 +18,16 @@ from typing import Any
 from sc2pool.processes.with_parent import die_with_parent
 
 END_S = 5.0
-"""The time that a program has to end after its stdin was closed; then it is killed."""
+"""How long a program may live after its stdin was closed; after this time it is killed."""
 
 
 def start(
     module: str, *arguments: object, import_from: Sequence[Path] = (), **options: Any
 ) -> subprocess.Popen[Any]:
-    """Run `python -m module`; the kernel kills this program when the calling thread ends.
+    """Run `python -m module`; the kernel kills the program when the calling thread ends.
 
     Args:
-        module: such as `bench.baselines.wire`.
+        module: the module to run, such as `bench.baselines.wire`.
         arguments: the arguments of the program's command line.
         import_from: folders that are searched for packages before all others.
         options: more options for `Popen`.
@@ -46,7 +46,7 @@ def start(
 def start_asked(
     module: str, *arguments: object, import_from: Sequence[Path] = ()
 ) -> subprocess.Popen[str]:
-    """Run a program that can be asked; see `start`."""
+    """Run a program that answers questions; the arguments are those of `start`."""
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     return start(module, *arguments, import_from=import_from, **pipes)
 
@@ -55,7 +55,7 @@ def ask(programs: Sequence[subprocess.Popen[str]], *question: Any) -> list[Any]:
     """Ask all programs the same question at once, and wait for their answers.
 
     Raises:
-        RuntimeError: a program has ended.
+        RuntimeError: A program has ended.
     """
     for program in programs:
         assert program.stdin is not None

@@ -1,10 +1,9 @@
 """Compares programs (sides) by rounds that they play in turn, so that other work slows all sides.
 
-    A B C   C B A   A B C …      one round each; the order alternates
-
-Rules: two sides are compared by the ratio of their rates in each round. The median of these ratios
-is given beside the absolute figures, because it stays valid when the machine's speed changes.
-Rounds are repeated until the interval of the median is narrow.
+Each side plays one round in turn, and the order alternates (A B C, C B A and so on). Two
+sides are compared by the ratio of their rates in each round. The median of these ratios is given
+beside the absolute figures, because the ratios stay valid when the machine's speed changes. Rounds
+are repeated until the confidence interval of the median is narrow.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def alternate(
         rounds: the least number of rounds of each side.
         seconds: about how long a round takes.
         on_round: called after each round.
-        most_rounds: the most rounds of each side; more than `rounds` only until `is_certain`.
+        most_rounds: the most rounds of each side, if `rounds` rounds leave `is_certain` false.
 
     Returns:
         The rounds of each side, in their order.
@@ -52,7 +51,7 @@ def alternate(
 
 
 def is_certain(measured: Sequence[Rounds]) -> bool:
-    """True if the ratios of all other sides to the first side have narrow intervals."""
+    """True if the ratio of each other side to the first side has a narrow interval."""
     for rounds in measured[1:]:
         low, high = ratio_interval(rounds, measured[0])
         if high - low > NARROW * ratio(rounds, measured[0]):
@@ -63,7 +62,7 @@ def is_certain(measured: Sequence[Rounds]) -> bool:
 def ratio(
     ours: Rounds, theirs: Rounds, figure: Callable[[Round], float] = lambda one: one.steps_per_s
 ) -> float:
-    """The rate of `ours` divided by that of `theirs`: the median of the ratios of single rounds."""
+    """The rate of `ours` divided by the rate of `theirs`, as the median of the rounds' ratios."""
     return median(_ratios(ours, theirs, figure))
 
 
@@ -79,12 +78,12 @@ def _ratios(ours: Rounds, theirs: Rounds, figure: Callable[[Round], float]) -> l
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
     """The narrowest pair of values between which the true median lies, with 90 % certainty.
 
-    The interval comes from the sign test, which is valid for any distribution. Fewer than five
-    values give no interval with this certainty: then the lowest and the highest value are returned.
+    The interval comes from the sign test, which is valid for any distribution. With fewer than five
+    values no interval has this certainty, and the lowest and the highest value are returned.
     """
     n = len(values)
     ordered = sorted(values)
-    lowest, outside = 0, 2 / 2**n  # the chance that all values are on one side of the median
+    lowest, outside = 0, 2 / 2**n  # the probability that all values are on one side of the median
     while 2 * (lowest + 1) < n:
         outside += 2 * comb(n, lowest + 1) / 2**n
         if outside > 1 - CERTAINTY:

@@ -1,6 +1,6 @@
 """Counts the steps that are left of an episode, so that no episode ends within a round.
 
-Resets have a case of their own; in other cases they would outweigh the steps.
+A case of its own measures resets; in other cases the time of resets would outweigh the steps.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class EpisodeBudget:
     """
 
     def __init__(self, episode_steps: int) -> None:
-        self._episode_steps = episode_steps - 1  # the last step is the episode's end
+        self._episode_steps = episode_steps - 1  # the last step ends the episode
         self._left = 0
         self._longest_run = 0
 
@@ -32,10 +32,10 @@ class EpisodeBudget:
 
     @property
     def left(self) -> int:
-        """Steps that can still be made."""
+        """The number of steps that the episode still allows."""
         return self._left
 
     def spend(self, steps: int) -> None:
-        """Count steps that were made."""
+        """Subtract steps that were made from the rest of the episode."""
         self._left -= steps
         self._longest_run = max(self._longest_run, steps)

@@ -1,11 +1,10 @@
 """Compares seeded runs of an earlier commit and of this checkout byte for byte.
 
-    benchmark ─ a run ─► python -m bench.equality, once for each commit
-              ◄─ a digest of each step ──
-
-A run plays a task with an env class in one mode, by random actions that the masks allow. Episodes
-are short, so that there are resets and final observations. Each run also has a spare. Each commit
-plays its own stand-in, so that changes of the stand-in's behaviour are found as well.
+The benchmark starts `python -m bench.equality` once for each commit, asks it to play runs, and gets
+a digest of each step. A run plays a task with an env class in one mode, by random actions that the
+masks allow. Episodes are short, so that there are resets and final observations. Each run also has
+a spare instance. Each commit plays its own stand-in (simulated game), so that changes of the
+stand-in's behaviour are found as well.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ MAX_LOOPS = 80
 POOL = {"n": 2, "spares": 1, "max_loops": MAX_LOOPS}
 
 Run = tuple[str, str]
-"""A key of `PLAYS` (an env class in a mode), and a task."""
+"""A key of `PLAYS` (it names an env class and a mode), and a task."""
 
 
 def all_runs() -> list[Run]:
-    """The built-in tasks with all env classes and modes, teams with SB3's class, and a duel."""
+    """Built-in tasks with all env classes and modes, teams with SB3's class, and a duel."""
     alone = [task for task in BUILT_IN if task != "MarineDuel"]
     return [
         *((play, task) for play in PLAYS for task in alone),
@@ -51,11 +50,11 @@ def differing(revision: Path, runs: Sequence[Run]) -> Iterator[tuple[Run, str]]:
     """Play each run on both commits.
 
     Args:
-        revision: where the earlier commit is installed.
+        revision: the folder in which the earlier commit is installed.
         runs: some of `all_runs`.
 
     Yields:
-        Each run with its difference, or the error that both commits raise; "" for equal runs.
+        Each run with its difference, or the error that both commits raise; "" if they are equal.
     """
     programs = [
         child.start_asked("bench.equality", import_from=folders) for folders in ([revision], [])
@@ -77,11 +76,11 @@ def _difference(before: list[str], now: list[str]) -> str:
     return f"both raise {now[-1]}" if ":" in now[-1] else ""
 
 
-# The rest of the module runs in the child of each commit.
+# The rest of the module runs in the child process of each commit.
 
 
 def played(play: str, task: str, installation: Path) -> list[str]:
-    """A digest of the reset and of each step; the last entry is the error, if there was one."""
+    """A digest of a run's reset and of each step; an error of the run is the last entry."""
     digests = []
     try:
         for brought in PLAYS[play](task, installation):
@@ -152,7 +151,7 @@ def _action(space: spaces.Space[Any], mask: np.ndarray | None, rng: np.random.Ge
 
 
 def _bytes_of(value: Any) -> Iterator[bytes]:
-    """All bytes of a value, in a fixed order."""
+    """The bytes of a value and of all values inside it, in a fixed order."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         yield repr((value.dtype.str, value.shape)).encode()
         yield value.tobytes()
@@ -172,7 +171,7 @@ def serve() -> None:
     """Play each requested run, until stdin is closed."""
     from bench.standin import install  # noqa: PLC0415
 
-    logging.getLogger("sc2pool").setLevel(logging.ERROR)  # else a warning about the stand-in
+    logging.getLogger("sc2pool").setLevel(logging.ERROR)  # hides a warning about the stand-in
     with tempfile.TemporaryDirectory(prefix="equality-", ignore_cleanup_errors=True) as folder:
         root = install(Path(folder) / "StarCraftII").root
         for play, task in child.questions():

@@ -1,4 +1,4 @@
-"""Helpers for measurements that kill games: the pool's configuration, and the right moment."""
+"""For measurements that kill games: a pool's configuration, and the wait for spares."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def lenient(fault_report_dir: Path) -> PoolConfig:
 
 
 def step_until_spares_are_ready(env: Any) -> None:
-    """Step a `SubprocSC2VecEnv` while it prepares its spares.
+    """Step a `SubprocSC2VecEnv` until its spares are ready.
 
     Raises:
-        TimeoutError: the spares do not become ready within `READY_WITHIN_S`.
+        TimeoutError: The spares do not become ready within `READY_WITHIN_S`.
     """
     n = env.num_envs
     until_s = time.monotonic() + READY_WITHIN_S

@@ -1,4 +1,4 @@
-"""The rows, with the same columns for every case, their table, and the goals that rows must reach.
+"""The result rows of all cases, the table of these rows, and the goals that the rows must reach.
 
 A row holds all of its figures. The table, the JSON file and the goals only show these figures.
 """
@@ -16,7 +16,7 @@ from sc2pool.cli.bench.measuring import ROLES, Rounds, markdown
 
 STEPS_PER_S = "steps/s"
 QUIET_CORES = 0.1
-"""The limit of busy cores: on a quiet machine other programs use less."""
+"""The number of busy cores below which a machine is quiet: other programs use fewer cores."""
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,19 @@ class Row:
     setting: str
     side: str
     figure: float
-    """The median."""
+    """The median of the row's rounds or values."""
     unit: str
     lowest: float
     highest: float
     ratios: Mapping[str, float] = field(default_factory=dict)
-    """For the name of another side: this side's figure divided by that side's figure."""
+    """By the name of another side: this row's figure divided by the other side's figure."""
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """The interval of each ratio in `ratios`; see `comparison.median_interval`."""
     cpu_us_per_step: Mapping[str, float] | None = None
     """The CPU time of an env step, by role."""
     rounds: Rounds = field(default_factory=Rounds)
     values: tuple[float, ...] = ()
-    """The values of which `figure` is the median, if the row has no rounds."""
+    """If the row has no rounds: the values of which `figure` is the median."""
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "rounds": [one.as_dict() for one in self.rounds]}
@@ -51,10 +51,10 @@ def throughput_rows(
     measured: Mapping[str, Rounds],
     against: Mapping[str, Iterable[str]],
 ) -> list[Row]:
-    """A row for each side.
+    """A row of the table for each side.
 
     Args:
-        case, setting: the case and setting that were measured.
+        case, setting: the case that was measured, and its setting.
         measured: the rounds of each side.
         against: for each side, the sides to compare it with, if they were measured.
     """
@@ -87,7 +87,7 @@ def value_row(
     unit: str,
     ratios: Mapping[str, float] | None = None,
 ) -> Row:
-    """A row whose figure is the median of `values`."""
+    """A row of the table whose figure is the median of `values`."""
     low, high = min(values), max(values)
     return Row(
         case, setting, side, median(values), unit, low, high, ratios or {}, values=tuple(values)
@@ -116,14 +116,14 @@ def cells(row: Row) -> list[str]:
 
 
 def compared(row: Row, other: str) -> str:
-    """A row's ratio to another side, with its interval if it is known."""
+    """The ratio of a row to another side, with the ratio's interval if it is known."""
     interval = row.intervals.get(other)
     within = f" ({number(interval[0])}–{number(interval[1])})" if interval else ""
     return f"{number(row.ratios[other])}{within} × {other}"
 
 
 def number(value: float) -> str:
-    """Three significant digits, or all digits before the point."""
+    """A number as text with three significant digits, or all digits before the decimal point."""
     if abs(value) >= 100:
         return f"{value:,.0f}"
     if abs(value) >= 10:
@@ -163,7 +163,7 @@ class Goal:
     at_most: bool = False
 
     def figure(self, rows: Sequence[Row]) -> float | None:
-        """The figure that the bound is for; None if it was not measured."""
+        """The figure to compare with the bound; None if this figure was not measured."""
         for row in rows:
             if (row.case, row.setting, row.side) == (self.case, self.setting, self.side):
                 return row.figure if self.against is None else row.ratios.get(self.against)
@@ -199,7 +199,7 @@ GOALS = (
 
 
 def goals_table(rows: Sequence[Row]) -> str:
-    """Each goal that was measured, in Markdown; empty if none was."""
+    """Each goal whose figure was measured, in a Markdown table; "" if there is no such goal."""
     lines = [
         (
             goal.case,

@@ -1,15 +1,12 @@
 """Measures an earlier commit of sc2pool as one more side (compared program), in the same rounds.
 
-    benchmark ─ prepare, run ─► python -m bench.revision: this benchmark, on the other sc2pool
-              ◄─ steps, time ──
+The benchmark starts `python -m bench.revision MAKER ARGUMENTS`, which runs this benchmark's code on
+the earlier sc2pool. MAKER is a function of `bench.sides` that makes a side. The program is asked to
+prepare and run the side, and answers with the number of steps and their time.
 
-Rules:
-- The commit is installed in another folder; the checkout is not touched.
-- The commit's compiled step path is built in the same way as the checkout's, if possible.
-- The commit's pool plays the commit's own stand-in.
-- The trainers of both sides are children of the benchmark, so they count as workers in CPU times.
-
-    python -m bench.revision MAKER ARGUMENTS    a maker of `bench.sides`, and its arguments
+The commit is installed in another folder; the checkout is not touched. If possible, the commit's
+compiled step path is built in the same way as the checkout's. The commit's pool plays the commit's
+own stand-in. The trainers of both sides are children of the benchmark, so they count as workers.
 """
 
 from __future__ import annotations
@@ -43,7 +40,7 @@ def install_revision(revision: str, folder: Path) -> None:
         folder: the new folder of the installation.
 
     Raises:
-        NoSuchRevisionError: git or pip is missing, git does not know the revision, or pip cannot
+        NoSuchRevisionError: Git or pip is missing, git does not know the revision, or pip cannot
             install it.
     """
     with tempfile.TemporaryDirectory(prefix="revision-") as source:
@@ -65,7 +62,7 @@ def _output(revision: str, command: Sequence[str]) -> bytes:
 
 
 class RevisionSide:
-    """A side that the commit in `folder` plays."""
+    """A side that is played by the commit which is installed in `folder`."""
 
     def __init__(self, folder: Path, maker: str, *arguments: Any) -> None:
         self._programs = [
@@ -88,7 +85,7 @@ def serve(maker: str, arguments: list[Any], folder: Path) -> None:
     from bench import sides  # noqa: PLC0415 - imports the other commit's sc2pool in this process
     from bench.standin import install  # noqa: PLC0415
 
-    logging.getLogger("sc2pool").setLevel(logging.ERROR)  # else a warning about the stand-in
+    logging.getLogger("sc2pool").setLevel(logging.ERROR)  # hides a warning about the stand-in
     if maker == "game_side":
         arguments = [*arguments, str(install(folder).root)]
     with closing(getattr(sides, maker)(*arguments)) as side:

@@ -28,9 +28,9 @@ class Settings:
     installation: Installation
     rounds: int
     seconds: float
-    """About how long a round takes."""
+    """The approximate duration of a round in seconds."""
     ns: tuple[int, ...] | None = None
-    """Numbers of envs."""
+    """The numbers of envs to measure."""
     sizes_kb: tuple[int, ...] | None = None
     maps: tuple[str, ...] | None = None
     costs: tuple[str, ...] | None = None
@@ -38,7 +38,7 @@ class Settings:
     sides: tuple[str, ...] | None = None
     """Parts of the names of the sides to compare; None for all sides."""
     most_rounds: int = 0
-    """The largest number of rounds, reached only if a ratio stays uncertain."""
+    """The largest number of rounds, which is reached only if a ratio stays uncertain."""
     revision: Path | None = None
     """The folder of an earlier commit to compare with."""
 
@@ -48,21 +48,20 @@ class Settings:
         return str(self.installation.root)
 
     def wants(self, side: str) -> bool:
-        """True if this side shall be measured."""
+        """True if the options ask for this side."""
         return self.sides is None or any(part in side for part in self.sides)
 
     def before(
         self, maker: str, arguments: Mapping[str, Sequence[Any]]
     ) -> dict[str, Callable[[], Closable]]:
-        """The sides of the earlier commit, and the same sides of today; {} without that commit.
+        """The sides of the earlier commit and of this checkout; {} if there is no such commit.
 
-        A child process plays each of these sides, because in the benchmark's own process a side is
-        slower by a tenth.
+        A child process plays each of these sides, because a side is a tenth slower in the
+        benchmark's own process.
 
         Args:
             maker: the name of a maker of `bench.sides`.
-            arguments: for the name of each of today's sides, the maker's arguments without the
-            installation.
+            arguments: by the name of each side, the maker's arguments without the installation.
         """
         if self.revision is None:
             return {}

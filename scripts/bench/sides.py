@@ -1,7 +1,7 @@
 """Makes, steps, checks and closes vectorised envs of every kind, as sides of a comparison.
 
-Rule: this module and `benchmark.py` import nothing heavy at the top. `multiprocessing` imports the
-main script in each worker, and only the compared program may determine a worker's start and memory.
+Neither this module nor `benchmark.py` imports slow modules at the top. `multiprocessing` imports
+the main script in each worker, and only the compared program may affect a worker.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from bench.tasks import actions_on, bot_on, episode_steps, task_on
 
 try:
     from sc2pool.cli.bench.measuring import step_for
-except ImportError:  # an earlier commit, whose pool is one of the sides
+except ImportError:  # for an earlier commit, whose pool is one of the sides
     from sc2pool.cli.bench.rounds import step_for  # type: ignore[import-not-found, no-redef]
 
 START_METHOD = "forkserver"
-"""SB3's own choice on Linux, and the fastest start method that is safe beside threads."""
+"""SB3 chooses this start method on Linux; no other that is safe beside threads is faster."""
 
 POOL = "SubprocSC2VecEnv"
 SB3 = "SubprocVecEnv"
@@ -95,7 +95,7 @@ def empty_side(kind: str, n: int, observation_bytes: int) -> EmptySide:
 class GameSide:
     """A side of games that are stepped together.
 
-    If an episode ends early, neither the batch in which it ends nor this batch's time is counted.
+    If an episode ends early in a batch, neither this batch nor its time is counted.
     """
 
     def __init__(self, env: Any, map_name: str, n: int) -> None:
@@ -121,7 +121,7 @@ class GameSide:
         most = self._budget.left
         made, counted, counted_s = 0, 0, 0.0
         before_s = time.perf_counter()
-        # A peer's reset may take longer than a round, so the time of resets does not count.
+        # Another program's reset may outlast a round, so the time of resets is not counted.
         while made < most and counted_s < seconds:
             dones = self._step()
             made += 1
@@ -138,7 +138,7 @@ class GameSide:
 
 
 class FirstReadySide:
-    """A pool that steps envs as soon as a few are ready, on the same games as another side.
+    """A pool that steps envs as soon as a few are ready; it plays the games of another side.
 
     This side does not notice resets, so an episode of the map must be longer than the benchmark.
     """

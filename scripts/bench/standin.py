@@ -15,7 +15,7 @@ COSTS = {
     "burn 2 ms": {"burn_ms": 2.0},
     "sleep 5 ms": {"sleep_ms": 5.0},
 }
-"""Cost of a step on the canned map, in the format of the stand-in's maps."""
+"""For each canned map: the cost of a step, in the format of the stand-in's maps."""
 
 
 def install(folder: Path) -> Installation:

@@ -10,15 +10,15 @@ from sc2pool.tasks.task import Task
 
 try:
     from sc2pool.tasks.registry import resolve_task
-except ImportError:  # an earlier commit, whose pool is one of the sides
+except ImportError:  # for an earlier commit, whose pool is one of the sides
     from sc2pool.tasks.registry import resolve as resolve_task  # type: ignore[attr-defined, no-redef]
 
 CANNED = "Canned"
 """The first part of a canned map's name; on such a map the game's answers are prepared."""
 CANNED_STEPS = 20_000
-"""Env steps of an episode on canned maps; the maps' own time limit is later."""
+"""The number of env steps of an episode on canned maps; the maps' own time limit is higher."""
 ATTACKS = (1, 2)
-"""Actions of DefeatRoaches that make the marines fight at once, so that few episodes end early."""
+"""The actions of DefeatRoaches that make the marines fight at once; few episodes then end early."""
 
 
 def task_on(map_name: str) -> type[Task]:
@@ -30,7 +30,7 @@ def task_on(map_name: str) -> type[Task]:
 
 
 def bot_on(map_name: str) -> type[Any] | None:
-    """The same task written with python-sc2's `BotAI`, or None."""
+    """The task of a map, written with python-sc2's `BotAI`; None if there is no such bot."""
     walking: Any = resolve_task("MoveToBeaconBot")
     if map_name == "MoveToBeacon":
         return walking
@@ -40,13 +40,13 @@ def bot_on(map_name: str) -> type[Any] | None:
 
 
 def episode_steps(map_name: str) -> int:
-    """Steps of an episode that does not end early."""
+    """The number of env steps of an episode that does not end early."""
     task = task_on(map_name)
     return CANNED_STEPS if task.max_loops is None else task.max_loops // task.step_mul
 
 
 def actions_on(map_name: str, n: int) -> np.ndarray:
-    """A few batches of random actions, (64, n, …)."""
+    """A table of 64 batches of random actions, of shape (64, n, …)."""
     rng = np.random.default_rng(0)
     if map_name == "DefeatRoaches":
         return rng.choice(ATTACKS, (64, n))

@@ -1,6 +1,5 @@
 """All known attacks on a pool, drawn at random for every adapter; see `scripts/chaos.py`.
 
-rounds (pure: the draws) ─► play ─► arena (a checked pool) ◄─ attacks (a table, and folders)
-                                 │
-program (one process) ◄──────────┘ ◄── chaos.py (starts, watches and shrinks)
+The main script starts and watches `program.py` in a process of its own. That program plays rounds,
+which `rounds.py` draws. In each round attacks act on a pool whose every result is checked.
 """

@@ -1,10 +1,10 @@
 """Adapters, each of which makes, resets and steps an env class; all return records of one form.
 
 Every call returns records for `tests.support.audit.checker`, and then overwrites all arrays that it
-sent and received, because the arrays belong to the trainer and the pool must not depend on them.
+sent and received. The arrays belong to the trainer, so the pool must not depend on them.
 
 In the modes NEXT_STEP and DISABLED the first observation of the next episode comes one call after
-the end of an episode. Until then the adapter keeps the last transition, to complete its record.
+the end of an episode. Until this call the adapter keeps the last transition, for its record.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ class Adapter:
     """An env, with the calls that play it.
 
     Attributes:
-        harm: index in `tests.support.audit.audited.task.HARMS` for the next action of one env.
-        between: called once, in the next step, after the actions are sent.
+        harm: the index in `tests.support.audit.audited.task.HARMS` of the harm that the next action
+            of one env does.
+        between: a function that the next step calls once, after it has sent the actions.
     """
 
     def __init__(self, env: Any) -> None:
@@ -57,13 +58,13 @@ class Adapter:
         self.env.resume()
 
     def pending(self) -> None:
-        """Call `between`, now that the actions are sent."""
+        """Call `between` once, after the actions were sent."""
         between, self.between = self.between, None
         if between is not None:
             between()
 
     def harms(self, rows: Iterable[int]) -> list[int]:
-        """The harms of these rows' next actions: `harm` for the first row, 0 for the other rows."""
+        """The harms of the next actions: `harm` for the first row, and 0 for the other rows."""
         harm, self.harm = self.harm, 0
         return [harm if place == 0 else 0 for place, _ in enumerate(rows)]
 
@@ -89,7 +90,7 @@ class Adapter:
 
 
 class OnNodes(Adapter):
-    """Games on a Ray cluster; renumbers the faults, because each node numbers its own instances."""
+    """Plays on a Ray cluster; renumbers the faults, because each node numbers its own instances."""
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
@@ -114,7 +115,7 @@ class OnNodes(Adapter):
 
 
 class FirstReady(Adapter):
-    """Steps only the envs that are ready first, at least half of them at a time."""
+    """Steps only the envs that are ready first, at least half of the envs at a time."""
 
     def reset(self) -> list[Record]:
         self._envs: Any = range(self.n)
@@ -301,16 +302,16 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class Kind:
-    """An env class with its kind of games.
+    """An env class, with the kind of games that it plays.
 
     Attributes:
         make: returns the adapter of a new env.
-        games: True if the envs are games, False if they are a user's envs.
-        realtime: True if the games run in real time.
-        one: True for a single env without spares.
+        games: whether the envs are games (and not a user's envs).
+        realtime: whether the games run in real time.
+        one: whether the class has a single env without spares.
         players: the number of players of a match; each player has a game.
         agents: the number of agents in a player's team.
-        on_nodes: True if the games run on a Ray cluster.
+        on_nodes: whether the games run on a Ray cluster.
     """
 
     make: Callable[[Setting], Adapter]

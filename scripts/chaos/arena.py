@@ -1,12 +1,10 @@
 """A pool under attack: every call of its env has a time limit, and its result is checked.
 
-    attacks ─► Arena: open, reset, step, close ─► problems
-
-Rules:
-- The attacks so far decide which consequences are allowed (`May`): none, a marked truncation, or an
-  error of the package's own types after which no process lives. Everything else is a problem.
-- After an interrupt the next reset works, or reports a closed pool.
-- Attacks act in threads of their own, so that they do their harm while a call of the env runs.
+Attacks act on the env while the arena opens, resets, steps and closes it, and the arena lists the
+problems. The attacks so far decide which consequences are allowed (`May`): none, a marked
+truncation, or an error of the package's own types after which no process lives. Everything else is
+a problem. After an interrupt the next reset must work, or report a closed pool. Attacks act in
+threads of their own, so that they do their harm while a call of the env runs.
 """
 
 from __future__ import annotations
@@ -49,12 +47,12 @@ LIMITS = Limits(
     step_s=4.0,
     worker_grace_s=3.0,
 )
-"""The limits are short, to detect hung games within seconds, but suffice on a busy machine."""
+"""Short limits, which detect hung games within seconds, but suffice on a busy machine."""
 HARD_MEMORY_BYTES = 400_000_000
 REOPENED_WITHIN_S = 60.0
-"""How long an attack on resources may prevent a new pool."""
+"""How long an attack on resources may prevent a new pool from being made."""
 SETTLED_WITHIN_S = 120.0
-"""How long the report of a fault may take; meanwhile the envs that are ready may be stepped."""
+"""How long the report of a fault may take; during this time, ready envs are stepped."""
 CLOSED = (ClosedError, gymnasium.error.ClosedEnvironmentError)
 TYPED = (SC2PoolError, *CLOSED)
 REFUSED = (*TYPED, gymnasium.error.AlreadyPendingCallError, gymnasium.error.ResetNeeded)
@@ -62,7 +60,7 @@ REFUSED = (*TYPED, gymnasium.error.AlreadyPendingCallError, gymnasium.error.Rese
 
 
 class May(IntEnum):
-    """The consequences that an attack may have; a higher value includes the lower ones."""
+    """The consequences that an attack may have; a higher value allows the lower values, too."""
 
     NOTHING = 0
     TRUNCATION = 1
@@ -83,11 +81,11 @@ class Arena:
         games: the installation whose games do harm on order.
         cluster: the nodes that play the games, or None to play on this machine without Ray.
         may: the consequences that the attacks so far may have.
-        problems: all that is wrong.
+        problems: descriptions of everything that is wrong.
         transitions: the number of checked transitions.
-        counts: the numbers of other events.
+        counts: the number of each other event.
         helpers: process ids of the attacks' own processes, which the pool need not end.
-        took_s: the last duration of each call, for attacks that act during a call.
+        took_s: how long each call of the env took last, for attacks that act during a call.
     """
 
     def __init__(  # noqa: PLR0917
@@ -140,10 +138,10 @@ class Arena:
     # The trainer's calls.
 
     def open(self) -> None:
-        """Make the env and reset it; retry while this fails.
+        """Make the env and reset it; retry until both succeed.
 
         Raises:
-            UnplayableError: all attempts within `REOPENED_WITHIN_S` failed.
+            UnplayableError: All attempts within `REOPENED_WITHIN_S` failed.
         """
         give_up_s = time.monotonic() + REOPENED_WITHIN_S
         while self.adapter is None:
@@ -186,7 +184,7 @@ class Arena:
                 adapter.env.close()
 
     def aside(self, what: str, call: Callable[[], object]) -> None:
-        """Make a call that is not a step; a refused pause does not end the env."""
+        """Make a call that is no step; after a refused pause, the env continues."""
         try:
             with bounded():
                 call()
@@ -217,12 +215,12 @@ class Arena:
         ]
 
     def interrupt(self, rng: Random, what: str, call: Callable[[], Any]) -> None:
-        """Make a call that will be interrupted, and recover.
+        """Make a call of the env that is being interrupted, and let the env recover.
 
         Args:
             rng: draws whether the env is stepped before it is reset.
             what: the name of the call, for counting.
-            call: raises KeyboardInterrupt unless it ends before the interrupt.
+            call: the call, which raises KeyboardInterrupt unless it ends before the interrupt.
         """
         try:
             call()
@@ -286,11 +284,11 @@ class Arena:
     def _take_events(self, adapter: Adapter) -> None:
         if self.kind.on_nodes:
             return  # the unreported events of an actor are lost when it dies
-        with suppress(OSError):  # if no descriptor is free
+        with suppress(OSError):  # the system may have no free descriptor
             self._ledger.take_events(adapter.pool.stats().events)
 
     def _judge(self, what: str, error: Exception) -> None:
-        """Record a problem if this error, which ended the env, is not allowed."""
+        """Record a problem if the error that ended the env is not allowed."""
         text = "".join(traceback.format_exception(error))
         self._interrupted = True  # the env may not have reported all its faults
         if not isinstance(error, TYPED):
@@ -313,7 +311,7 @@ class Arena:
         while True:
             gc.collect()
             living = []
-            with suppress(psutil.Error):  # if the process has just ended
+            with suppress(psutil.Error):  # the process may have just ended
                 for child in psutil.Process().children():
                     if child.pid not in self.helpers:
                         living += [child, *child.children(recursive=True)]
@@ -321,14 +319,14 @@ class Arena:
                 return living
             time.sleep(0.02)
 
-    # For the attacks.
+    # The attacks call the methods below.
 
     def pid(self, which: float, target: str) -> int | None:
-        """The id of an instance's process, see `pid_of`; None if there is no such process now.
+        """The pid of an instance's process, or None if there is no such process now.
 
         Args:
-            which: chooses the instance; from 0 to 1.
-            target: as in `pid_of`.
+            which: a number from 0 to 1 that chooses the instance.
+            target: the process of the instance, as in `pid_of`.
         """
         adapter = self.adapter
         instances = () if adapter is None else adapter.pool.stats().instances
@@ -337,7 +335,7 @@ class Arena:
         return pid_of(instances[int(which * len(instances))], target, self.kind.players)
 
     def beside(self, delay_s: float, act: Callable[..., object], *arguments: Any) -> None:
-        """Call `act` after a delay, in a new thread; ignore errors from targets that are gone."""
+        """Call `act` in a new thread after a delay; ignore errors if the target has ended."""
 
         def run() -> None:
             time.sleep(delay_s)
@@ -345,7 +343,7 @@ class Arena:
                 act(*arguments)
 
         thread = threading.Thread(target=run, name=act.__name__, daemon=True)
-        with suppress(RuntimeError):  # fails at the limit of processes and threads
+        with suppress(RuntimeError):  # no thread starts at the limit of processes and threads
             thread.start()
             self._threads.append(thread)
 

@@ -26,7 +26,7 @@ STAGES = ("constructing", "playing", "closing")
 
 
 class Trainee:
-    """A training program and all its processes."""
+    """A running training program and all its processes."""
 
     def __init__(self, game: Path, n: int) -> None:
         self._mark = uuid.uuid4().hex
@@ -47,7 +47,7 @@ class Trainee:
         """Send the program a signal.
 
         Returns:
-            The stage in which it ended, and its processes that live two seconds later.
+            The stage in which the program ended, and its processes that live two seconds later.
         """
         self.process.send_signal(number)
         printed, _ = self.process.communicate()
@@ -60,7 +60,7 @@ class Trainee:
         return (printed.split() or ["importing"])[-1], lines
 
     def living(self) -> list[psutil.Process]:
-        """The program's processes that live, wherever they are in the process tree; no zombies."""
+        """The program's living processes, wherever they are in the process tree, but no zombies."""
         mark = f"{MARK}={self._mark}".encode()
         found = []
         for pid in psutil.pids():
@@ -70,7 +70,7 @@ class Trainee:
 
 
 def stage_ends(game: Path, n: int) -> list[float]:
-    """The seconds from the start until each stage begins, and until the first one begins again."""
+    """The times from the start until each stage begins, and until the first stage comes again."""
     trainee = Trainee(game, n)
     began_s = time.monotonic()
     ends = []
@@ -82,7 +82,7 @@ def stage_ends(game: Path, n: int) -> list[float]:
 
 
 def kill_trainers(count: int, n: int, seed: int, game: Path) -> dict[str, Any]:
-    """Kill `count` trainers, one after the other, equally many in each stage."""
+    """Kill `count` trainers one after the other, the same number in each stage."""
     rng = Random(seed)
     ends = stage_ends(game, n)
     spans = list(zip([0.0, *ends], ends, strict=False))

@@ -19,7 +19,7 @@ NODES_KNOWN_S = 120.0
 
 
 class Cluster:
-    """A head and a second node, each with room for the games and the spares of two actors.
+    """A head node and a second node, each with room for the games and the spares of two actors.
 
     Attributes:
         nodes: the nodes, for attacks.
@@ -28,7 +28,7 @@ class Cluster:
     def __init__(self, root: Path, game: Path, most_games: int) -> None:
         self._game = str(game)
         self._lost = False
-        folder = root / "r"  # a socket's path has at most 107 bytes
+        folder = root / "r"  # short, because a socket's path has at most 107 bytes
         (folder / "ray").mkdir(parents=True)
         # If Ray's clock jumped, Ray might miss a lost node. So only the trainer's clock is set.
         os.environ.pop("LD_PRELOAD", None)
@@ -37,7 +37,7 @@ class Cluster:
             RAY_TMPDIR=str(folder),
             RAY_AUTH_MODE="disabled",
             RAY_USAGE_STATS_ENABLED="0",
-            RAY_worker_niceness="0",  # Ray's default lets all other processes go first
+            RAY_worker_niceness="0",  # with Ray's default, workers yield to all other processes
             PYTHONPATH=str(ROOT),  # the nodes import the tasks
         )
         self.nodes = Nodes(str(folder), self._game, most_games)
@@ -65,7 +65,7 @@ class Cluster:
         return [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
 
     def what_stays(self) -> list[str]:
-        """The same as `Belongings.what_stays`, without Ray's own processes, which come and go."""
+        """The result of `Belongings.what_stays` without Ray's own processes, which come and go."""
         return [f"process {describe(game)}" for game in self.living()]
 
     def end_new_processes(self) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def possible(kind: Kind, available: set[str]) -> set[str]:
-    """The attacks that are possible on an adapter, if the machine meets these requirements."""
+    """The attacks that are possible on an adapter on a machine that meets these requirements."""
     has = set(available)
     has |= {"games"} if kind.games else set()
     has |= {"guests"} if kind.players > 1 else set()
@@ -39,11 +39,11 @@ def possible(kind: Kind, available: set[str]) -> set[str]:
 
 
 def attacks_by_adapter(available: set[str], only: str = "") -> dict[str, set[str]]:
-    """The possible attacks on each adapter. With "nodes" in `available`, the adapters are Ray's.
+    """The possible attacks on each adapter. With "nodes" in `available`, these are Ray's adapters.
 
     Args:
         available: the requirements of attacks (`Attack.needs`) that the machine meets.
-        only: a part of the adapters' names.
+        only: text that the adapters' names must contain.
     """
     return {
         name: possible(kind, available)
@@ -55,7 +55,7 @@ def attacks_by_adapter(available: set[str], only: str = "") -> dict[str, set[str
 def play(
     given: Round, games: Faulty, reports: Path, cluster: Cluster | None = None
 ) -> dict[str, Any]:
-    """Play a round, and report it as plain data."""
+    """Play a round, and return its report as plain data."""
     if cluster is not None:
         cluster.bring_back()
     before = cluster or Belongings(Path(tempfile.gettempdir()))
@@ -74,7 +74,7 @@ def play(
             arena.wait_for_attacks()
         games.orders.unlink(missing_ok=True)
         gc.collect()
-    sweep(Path(tempfile.gettempdir()))  # the files that killed trainers have left
+    sweep(Path(tempfile.gettempdir()))  # deletes the files that killed trainers have left
     left = before.what_stays()
     before.end_new_processes()
     for path in Path(tempfile.gettempdir()).iterdir():

@@ -1,7 +1,8 @@
-"""The process that plays: `program.py ROOT`. It reads orders as JSON from its standard input.
+"""The program that plays the rounds; it reads orders as JSON from its standard input.
 
-ROOT is an empty folder for this run alone. The program prints a line of JSON for each event. If the
-process ends without the line "ended", the last round was stuck, or crashed the process.
+The script `chaos.py` starts it with the argument ROOT, an empty folder for this run alone. The
+program prints a line of JSON for each event. If the process ends without the line "ended", the last
+round was stuck, or crashed the process.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 DISK_BYTES = 64_000_000
 INODES = 4000
 STEPS_BETWEEN = 3
-"""Steps between two interrupts of one session."""
+"""The number of steps between two interrupts of one session."""
 SHOWN_EVERY_S = 30.0
 CALLS = ("step", "step", "step", "reset", "pause", "method")
 """The calls to interrupt; a call that is named three times is drawn three times as often."""
@@ -73,7 +74,7 @@ def prepare(root: Path, temper: str) -> tuple[Faulty, Path, set[str]]:
 
 
 def sample() -> dict[str, int]:
-    """The figures that may not grow from round to round."""
+    """The figures of this process that must not grow from round to round."""
     gc.collect()
     process = psutil.Process()
     return {
@@ -90,7 +91,7 @@ def play_rounds(
     available: set[str],
     cluster: Cluster | None,
 ) -> None:
-    """Play the given rounds, or rounds from the seed, until the time or their number is reached."""
+    """Play given rounds, or rounds drawn from the seed, until the time or the number is reached."""
     weights = {name: attack.weight for name, attack in ATTACKS.items()}
     adapters = attacks_by_adapter(available, orders.get("only", ""))
     end_s = time.monotonic() + 60.0 * orders["minutes"]
@@ -149,7 +150,7 @@ def interrupt_often(
 
 
 def main(root: str) -> None:
-    logging.disable(logging.CRITICAL)  # the faults are intended, and counted elsewhere
+    logging.disable(logging.CRITICAL)  # the faults are intended, and are counted without logs
     orders = json.loads(sys.stdin.read())
     games, reports, available = prepare(Path(root), orders.get("temper", ""))
     cluster = None

@@ -4,8 +4,8 @@ A round is an adapter with attacks (strikes) on it, as plain data; all functions
 strike has its own seed, so if some strikes are left out, the other strikes draw the same numbers.
 
 Processes are not deterministic, so a part that fails only sometimes may seem not to fail; `shrink`
-therefore tries each part more than once. The part that it returns fails, but a shorter part that
-fails may exist.
+therefore tries each part more than once. The part that `shrink` returns fails, but a shorter part
+that fails may exist.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ MOST_SPARES = 3
 
 @dataclass(frozen=True)
 class Strike:
-    """An attack at a place in the round.
+    """An attack at one place in a round.
 
     Attributes:
         attack: the attack's name in the table of attacks.
-        step: the attack comes before this step.
+        step: the number of the step before which the attack comes.
         seed: the seed of the attack's own draws.
     """
 
@@ -37,7 +37,7 @@ class Strike:
 
 @dataclass(frozen=True)
 class Round:
-    """A pool from construction to close."""
+    """The plan for one pool, from its construction to its close."""
 
     adapter: str
     n: int
@@ -69,7 +69,7 @@ def draw(
     weights: Mapping[str, float],
     mean_strikes: float = MEAN_STRIKES,
 ) -> Round:
-    """The `number`-th round of a seed.
+    """Draw the round with this number from a seed.
 
     Args:
         seed: the seed of the run.
@@ -77,10 +77,10 @@ def draw(
         n: the number of envs; an adapter with a single env ignores it.
         adapters: the possible attacks on each adapter.
         weights: the relative frequency of each attack.
-        mean_strikes: about the mean number of attacks.
+        mean_strikes: the approximate mean number of attacks in a round.
     """
     rng = random.Random(f"{seed} {number}")
-    # All adapters play once; then a new order is drawn.
+    # After each adapter has played once, a new order of the adapters is drawn.
     order = random.Random(f"{seed} {number // len(adapters)}").sample(
         sorted(adapters), len(adapters)
     )
@@ -101,13 +101,13 @@ T = TypeVar("T")
 
 
 def shrink(whole: Sequence[T], fails: Callable[[Sequence[T]], bool], repeat: int = 1) -> list[T]:
-    """A part of `whole` that fails, but would not fail if any single element were missing.
+    """A part of `whole` that fails, and that no longer fails if any single element is left out.
 
     The elements keep their order.
 
     Args:
         whole: a list that fails.
-        fails: tries a part once.
+        fails: tries a part once, and says whether it fails.
         repeat: how many times a part must pass to count as one that does not fail.
     """
 
@@ -122,7 +122,7 @@ def shrink(whole: Sequence[T], fails: Callable[[Sequence[T]], bool], repeat: int
             [one for other in chunks[:i] + chunks[i + 1 :] for one in other]
             for i in range(len(chunks))
         ]
-        # With two chunks, each rest is the other chunk.
+        # If there are two chunks, the rest beside one chunk is the other chunk.
         candidates = chunks if len(chunks) == 2 else [*chunks, *rests]
         smaller = next((part for part in candidates if fails_once(part)), None)
         if smaller is not None:

@@ -1,7 +1,7 @@
-"""A training program that `kills.py` ends from outside: `trainee.py GAME N`.
+"""A training program that `kills.py` starts with the arguments GAME and N, and ends from outside.
 
-It makes, plays and closes pools, one after the other, and prints its stage. It uses the pool
-without an adapter, because Stable-Baselines3 takes seconds to import.
+The program makes, plays and closes pools, one after the other, and prints its stage. It uses the
+pool without an adapter, because Stable-Baselines3 takes seconds to import.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Compares SAC, TD3 and DQN with AsyncSAC, AsyncTD3 and AsyncDQN: returns and steps per second.
 
-    python scripts/studies/async_off_policy.py            # three seeds of each: half an hour
+Usage:
     python scripts/studies/async_off_policy.py DQN --seeds 1 --steps 5000
+    python scripts/studies/async_off_policy.py    # Trains with three seeds in half an hour.
 
 The tasks are Pendulum-v1 (SAC, TD3) and CartPole-v1 (DQN). `--game-ms` makes each step longer
 without using a core, like a game with a core of its own. Each async class learns twice: with
-`game_waits=True`, and with an actor that never waits, as in real time. The results are two figures
-divided by SB3's, over all seeds: the final policy's return (minus the return of random actions),
-and the env steps per second. Run the script on a machine that does nothing else.
+`game_waits=True`, and with an actor that never waits, as in real time. Two results of each async
+class are divided by SB3's, over all seeds. The results are the final policy's return minus the
+return of random actions, and the env steps per second. Run the script on an idle machine.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 from sc2pool import AsyncDQN, AsyncSAC, AsyncTD3
 
 EPISODES = 20
-"""Episodes of an evaluation."""
+"""The number of episodes of an evaluation."""
 
 
 class Study(NamedTuple):
@@ -85,7 +86,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 class Unhurried(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Makes each step take longer, without CPU time."""
+    """Lets each step take longer, without using CPU time."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], game_s: float) -> None:
         super().__init__(env)
@@ -107,7 +108,7 @@ def train(study: Study, way: str, seed: int, game_s: float) -> Run:
     """Train once and evaluate the final policy."""
     kind = study.plain if way == "plain" else study.asynchronous
     env = VecMonitor(DummyVecEnv([lambda: Unhurried(gymnasium.make(study.env_id), game_s)]))
-    arguments = {**copy.deepcopy(study.arguments), **WAYS[way]}  # SB3 changes some of them
+    arguments = {**copy.deepcopy(study.arguments), **WAYS[way]}  # SB3 changes some values
     model = kind("MlpPolicy", env, seed=seed, device="cpu", **arguments)
     began_s = time.monotonic()
     model.learn(study.steps, log_interval=10**9)
@@ -124,7 +125,7 @@ def train(study: Study, way: str, seed: int, game_s: float) -> Run:
 
 
 def fresh(study: Study, seed: int) -> VecMonitor:
-    """An env for an evaluation, with the same episodes for each way of training."""
+    """An env for evaluations; its episodes are the same for each way of training."""
     env = VecMonitor(DummyVecEnv([lambda: gymnasium.make(study.env_id)]))
     env.seed(1_000 + seed)
     return env
@@ -146,12 +147,12 @@ def random_return(study: Study) -> float:
 
 
 def compare(name: str, seeds: int, game_s: float) -> None:
-    """Train SB3's class and the async class in both modes, and print the ratios."""
+    """Train SB3's class, and train the async class in both modes; print the ratios."""
     study = STUDIES[name]
     at_random = random_return(study)
     runs: dict[str, list[Run]] = {way: [] for way in WAYS}
     for seed in range(seeds):
-        for way in WAYS:  # in turn, so that a slow phase of the machine slows all of them
+        for way in WAYS:  # in turn, so that a slow phase of the machine slows each way
             runs[way].append(train(study, way, seed, game_s))
     plain_gain = mean(run.final_return for run in runs["plain"]) - at_random
     plain_speed = mean(run.steps_per_s for run in runs["plain"])

@@ -1,9 +1,7 @@
 """Draws the learning curves of the seven mini-games, from the runs of `scripts/pretrained.py`.
 
-    python scripts/studies/learning_curves.py RUNS
-
-Writes `RUNS/curves.png` and prints a table. The curves are over env steps and not over time,
-because other programs on the machine would change the time.
+The command `learning_curves.py RUNS` writes the picture `RUNS/curves.png` and prints a table. The
+horizontal axis shows env steps and not time, because other programs would change the time.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from sc2pool.cli.training.run_folder import EpisodeRow, read_rows
 from sc2pool.tasks.minigames.scores import ON_THE_STANDIN, PUBLISHED, StandInScores
 
 WINDOW = 32
-"""Each point of a curve is the mean of this number of episodes: four of each game."""
+"""The number of episodes whose mean is one point of a curve: four episodes of each game."""
 HEAD = ("task", "algorithm", "env steps", "random", f"last {WINDOW} episodes", "scripted")
 
 
@@ -81,7 +79,7 @@ def row(curve: Curve) -> tuple[str, ...]:
 
 
 def draw(file: Path, curves: list[Curve]) -> None:
-    """Write the picture: a small curve for each task, and the legend in the last field."""
+    """Write the picture, with a small diagram for each task and the legend in the last place."""
     figure = new_figure(13, 6.2, layout="constrained")
     fields = figure.subplots(2, 4).flat
     for curve in curves:

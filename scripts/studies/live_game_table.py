@@ -1,22 +1,21 @@
 """Compares learners on one live game, SuperTux, for an equal time of play.
 
+Usage:
     python -m scripts.studies.live_game_table [--rows ppo gate …] [--minutes 10 30] [--seeds 1 2 3]
-                                              [--python ROW=INTERPRETER …] [--out live_game_table]
+        [--python ROW=INTERPRETER …] [--out live_game_table]    # Each option can be left out.
 
-A row of the table is a learner. Each row and seed has its own process, which plays for the longest
-of the given times. The game's env writes a line per step, so all rows are measured in the same way,
-even if a learner drops steps. The script appends the figures to `results.jsonl` in the output
-folder, and prints one Markdown table at the end. If a row's library is missing, or a row fails, the
-row says so.
+Each row of the table shows one learner. Each pair of a row and a seed has its own process, which
+plays for the longest of the given times. The game's env writes a line per step, so all rows are
+measured in the same way, even if a learner drops steps. The script appends the figures to
+`results.jsonl` in the output folder, and prints one Markdown table at the end. If a row's library
+is missing, or a row fails, the row says so. RLlib needs a virtual environment of its own, which is
+given by `--python rllib-ppo=.venv/ray/bin/python`; rtgym and async-gym-agents can have one, too.
 
-RLlib needs a virtual environment of its own, and rtgym and async-gym-agents may have their own as
-well: `--python rllib-ppo=.venv/ray/bin/python`.
-
-Definitions: a *gap* is the time from an observation to the action that was chosen from it, without
+A *gap* is the time from an observation to the action that was chosen from this observation, without
 pauses. A *missed period* is a whole decision period without a new action. A *death without action*
 is a death in a missed period. The *return after M minutes* is the mean return of the last 20
-episodes that ended before M minutes. (rtgym computes an action while it plays the previous one, so
-its gap is about a period, and it misses no period.)
+episodes that ended before M minutes. (rtgym computes an action while it plays the previous action,
+so rtgym's gap is about a period, and rtgym misses no period.)
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from sc2pool.realtime.env import StepResult
 
 STARTS_WITHIN_S: Final = 300.0
 ENDLESS: Final = 10**9
-"""A number of steps that no row reaches, because the time ends each row."""
+"""A number of steps that no learner reaches, because time ends each training first."""
 LAST_EPISODES: Final = 20
 TIME_LIMIT_STEPS: Final = 285
 """The number of steps after which rtgym truncates; the env's own limit is 2,000 ticks."""
@@ -67,7 +66,7 @@ PPO_OPTIONS: Final[dict[str, Any]] = {
 
 
 class Step(NamedTuple):
-    """A line of a record."""
+    """One line of a record, for one step of the game."""
 
     at_s: float
     episode: int
@@ -79,9 +78,9 @@ class Step(NamedTuple):
 
 
 class RecordedTux(SuperTuxEnv):
-    """SuperTux that writes a line per step into a file of the folder `folder`.
+    """The game SuperTux, which writes a line per step into a file of the folder `folder`.
 
-    `extra_gap_s` is the time by which the policy's observation was older than the newest one.
+    `extra_gap_s` is the age of the policy's observation, counted from the newest observation.
     """
 
     extra_gap_s = 0.0
@@ -122,7 +121,7 @@ class RecordedTux(SuperTuxEnv):
 
 
 def read_record(folder: Path) -> list[Step]:
-    """All steps of a row, in their order; each env that was made has written one file."""
+    """All steps of a learner's run in their order; each env of the run has written one file."""
     steps = []
     for number, file in enumerate(sorted(folder.glob("*.csv"))):
         lines = file.read_text().splitlines(keepends=True)
@@ -143,7 +142,7 @@ def read_record(folder: Path) -> list[Step]:
 
 
 def figures_of(steps: Sequence[Step], minutes: Sequence[float]) -> dict[str, Any]:
-    """The figures of one run, cut at the longest of these times."""
+    """The figures of one run, without steps after the longest of these times."""
     began_s = steps[0].at_s
     played = [step for step in steps if step.at_s - began_s <= max(minutes) * 60]
     gaps_s = np.array([step.gap_s for step in played])
@@ -161,7 +160,7 @@ def figures_of(steps: Sequence[Step], minutes: Sequence[float]) -> dict[str, Any
 
 
 def return_after(steps: Sequence[Step], end_s: float) -> float | None:
-    """Mean return of the last episodes that ended before this time; None if no episode did."""
+    """The mean return of the last episodes before this time; None if no episode ended before it."""
     by_episode = itertools.groupby(
         sorted(steps, key=lambda step: (step.episode, step.at_s)), key=lambda step: step.episode
     )
@@ -170,7 +169,7 @@ def return_after(steps: Sequence[Step], end_s: float) -> float | None:
     ended = sorted(
         (episode[-1].at_s, sum(step.reward for step in episode))
         for episode in episodes
-        if episode[-1].at_s <= end_s and episode[-1].at_s < newest  # the newest episode is not over
+        if episode[-1].at_s <= end_s and episode[-1].at_s < newest  # the newest episode still runs
     )
     return mean(total for _, total in ended[-LAST_EPISODES:]) if ended else None
 
@@ -223,7 +222,7 @@ def play_async_dqn(folder: Path, seed: int, minutes: float) -> None:
         device="cpu",
         seed=seed,
     )
-    # The schedule of the exploration needs the true number of steps.
+    # The schedule of the exploration needs the number of steps that will really be made.
     model.learn(int(minutes * 60 / (PERIOD_TICKS * TICK_S)))
 
 
@@ -259,7 +258,7 @@ def play_rllib_appo(folder: Path, seed: int, _: float) -> None:
     from examples.rllib_single_game import STEPS_PER_UPDATE, PictureAndVector  # noqa: PLC0415
 
     class WithTarget(PictureAndVector, TargetNetworkAPI):  # type: ignore[misc]
-        """The same network, with the target network that APPO needs."""
+        """The network of the other RLlib row, with the target network that APPO needs."""
 
         def make_target_networks(self) -> None:
             self.target = make_target_network(torch.nn.ModuleList(self.networks()))
@@ -312,7 +311,7 @@ def play_rtgym(folder: Path, seed: int, _: float) -> None:
     from stable_baselines3.common.callbacks import BaseCallback  # noqa: PLC0415
 
     class Tux(rtgym.RealTimeGymInterface):  # type: ignore[misc]
-        """SuperTux, played by the hooks of its env alone, because rtgym keeps the clock."""
+        """SuperTux for rtgym, which keeps the clock and calls only the hooks of the game's env."""
 
         def __init__(self) -> None:
             self.env = RecordedTux(folder)
@@ -355,12 +354,12 @@ def play_rtgym(folder: Path, seed: int, _: float) -> None:
             self.env.act(np.int64(0))
 
         def _note(self) -> None:
-            # A step returns the observation before the newest one.
+            # In rtgym a step returns the observation before the newest observation.
             self.seen_before_s, self.seen_s = self.seen_s, time.monotonic()
             self.seen_tick = self.env.ticks()
 
     class AsDict(gymnasium.ObservationWrapper[Any, Any, Any]):
-        """Turns rtgym's tuple into a dict, because SB3 does not take tuples."""
+        """Turns rtgym's tuple of observations into a dict, because SB3 does not take tuples."""
 
         def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
             super().__init__(env)
@@ -390,14 +389,14 @@ def play_rtgym(folder: Path, seed: int, _: float) -> None:
 
 
 def play_async_gym_agents(folder: Path, seed: int, _: float) -> None:
-    """Play with the library's PPO on a Box; on a Dict 0.5.0 fails (`unhashable type: 'slice'`)."""
+    """Play with the library's PPO on a Box; version 0.5.0 fails on a Dict."""
     from async_gym_agents.agents.async_agent import get_injected_agent  # noqa: PLC0415
     from async_gym_agents.envs.multi_env import IndexableMultiEnv  # noqa: PLC0415
     from gymnasium.wrappers import FlattenObservation  # noqa: PLC0415
     from stable_baselines3 import PPO  # noqa: PLC0415
 
     class Spaces(gymnasium.Env[Any, Any]):
-        """Used in place of a second game, because only the spaces are needed."""
+        """A stub env in place of a second game, because only the game's spaces are needed."""
 
         observation_space = SuperTuxEnv.observation_space
         action_space = SuperTuxEnv.action_space
@@ -466,7 +465,7 @@ def play(row: str, seed: int, minutes: float, folder: Path) -> None:
     try:
         import torch  # noqa: PLC0415
 
-        torch.set_num_threads(1)  # the game needs the other core
+        torch.set_num_threads(1)  # the machine's second core is for the game
         ROWS[row][1](folder, seed, minutes)
     except ImportError as error:
         (folder / "skipped").write_text(str(error))
@@ -506,7 +505,7 @@ def run(row: str, seed: int, minutes: Sequence[float], folder: Path, python: str
 
 
 def table(results: Sequence[Mapping[str, Any]], minutes: Sequence[float]) -> str:
-    """The table, a line per row: medians over the seeds, the largest gap, and sums of counts."""
+    """The table: for each row medians over the seeds, the largest gap, and sums of counts."""
     head = ["learner", "gap p50 / p99 / max", "missed periods", "deaths", "without action"]
     head += [f"return after {end:g} min" for end in minutes]
     lines = []

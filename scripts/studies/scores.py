@@ -1,11 +1,11 @@
 """Measures what random and scripted players score on the built-in mini-games.
 
-    python scripts/studies/scores.py [--game auto|real|PATH] [--episodes 20] [--task NAME ...]
-
-Prints a Markdown table with the measured and the published scores, and two verdicts: whether the
-scripted player's score is between 0.85 times the human's and 1.2 times the grandmaster's, and
-whether every random episode scores less than the published random maximum. On the stand-in, a "no"
-shows that one of the stand-in's rules makes the game easier or harder than the real game.
+Usage: `scores.py [--game auto|real|PATH] [--episodes 20] [--task NAME ...]`. The script prints a
+Markdown table with the measured and the published scores, and two verdicts. The first verdict is
+"yes" if the scripted player's score is between 0.85 times the human's and 1.2 times the
+grandmaster's. The second is "yes" if every random episode scores less than the published random
+maximum. On the stand-in, a "no" shows that one of the stand-in's rules makes the game easier or
+harder than the real game.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def random_policy(actions: spaces.Space[Any]) -> Policy:
-    """A policy of uniformly random actions, the same in every run."""
+    """A policy that acts uniformly at random, with the same actions in every run."""
     actions.seed(0)
     return lambda _observation: actions.sample()
 
 
 def play(env: Any, policy: Policy, episodes: int) -> list[float]:
-    """The score of each episode; episode k has the seed k."""
+    """The scores of some episodes; episode k has the seed k."""
     scores = []
     for seed in range(episodes):
         observation, _ = env.reset(seed=seed)

@@ -21,26 +21,26 @@ _PLACES = {
     **{"Move": 0, "Patrol": 1, "HoldPos": 2, "AcquireMove": 3, "Gather": 0, "Return": 1},
     **{"Load": 0, "UnloadAll": 1, "UnloadAt": 2, "LoadAll": 4},
 }
-"""The index of a command within its ability, by the command's name."""
+"""By the name of a command: the index of the command within its ability."""
 _OF_SITES = {"Cancel": 0, "Halt": 1}
-"""Further commands of the ability `BuildInProgress`."""
+"""The indices of further commands of the ability `BuildInProgress`."""
 _ELSEWHERE = {"Cancel": 1, "Halt": 30}
-"""Further commands of all other abilities."""
+"""The indices of further commands of all abilities but `BuildInProgress`."""
 _ABILITIES = {(row.link_name, row.link_index): row for row in tables.kept().abilities}
 
 
 def general(ability_id: int) -> int:
-    """The general id of an ability, which is the same for all unit types."""
+    """An ability's general id, which is the same for all unit types that have the ability."""
     return tables.kept().abilities[ability_id].remaps_to_ability_id or ability_id
 
 
 def ours(kind: UnitType) -> set[int]:
-    """The general ids of the abilities that a type has in the stand-in, usable or refused."""
+    """The general ids of a type's abilities in the stand-in, both usable and refused ones."""
     return {general(one) for one in (*available_to(kind), *refused_to(kind))}
 
 
 def in_catalogs(game: GameData, kind: UnitType) -> set[int]:
-    """The general ids on a type's card."""
+    """The general ids of the abilities on a unit type's command card."""
     unit = game["Unit"][kind.name]
     own = {one.attributes.get("Link") for one in unit.items("AbilArray")}
     buttons = (one for card in unit.items("CardLayouts") for one in card.items("LayoutButtons"))
@@ -48,7 +48,7 @@ def in_catalogs(game: GameData, kind: UnitType) -> set[int]:
     for button in buttons:
         link, _, command = button.attributes.get("AbilCmd", "").partition(",")
         if link not in own or (link == "BuildInProgress" and kind.made_from is not None):
-            continue  # a structure that another one turned into is never under construction
+            continue  # a structure of this type comes from another structure, without construction
         name = command.rstrip("0123456789")
         places = _PLACES | (_OF_SITES if link == "BuildInProgress" else _ELSEWHERE)
         place = places[name] if name in places else int(command[len(name) :]) - 1

@@ -1,7 +1,7 @@
 """Reads the game's own data: the XML catalogs of its mods, merged as the game merges them.
 
-An entry of a mod changes fields of the entry with the same id in earlier mods. An entry inherits
-all other fields from its parent, or from the defaults of its class.
+An entry of a mod changes fields of the entry that has the same id in earlier mods. An entry
+inherits all other fields from its parent, or from the defaults of its class.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ LISTS = {
     "CardLayouts",
     "LayoutButtons",
 }
-"""Fields to which an element without an index is appended; elsewhere it replaces the old value."""
+"""Fields that are lists: an element without an index is appended instead of replacing a value."""
 
 
 @dataclass
 class Node:
-    """An entry, or a field of an entry: its attributes, and its fields by name and index."""
+    """An entry of a catalog or a field of an entry: the attributes, and the fields inside."""
 
     tag: str = ""
     attributes: dict[str, str] = field(default_factory=dict)
     fields: dict[str, dict[str, Node]] = field(default_factory=dict)
 
     def merge(self, newer: Node) -> None:
-        """Take over the attributes and fields of a newer node."""
+        """Overwrite attributes and fields of this node with those of a newer node."""
         self.tag = newer.tag or self.tag
         self.attributes |= newer.attributes
         for name, items in newer.fields.items():
@@ -76,7 +76,7 @@ class Node:
 
 
 def node_of(element: ET.Element, before: Node) -> Node:
-    """The node of an XML element; `before` is the node that it will be merged into."""
+    """The node of an XML element; `before` is the node into which the new node will be merged."""
     node = Node(element.tag, dict(element.attrib))
     for child in element:
         if not isinstance(child.tag, str):
@@ -91,7 +91,7 @@ def node_of(element: ET.Element, before: Node) -> Node:
 
 
 class Catalog:
-    """The entries of one kind, with their inherited fields."""
+    """The entries of one kind (such as units), with their inherited fields."""
 
     def __init__(self, kind: str, folders: Iterable[Path]) -> None:
         self.kind = kind
@@ -119,7 +119,7 @@ class Catalog:
         """An entry with all inherited fields.
 
         Raises:
-            KeyError: no entry has this name.
+            KeyError: No entry has this name.
         """
         if name not in self._resolved:
             self._resolved[name] = _named(self._inherited(name), name)
@@ -151,7 +151,7 @@ def _named(node: Node, name: str) -> Node:
 
 
 class GameData:
-    """All catalogs of some mods."""
+    """The merged catalogs of some mods, by kind."""
 
     def __init__(self, folder: Path, mods: Iterable[str]) -> None:
         folders = [folder / f"{mod}.sc2mod" / "base.sc2data" / "GameData" for mod in mods]

@@ -1,9 +1,10 @@
 """Plays battles of two groups of equal cost on the stand-in, and computes the same battles.
 
 The computation (`Reckoning`) uses the stand-in's numbers but ignores crowding: units walk straight
-to the nearest enemy, and through each other. So the difference between the two shows the effect of
-crowding: melee units wait for room, and units walk around others that fight. The units of both
-battles begin at the same places, which are moved a little at random.
+to the nearest enemy, and through each other. The difference between played and computed battles
+therefore shows the effect of crowding: melee units wait for room, and units walk around fighting
+units. The units of a played battle and of its computed battle begin at the same places, which are
+moved a little at random.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ PAIRS = (
     *(("Marauder", 7, "Stalker", 5), ("Stalker", 4, "Roach", 7), ("Stalker", 6, "Hydralisk", 7)),
     *(("Zealot", 6, "Zergling", 24), ("Zealot", 6, "Roach", 6), ("Hydralisk", 4, "Roach", 6)),
 )
-"""Two types and the sizes of their groups; in a cost, minerals and gas count the same."""
+"""Pairs of unit types, with the sizes of groups that cost the same in minerals plus gas."""
 MIDDLE, APART, STRAY = (30.0, 30.0), 7.0, 0.2
 """The meeting point, the distance of the fronts at the start, and the random offset, in cells."""
 SPACING, ROWS = 1.2, 6
@@ -39,7 +40,7 @@ Places = list[tuple[UnitType, int, float, float]]
 
 @dataclass(eq=False)
 class Fighter:
-    """A unit of a computed battle; its times are in loops."""
+    """A unit of a computed battle; all times are in game loops."""
 
     kind: UnitType
     side: int
@@ -52,12 +53,12 @@ class Fighter:
     hits_at: float = math.inf
 
     def gap(self, other: Fighter) -> float:
-        """Distance from edge to edge, in cells."""
+        """The distance to another unit from edge to edge, in cells."""
         between = math.hypot(other.x - self.x, other.y - self.y)
         return between - self.kind.radius - other.kind.radius
 
     def take(self, attacker: UnitType) -> None:
-        """Take the damage of one attack."""
+        """Subtract the damage of one attack from shields and life."""
         weapon = attacker.weapon
         assert weapon is not None
         damage = weapon.damage
@@ -149,7 +150,7 @@ class Reckoning:
 
 
 def rates(data_dir: Path, battles: int) -> Iterator[tuple[str, str, str]]:
-    """A row for each pair: its name, and how often the first group wins, computed and played."""
+    """A row for each pair: the name, and the first group's share of wins, computed and played."""
     session = OfflineSession(data_dir)
     for pair in PAIRS:
         won = [0, 0]

@@ -1,4 +1,4 @@
-"""Measures the stand-in as a client would, to compare it with the game's data and replays.
+"""Measures the stand-in as a client would, for comparisons with the game's data and replays.
 
 A fact has the real game's value with its source, and an experiment that measures the stand-in's
 value. In the game's data a second has 16 loops. In incomes per minute, a minute has 1344 loops.
@@ -34,7 +34,7 @@ class Fact:
 
     Attributes:
         measure: the experiment, which returns the stand-in's value.
-        tolerance: a difference that a client cannot measure; allowed even if it is above 2 %.
+        tolerance: a difference that a client cannot measure, and that is allowed even above 2 %.
     """
 
     name: str
@@ -44,12 +44,12 @@ class Fact:
     tolerance: float = 0.0
 
     def agrees(self, ours: float) -> bool:
-        """True if our value is the real one within 2 %, or within the tolerance."""
+        """True if the stand-in's value is within 2 % of the real one, or within the tolerance."""
         return abs(ours - self.real) <= max(abs(self.real) * 0.02, self.tolerance)
 
 
 def facts() -> Iterator[Fact]:
-    """All facts, in the order of the table."""
+    """All facts in the order of the printed table."""
     for name in ("Marine", "Roach", "Hydralisk", "Zealot", "Hellion", "Stalker", "Thor"):
         kind = TYPE_BY_NAME[name]
         assert kind.weapon is not None
@@ -57,7 +57,7 @@ def facts() -> Iterator[Fact]:
         aimed = partial(_to_hit, kind)
         yield Fact(f"{name}: loops from aim to hit", real, XML, aimed, tolerance=1.0)
     for name, period_s in PERIOD_S.items():
-        # The random part of a cooldown is half a loop on average; a battlecruiser has no such part.
+        # A cooldown's random part is half a loop on average; a battlecruiser's has no random part.
         real = period_s * LOOPS_PER_DATA_S + (0.0 if name == "Battlecruiser" else 0.5)
         yield Fact(f"{name}: loops between hits", real, XML, partial(_period, TYPE_BY_NAME[name]))
     for what, source, reals, measure in (
@@ -80,11 +80,11 @@ def facts() -> Iterator[Fact]:
     yield Fact("minerals a minute, an SCV near", 62.5, MEASURED, partial(_minerals, range(4)))
     yield Fact("minerals a minute, an SCV far", 54.75, MEASURED, partial(_minerals, range(4, 8)))
     yield Fact("minerals a minute, three on a field", 145, MEASURED, _crowded)
-    # A town has four near and four far fields. The line above gives the income of a third SCV.
+    # A town has four near and four far fields. The fact above gives the income with a third SCV.
     for scvs, earned in ((6, 359.5), (12, 704), (16, 938), (22, 1089)):
         yield Fact(f"minerals a minute, {scvs} SCVs", earned, MEASURED, partial(_town, scvs))
     yield Fact("minerals in the first 320 loops, 12 SCVs", 120, REPLAYS, _opening)
-    yield Fact("collection rate, 12 SCVs", 727, REPLAYS, _rate, tolerance=56)  # 671 to 783
+    yield Fact("collection rate, 12 SCVs", 727, REPLAYS, _rate, tolerance=56)  # replays: 671 to 783
     yield Fact("gas a minute, an SCV", 59, MEASURED, partial(_gas, 1))
     yield Fact("gas a minute, three SCVs", 162, MEASURED, partial(_gas, 3))
 
@@ -109,18 +109,18 @@ ACCELERATION = {
 LIFE_PER_S = {"Roach": 0.2734, "Zergling": 0.2734, "Mutalisk": 1.0, "Reaper": 2.0}
 SHIELDS_PER_S = {"Zealot": 2.0, "Observer": 2.0}
 TURNS_PER_S = {"SiegeTank": 360.0, "Cyclone": 360.0}
-"""Numbers from the XML of build 81433, written down independently of the stand-in's data."""
+"""The numbers above come from the XML of build 81433, independently of the stand-in's data."""
 BUILT_LOOPS = {
     **{"SupplyDepot": 480, "Barracks": 1040, "Factory": 960, "MissileTurret": 400},
     **{"CommandCenter": 1600},
 }
-"""Loops to build each structure, the same in all replays of versions with these numbers."""
+"""The build time of each structure in loops, which is the same in all replays of these versions."""
 APART_LOOPS = {"SCV": 271, "Marine": 399}
-"""The most frequent number of loops between two finished units: the build time minus one."""
+"""The most frequent number of loops between two finished units, which is the build time minus 1."""
 TRAINERS = {"SCV": "CommandCenter", "Marine": "Barracks"}
 CELLS_A_LOOP = SPEED_PER_S["Marine"] / LOOPS_PER_DATA_S
 COURSE = (16.0, 50.0)
-"""The start of a walk; from this point the ground is open for 20 cells."""
+"""The place where a walk starts; the ground beyond it is open for 20 cells."""
 WALL_WIDTH, WALL_HEIGHT, TO_WALL = 2.0, 6.0, 5.0
 """The size of a wall of three supply depots, and its distance from a walk's start, in cells."""
 GAP = 0.05
@@ -210,7 +210,7 @@ def _turn(kind: UnitType, session: OfflineSession) -> float:
 
 
 def _around_a_corner(room: float) -> float:
-    """The shortest path from a walk's start past the wall, for a unit `room` away from the wall."""
+    """The length of the shortest path past the wall, for a unit that keeps `room` cells away."""
     across = WALL_HEIGHT / 2.0
     straight = math.sqrt(TO_WALL**2 + across**2 - room**2)
     turn = math.atan2(across, TO_WALL) + math.asin(room / math.hypot(TO_WALL, across))
@@ -231,7 +231,7 @@ def _course(goal: tuple[float, float], session: OfflineSession, *, wall: bool = 
 
 
 def _rich_town(session: OfflineSession) -> tuple[list[int], common.Point]:
-    """Begin a town that may make everything; returns the SCVs and the command centre's place."""
+    """Begin a town with all resources and tech; returns the SCVs and the command centre's place."""
     workers, _ = _begin_town(session, 12)
     cheat(session, debug_pb.all_resources, debug_pb.tech_tree)
     return workers, session.one(TYPE_BY_NAME["CommandCenter"].id).pos
@@ -271,7 +271,7 @@ def _apart(kind: UnitType, session: OfflineSession) -> float:
 
 
 def _begin_town(session: OfflineSession, scvs: int) -> tuple[list[int], list[raw_pb.Unit]]:
-    """Begin a town with this many SCVs; returns their tags, and its fields, the nearest first."""
+    """Begin a town with this many SCVs; returns the SCVs' tags, and the fields, nearest first."""
     session.start("Melee/Simple64")
     home = session.one(TYPE_BY_NAME["CommandCenter"].id).pos
     if scvs > 12:
@@ -285,7 +285,7 @@ def _begin_town(session: OfflineSession, scvs: int) -> tuple[list[int], list[raw
 
 
 def _gather(session: OfflineSession, workers: list[int], fields: list[raw_pb.Unit]) -> None:
-    """Send the workers to the fields, in turn."""
+    """Send each worker to a mineral field, one field after the other."""
     for i, worker in enumerate(workers):
         session.order(worker, GATHER, target=fields[i % len(fields)])
 
@@ -299,7 +299,7 @@ def _earned(session: OfflineSession, what: str, minutes: int = 4) -> float:
 
 
 def _minerals(which: range, session: OfflineSession) -> float:
-    """One SCV's mean income at the fields `which`; field 0 is the nearest to the town."""
+    """The mean income of an SCV at the fields `which`; field 0 is the nearest to the town."""
     earned = 0.0
     for index in which:
         workers, fields = _begin_town(session, 1)
@@ -309,7 +309,7 @@ def _minerals(which: range, session: OfflineSession) -> float:
 
 
 def _crowded(session: OfflineSession) -> float:
-    """The income of a field in a town of eight fields, with three SCVs on each field."""
+    """The income per field of a town that has eight fields and three SCVs on each field."""
     workers, fields = _begin_town(session, 24)
     _gather(session, workers, fields)
     return _earned(session, "collected_minerals") / len(fields)
@@ -327,7 +327,7 @@ def _opening(session: OfflineSession) -> float:
 
 
 def _rate(session: OfflineSession) -> float:
-    """The mean of the collection rates that the score shows in ten windows."""
+    """The mean of ten collection rates that the score shows."""
     _town(12, session)
     shown = []
     for _ in range(10):
@@ -352,7 +352,7 @@ def _gas(scvs: int, session: OfflineSession) -> float:
 
 
 def measured(data_dir: Path) -> Iterator[tuple[Fact, float]]:
-    """Each fact with the stand-in's value; `data_dir` is an installation of the stand-in."""
+    """Each fact with the stand-in's value; `data_dir` is the folder of an installed stand-in."""
     for fact in facts():
         yield fact, fact.measure(OfflineSession(data_dir))
 

@@ -29,7 +29,7 @@ from tests.standin.sessions import OfflineSession, against, command, options
 HEAD = ("fields", "of", "carried", "filled", "why the stand-in never fills them")
 IMAGE, PANEL_UNIT = common.ImageData.DESCRIPTOR, ui_pb.UnitInfo.DESCRIPTOR
 WHOLE = (IMAGE, PANEL_UNIT)
-"""The kinds of messages that count as a whole, because their own fields are not counted."""
+"""The kinds of messages that count as one field, so that the fields inside are not counted."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ Counts = defaultdict[str, Count]
 
 
 def count(observations: Iterable[sc_pb.ResponseObservation]) -> Counts:
-    """The count of each field, by its path from the observation."""
+    """The count of each field, by the field's path from the observation."""
     counts: Counts = defaultdict(Count)
     for one in observations:
         _count(one, "", counts)
@@ -77,7 +77,7 @@ def _is_filled(value: Any, field: Any) -> bool:
 
 
 def known_fields(kind: Descriptor = sc_pb.ResponseObservation.DESCRIPTOR) -> Iterator[str]:
-    """The paths of the protocol's fields."""
+    """The paths of all fields that the protocol defines."""
     for field in kind.fields:
         yield field.name
         if field.message_type not in (None, *WHOLE):
@@ -85,7 +85,7 @@ def known_fields(kind: Descriptor = sc_pb.ResponseObservation.DESCRIPTOR) -> Ite
 
 
 def recorded(folder: Path) -> list[sc_pb.ResponseObservation]:
-    """The recorded observations of a folder."""
+    """The recorded observations in a folder."""
 
     def content(path: Path) -> bytes:
         return lzma.decompress(path.read_bytes())
@@ -112,14 +112,14 @@ WHY: dict[str, str] = {
     r"\.energy$|healed\.shields": "not counted",
     r"minimap_renders\.alerts|buff_duration|placeholder": "a layer of zeros",
 }
-"""Reasons why the stand-in never fills some fields, by a pattern of the fields' paths."""
+"""By a pattern of fields' paths: the reason why the stand-in never fills such fields."""
 
 
 def never_filled(ours: Counts) -> set[str]:
     """The fields of the state that the stand-in never fills.
 
-    Fields inside a message that the stand-in never sends are left out, and so is `actions`, because
-    a client has sent these itself.
+    Fields inside a message that the stand-in never sends are left out. Fields of `actions` are left
+    out, too, because the client itself has sent the actions.
     """
     known = (path for path in known_fields() if not path.startswith("actions"))
     empty = {path for path in known if not ours[path].filled}
@@ -132,7 +132,7 @@ def reason(path: str) -> str:
 
 
 def rows(theirs: Counts, ours: Counts) -> Iterator[tuple[Any, ...]]:
-    """The rows of the table; fields with equal counts and the same reason share a row."""
+    """The rows of the table; fields that have equal counts and the same reason share a row."""
     groups: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     for path in sorted(never_filled(ours)):
         real = theirs[path]
@@ -158,7 +158,7 @@ ENEMIES = (
     *(("Roach", 46, 50, 2), ("Zealot", 46, 48), ("SupplyDepot", 50, 44), ("SCV", 52, 46)),
     *(("Armory", 48.5, 54.5), ("Factory", 50.5, 46.5)),
 )
-ORDERS = (  # the loops that are played, and the orders before them: type, ability, target
+ORDERS = (  # how many loops are played, and the orders before them: type, ability, target
     (3, (("Sentry", 154), ("Raven", 1764, (39.0, 51.0)), ("Factory", 3682), ("Barracks", 560))),
     (3, (("BarracksTechLab", 730), ("Barracks", 195, (40.0, 44.0)), ("Barracks", 560))),
     (9, (("Marine", 380), ("Banshee", 16, (30.0, 48.0)), ("Zealot", 17, (34.0, 50.0)))),
@@ -168,7 +168,7 @@ ORDERS = (  # the loops that are played, and the orders before them: type, abili
 
 
 def tour(data_dir: Path) -> Iterator[sc_pb.ResponseObservation]:
-    """Observations of a game that shows as much as possible; `data_dir` is an installation."""
+    """Observations of a game that shows as much as possible, from the stand-in in `data_dir`."""
     session = OfflineSession(data_dir)
     session.start("Melee/Flat64", interface=_all_screens(), player_setup=against(sc_pb.VeryEasy))
     for names in CHEATS:
@@ -214,7 +214,7 @@ CHEATS = (
 
 
 def _gas(session: OfflineSession) -> Iterator[sc_pb.ResponseObservation]:
-    """A mini-game in which an SCV brings gas."""
+    """Observations of a mini-game in which an SCV brings gas."""
     session.start("CollectMineralsAndGas")
     geyser, *_ = session.units(TYPE_BY_NAME["VespeneGeyser"].id)
     session.spawn((TYPE_BY_NAME["Refinery"].id, 1, geyser.pos.x, geyser.pos.y))
@@ -234,7 +234,7 @@ def _all_screens() -> sc_pb.InterfaceOptions:
 
 
 def _of(session: OfflineSession, name: str, owner: int = 0) -> Any:
-    """The first unit of a type, of this owner; 0 for any owner."""
+    """The first unit of a type that this owner has; the owner 0 stands for any owner."""
     units = session.units(TYPE_BY_NAME[name].id)
     return next(unit for unit in units if owner in (0, unit.owner))
 
@@ -251,7 +251,7 @@ def _camera(x: float, y: float) -> sc_pb.Action:
 
 
 def _clicks(session: OfflineSession) -> Iterator[sc_pb.Action]:
-    """Clicks that select everything on the screen, the army, or single units."""
+    """Actions that select everything on the screen, the army, or single units by a click."""
     everything = sc_pb.Action()
     box = everything.action_feature_layer.unit_selection_rect.selection_screen_coord.add()
     box.p0.x = box.p0.y = 1

@@ -1,4 +1,4 @@
-"""The sources of the numbers of spells: for each field of the stand-in, a field of the catalogs.
+"""For each number of a spell in the stand-in: the field of the game's catalogs that has it.
 
 A path is a catalog, an entry and a field of the entry, such as `Effect/EMPSearch/AreaArray@Radius`.
 The energy and the cooldown of a spell come from the spell's ability, the range from the data table.
@@ -39,12 +39,12 @@ def _flies(at: At, mover: str, path: str) -> float:
 
 
 def _storms(at: At) -> float:
-    """How long a storm hurts a unit that stays in it; the storm's buff lasts longer."""
+    """How long a storm hurts a unit that stays in the storm; its buff lasts longer than this."""
     return _acts(at, "PsiStormPersistent") + at("Behavior/PsiStorm/Duration")
 
 
 def _hurts(at: At, behavior: str, lasts: float) -> float:
-    """The total damage of a behavior that lasts `lasts` seconds."""
+    """The total damage of a behavior (a lasting effect on a unit) that lasts `lasts` seconds."""
     times = math.floor(lasts / at(f"Behavior/{behavior}/Period"))
     return times * at(f"Effect/{behavior}Damage/Amount")
 
@@ -153,12 +153,12 @@ def _whole_loops(seconds: float) -> float:
 
 
 def ours() -> dict[str, Facts]:
-    """The numbers of each spell, of stimpacks and of an orbital command."""
+    """The stand-in's numbers of each spell, of stimpacks and of an orbital command."""
     found: dict[str, Facts] = {}
     for spell in SPELLS:
         facts: Facts = {name: rounded(getattr(spell, name)) for name in NUMBERS}
         if spell.aim is Aim.PARTNER:
-            facts["range"] = 0.0  # the distance at which partners merge is the stand-in's own
+            facts["range"] = 0.0  # the distance at which partners merge is a rule of the stand-in
         if spell.summons:
             facts["count"] = spell.count
         found[spell.name] = {name: value for name, value in facts.items() if value}
@@ -176,7 +176,7 @@ def ours() -> dict[str, Facts]:
 
 
 def in_catalogs(game: GameData) -> dict[str, Facts]:
-    """The same numbers, read from the catalogs and the data table."""
+    """The numbers that `ours` returns, but read from the catalogs and the data table."""
 
     def at(path: str) -> float:
         kind, name, field = path.split("/")

@@ -1,7 +1,7 @@
 """Reads the stand-in's facts of unit types from the game's catalogs and data tables.
 
-The API's data tables have the values that a client sees, so they have precedence; the catalogs have
-the other fields. The game computes in 4096ths, so the catalogs' decimals are rounded to 4096ths.
+If the API's data tables have a field, their value is used, because clients see it. The other fields
+come from the catalogs. The game computes in 4096ths, so decimals are rounded to 4096ths.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BODY = {
     "sight": "Sight",
     "cargo_size": "CargoSize",
 }
-"""Our names and the catalogs' names of fields that are plain numbers."""
+"""For fields that are plain numbers: the stand-in's names, and the names in the catalogs."""
 OF_TABLES = {
     "armor": "armor",
     "speed_per_s": "movement_speed",
@@ -42,7 +42,7 @@ OF_TABLES = {
     "build_ability_id": "ability_id",
     "tech_requirement_id": "tech_requirement",
 }
-"""Our names and the tables' names of fields."""
+"""The stand-in's names of fields, and the names in the data tables."""
 AT_ONCE = 1000.0
 """A unit with at least this acceleration is at full speed immediately."""
 QUICK_TURN = 719.0
@@ -59,15 +59,15 @@ USUAL: Facts = {
 }
 """The default values of a weapon's fields; the files leave these values out."""
 OF_CATALOGS = ("delay_s", "damage_point_s", "backswing_s", "range_slop", "missile_speed_per_s")
-"""Fields of a weapon that the tables lack."""
+"""The fields of a weapon that the data tables lack."""
 FOLLOWED = ("ImpactEffect", "InitialEffect", "EffectArray", "CaseDefault", "FinalEffect")
-"""Fields of an effect that name the next effect of its chain."""
+"""The fields of an effect that name the next effect in the effect's chain."""
 ALSO = ("PeriodicEffectArray", "CaseArray")
-"""Fields that name alternative effects, or effects that are repeated."""
+"""The fields of an effect that name alternative or repeated effects."""
 
 
 def rounded(value: float) -> float:
-    """The number with which the game computes, with at most nine decimals."""
+    """The value as the game computes with it (in 4096ths), with at most nine decimals."""
     exact = round(value * 4096) / 4096
     return int(exact) if exact == int(exact) else round(exact, 9)
 
@@ -76,7 +76,7 @@ def from_catalogs(game: GameData, name: str) -> Facts:
     """The facts that the catalogs have about a unit type.
 
     Raises:
-        KeyError: the catalogs have no such type.
+        KeyError: The catalogs have no such type.
     """
     unit = game["Unit"][name]
     facts: Facts = {ours: rounded(unit.number(theirs)) for ours, theirs in BODY.items()}
@@ -100,7 +100,7 @@ def from_catalogs(game: GameData, name: str) -> Facts:
 
 
 def _ground(game: GameData, unit: Node) -> tuple[float, list[float]]:
-    """The radius that the API shows, and half the width and height of the cells under the unit.
+    """The radius that the API shows, and half the width and half the height of a unit's cells.
 
     A structure has the radius of its footprint's outline, if the outline is larger.
     """
@@ -125,7 +125,7 @@ def _detected_at(game: GameData, unit: Node) -> Iterator[float]:
 
 
 def weapons(game: GameData, unit: Node) -> list[Facts]:
-    """The weapons that the unit uses without an order."""
+    """The weapons that a unit uses by itself, without an order."""
     known = (link.attributes.get("Link", "") for link in unit.items("WeaponArray"))
     found = [game["Weapon"][name] for name in known if name in game["Weapon"]]
     return [_weapon(game, one) for one in found if "Disabled" not in one.flags("Options")]
@@ -153,7 +153,7 @@ def _weapon(game: GameData, weapon: Node) -> Facts:
 
 
 def damage_of(game: GameData, name: str) -> Node | None:
-    """The effect in a chain that does the damage, or None."""
+    """The effect in a chain of effects that does the damage; None if no effect does damage."""
     effects = chain(game, name, FOLLOWED)
     return next((one for one in effects if one.tag == "CEffectDamage"), None)
 
@@ -175,7 +175,7 @@ def missile_speed_per_s(game: GameData, name: str) -> float:
 def chain(
     game: GameData, name: str, fields: Sequence[str], before: tuple[str, ...] = ()
 ) -> Iterator[Node]:
-    """An effect and its following effects, depth first."""
+    """An effect and all effects that follow from it, depth first."""
     if name not in game["Effect"] or name in before:
         return
     effect = game["Effect"][name]
@@ -214,10 +214,10 @@ def _in_tables(weapon: data_pb.Weapon) -> Facts:
 
 
 def in_order(found: list[Facts]) -> Facts | None:
-    """The useful weapons as a chain, ground before air; each has the next weapon as `other`.
+    """The useful weapons as a chain, ground before air; `other` of each is the next weapon.
 
-    Weapons without damage are left out, and so are further weapons against the same targets: some
-    of these are the same weapon with another animation for near enemies.
+    Weapons without damage are left out. Further weapons against the same targets are left out, too:
+    some of them are the first weapon again, with another animation for near enemies.
     """
     order = ("Any", "Ground", "Air")
     found = sorted(found, key=lambda one: (order.index(one["targets"]), -one["range"]))
@@ -243,18 +243,18 @@ def completed(shown: Facts | None, known: Facts | None) -> Facts | None:
 
 
 def in_melee(game: GameData, row: data_pb.UnitTypeData) -> Facts:
-    """All facts of a unit type on melee maps, by the fields of `UnitType`; 0 is left out."""
+    """All facts of a unit type on melee maps that are not 0, by the fields of `UnitType`."""
     shown, known = from_tables(row), from_catalogs(game, row.name)
     weapon = completed(shown.get("weapon"), known["weapon"])
     return named(row, known | shown | {"weapon": weapon})
 
 
 def elsewhere(game: GameData, row: data_pb.UnitTypeData) -> Facts:
-    """All facts of a unit type on other maps, where the catalogs come before the tables."""
+    """All facts of a unit type on other maps, on which the catalogs precede the tables."""
     return named(row, from_tables(row) | from_catalogs(game, row.name))
 
 
 def named(row: data_pb.UnitTypeData, facts: Facts) -> Facts:
-    """The facts that are not 0, in order, with the id and the race of the type."""
+    """The facts that are not 0, sorted by field, after the id and the race of the type."""
     named = {"id": row.unit_id, "race": common_pb.Race.Name(row.race)}
     return named | {field: facts[field] for field in sorted(facts) if facts[field]}

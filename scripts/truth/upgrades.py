@@ -1,4 +1,4 @@
-"""Compares what upgrades change in the stand-in's unit types with the game's catalogs.
+"""Compares the changes that upgrades make to the stand-in's unit types with the game's catalogs.
 
 Two kinds of changes are left out: a bonus against an attribute, if the weapon has no bonus against
 it without the upgrade, and the speed of units that cannot walk without the upgrade.
@@ -24,14 +24,14 @@ OF_UNITS = {
     "speed_per_s": "Speed",
     "acceleration": "Acceleration",
 }
-"""Our names and the catalogs' names of a unit's fields that are plain numbers."""
+"""For a unit's fields that are plain numbers: the stand-in's names, and the catalogs' names."""
 NAMES = [name for name, _ in jsonc.read(files.NUMBERS)]
 MARKERS = {spell.marker for spell in SPELLS}
 """The types of units that mark a spell's place until the spell acts; such units cannot be hit."""
 
 
 def ours() -> dict[str, Facts]:
-    """What each upgrade or level changes in unit types, by the stand-in's data and code."""
+    """The changes of unit types by each upgrade or level, in the stand-in's data and code."""
     found: dict[str, Facts] = {}
     for name, entry in UPGRADES.items():
         changed: dict[str, Facts] = {kind: {"armor": 1} for kind in entry.get("armor_of", ())}
@@ -51,7 +51,7 @@ def ours() -> dict[str, Facts]:
 
 
 def in_catalogs(game: GameData) -> dict[str, Facts]:
-    """What upgrades change by the catalogs; a level unlike the first level has its own entry."""
+    """The changes by upgrades in the catalogs; a level unlike the first level has its own entry."""
     found: dict[str, Facts] = {}
     for name, entry in UPGRADES.items():
         by_level = "general_id" in entry
@@ -66,7 +66,7 @@ def in_catalogs(game: GameData) -> dict[str, Facts]:
 
 
 def changes(game: GameData, upgrade: Node, unit: Node, by_level: bool) -> Facts:
-    """The numbers that an upgrade adds to those of a unit type; {} if it adds nothing."""
+    """The numbers that an upgrade adds to a unit type's numbers; {} if it adds nothing."""
     path = f"Unit,{unit.attributes['id']}"
     facts: Facts = {
         field: _added(upgrade, f"{path},{theirs}", unit.number(theirs))
@@ -104,7 +104,7 @@ def _added_to(game: GameData, upgrade: Node, weapon: Node, known: Facts) -> Fact
 
 
 def _added(upgrade: Node, reference: str, before: float = 0.0) -> float:
-    """The amount by which an upgrade changes a number that it increases or sets."""
+    """The amount by which an upgrade changes a number, whether it adds to it or sets it."""
     added = 0.0
     for one in upgrade.items("EffectArray"):
         if one.attributes.get("Reference") == reference:

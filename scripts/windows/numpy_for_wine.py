@@ -1,11 +1,11 @@
 """Makes numpy 2.1 and newer importable under Wine 8, which lacks C's complex functions.
 
-    python numpy_for_wine.py TARGET         called by `set_up.sh`; does nothing if all is done
+The script `set_up.sh` calls `python numpy_for_wine.py TARGET`. A second call does nothing.
 
-numpy imports `crealf`, `cexp`, … from api-ms-win-crt-math-l1-1-0.dll. Wine has a built-in DLL of
-this name, with stubs that end the program. This script makes another DLL, with a name of the same
-length, and writes this name into numpy's modules. The new DLL has the complex functions of
-mingw-w64, and forwards all other functions to Wine's DLL.
+The modules of numpy import `crealf`, `cexp` and others from api-ms-win-crt-math-l1-1-0.dll. Wine
+has a built-in DLL of this name, with stubs that end the program. This script makes another DLL,
+with a name of the same length, and writes this name into numpy's modules. The new DLL has the
+complex functions of mingw-w64, and forwards all other functions to Wine's DLL.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ static dc B(double _Complex w) { dc z = { __real__ w, __imag__ w }; return z; }
 
 
 def imported(module: Path) -> list[str]:
-    """The names that a module imports from Wine's DLL or from the new one."""
+    """The names that a module imports from Wine's DLL or from the new DLL."""
     objdump = ["x86_64-w64-mingw32-objdump", "-p", str(module)]
     text = subprocess.run(objdump, capture_output=True, text=True, check=True).stdout
     names: list[str] = []

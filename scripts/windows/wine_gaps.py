@@ -1,9 +1,9 @@
-"""Corrects psutil under Wine: psutil then answers as on Windows, or raises AccessDenied.
+"""Corrects psutil under Wine, so that it answers as on Windows, or raises AccessDenied.
 
 Wine does not report to which process a connection belongs. A Windows system may also refuse to
-report this; then sc2pool reports the listener on a game's port as unproven. Wine reports a
-suspended process as running, but counts how often each thread was suspended. `sc2pool.pth` imports
-this module at the start of each Python under Wine.
+report a connection's process; in this case sc2pool reports the listener on a game's port as
+unproven. Wine reports a suspended process as running, but counts how often each thread was
+suspended. `sc2pool.pth` imports this module at the start of each Python under Wine.
 """
 
 from __future__ import annotations

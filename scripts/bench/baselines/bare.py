@@ -1,11 +1,11 @@
 """Bare shared memory and eventfds: the least cost of stepping n processes together.
 
-    trainer: actions ─► shared memory, n rings │ n waits, one fresh copy of all rows
-    child:   wait ─► env.step ─► its row in shared memory ─► ring
+In a step the trainer writes all actions into shared memory, rings n doorbells, waits for n rings,
+and copies all rows. Each child waits for its ring, steps its env, writes its row and rings.
 
-This is a limit for comparisons, not a pool: nothing is checked, no process is watched, and an
-exception hangs the batch. The trainer waits for a single child with a blocking read, and for
-several children with an edge-triggered epoll, which needs no read. Each is faster in its case.
+This baseline is a limit for comparisons, not a pool: nothing is checked, no process is watched, and
+an exception hangs the batch. The trainer waits for a single child with a blocking read, and for
+several children with an edge-triggered epoll. Each way of waiting is the faster one in its case.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ONE = struct.pack("=Q", 1)
 
 @dataclass(frozen=True)
 class Board:
-    """The shared memory as arrays of shape (n, …)."""
+    """The memory that trainer and children share, as arrays of shape (n, …)."""
 
     actions: np.ndarray
     rewards: np.ndarray
@@ -47,12 +47,12 @@ class Board:
 
 
 def board_bytes(n: int, observation_bytes: int) -> int:
-    """The size of the board; a done flag takes eight bytes, so that the rows are aligned."""
+    """The board's size in bytes; a done flag takes eight bytes, so that the rows are aligned."""
     return n * (24 + observation_bytes)
 
 
 class BareVec:
-    """The trainer's end."""
+    """The trainer's part: makes the shared memory, and starts and steps the children."""
 
     def __init__(self, n: int, observation_bytes: int) -> None:
         self.n = n
@@ -90,7 +90,7 @@ class BareVec:
         return board.observations.copy(), board.rewards.copy(), board.dones.copy()
 
     def close(self) -> None:
-        """End the children."""
+        """End the child processes."""
         for process in self._children:
             process.kill()
             process.wait()
@@ -100,7 +100,7 @@ class BareVec:
 
 
 def serve(arguments: list[str]) -> NoReturn:
-    """Step an env whenever the doorbell rings, until killed."""
+    """Step an env whenever the doorbell rings, until this process is killed."""
     memory_fd, request, reply, row, n, size_bytes = map(int, arguments)
     board = Board.map(memory_fd, n, size_bytes)
     env = EmptyEnv(size_bytes)

@@ -1,14 +1,12 @@
 """The recipe: the usual bridge from python-sc2 to SB3, as a small fair baseline.
 
-    trainer ─ SubprocVecEnv ─► env in SB3's worker ─ actions, mp.Queue ──► process of python-sc2
-                                      ◄──────────── transitions, mp.Queue ─ `on_step` of its bot
+Many bridges are made like this. Each env of SB3's `SubprocVecEnv` starts a process for python-sc2,
+because python-sc2 runs its own event loop. The env's `step` puts an action on one queue, and gets
+the transition from another queue, on which `on_step` of python-sc2's bot has put it.
 
-Many bridges are made like this. python-sc2 runs its own loop, so it gets a process of its own;
-`step` puts an action on one queue and gets the transition from the other queue.
-
-Rules: nothing is slower than necessary. The bridge does not sleep, log or poll, and `on_step`
-blocks in `get` without delay. The task, the same as in the other compared programs, computes
-observations and commands from the raw observation. python-sc2's own loop and queues are unchanged.
+Nothing is slower than necessary. The bridge does not sleep, log or poll, and `on_step` blocks in
+`get` without delay. The task computes observations and commands from the raw observation, as in the
+other compared programs. python-sc2's own loop and queues are unchanged.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ class RecipeEnv(gymnasium.Env):
         self.action_space = task.action_space
         self._arguments = (map_name, root)
         self._process: Any = None
-        # SB3's workers are daemonic, so they may have no children; bridges lift this ban.
+        # Python forbids children of SB3's daemonic workers, so such bridges unset the daemon flag.
         multiprocessing.current_process()._config["daemon"] = False
 
     def reset(
@@ -56,7 +54,7 @@ class RecipeEnv(gymnasium.Env):
         self._process = context.Process(
             target=play,
             args=(*self._arguments, self._actions, self._transitions),
-            daemon=True,  # for other processes, an interrupted worker would wait without limit
+            daemon=True,  # an interrupted worker does not wait for a daemonic process
         )
         self._process.start()
         return self._get(timeout_s=STARTED_WITHIN_S)[0], {}
@@ -82,7 +80,7 @@ class RecipeEnv(gymnasium.Env):
 
 def play(map_name: str, root: str, actions: Queue[Any], transitions: Queue[Any]) -> None:
     """Play one game, in the process of python-sc2."""
-    os.environ["SC2PATH"] = root  # read when python-sc2 is imported
+    os.environ["SC2PATH"] = root  # python-sc2 reads SC2PATH when it is imported
     from loguru import logger  # noqa: PLC0415
     from sc2 import maps  # noqa: PLC0415
     from sc2.data import Race  # noqa: PLC0415
@@ -94,7 +92,7 @@ def play(map_name: str, root: str, actions: Queue[Any], transitions: Queue[Any])
 
     logger.remove()
     with open(os.devnull, "w") as nowhere:  # noqa: PTH123
-        os.dup2(nowhere.fileno(), 1)  # the games write to python-sc2's stdout
+        os.dup2(nowhere.fileno(), 1)  # the games inherit this stdout and write to it
     try:
         bot = RecipeBot(task_on(map_name), actions, transitions)
         run_game(maps.get(map_name), [Bot(Race.Terran, bot)], realtime=False)

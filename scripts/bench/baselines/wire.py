@@ -1,12 +1,10 @@
 """The bare wire: the rate of n games that never wait for each other and whose replies stay unread.
 
-    action + step + observation in one write ─► game ─► three frames ─► the next write …
-
-Each of n processes has a game and a websocket; no process waits for another. Only the boundaries of
-the replies' frames are read. This rate is the upper limit for every pool. After each round one
-observation is read, to prove that all steps were made.
-
-    python -m bench.baselines.wire ROOT MAP      one of the n processes; see `bench.child`
+Each of n processes has a game and a websocket, and waits for no other process. It sends the
+requests for an action, a step and an observation in one write. When the three replies have come, it
+sends the next requests. Only the boundaries of the replies' frames are read. The rate of these
+processes is the upper limit for every pool. After each round one observation is read, to prove that
+all steps were made. `bench.child` starts each process as `python -m bench.baselines.wire ROOT MAP`.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ N_BURSTS = 64
 
 
 class WireSide:
-    """The n processes as a side (one of the compared programs)."""
+    """A side (compared program) that consists of the n processes."""
 
     def __init__(self, n: int, map_name: str, root: str, episode_steps: int) -> None:
         self._children = [
@@ -59,7 +57,7 @@ class WireSide:
         return total, total / sum(steps / elapsed_s for steps, elapsed_s in done)
 
     def close(self) -> None:
-        """End each child with its game."""
+        """End each child process and its game."""
         child.end(self._children)
 
 
@@ -80,7 +78,7 @@ class Wire(picows.WSListener):
         return await self._waited_for
 
     async def run(self, bursts: list[bytes], seconds: float, most: int) -> tuple[int, float]:
-        """Send the bursts, each when the last reply to the previous burst has come."""
+        """Send the bursts of requests, each after the last reply to the previous burst has come."""
         self._bursts = bursts
         self._waited_for = asyncio.get_running_loop().create_future()
         self._frames = self._steps = 0
@@ -113,7 +111,7 @@ class Wire(picows.WSListener):
 
 
 def random_walks(observation: sc_pb.Observation, area: Any, step_mul: int) -> list[bytes]:
-    """Bursts of requests that send all units of the player to random places on the map."""
+    """Groups of requests; each group sends all units of the player to a random place on the map."""
     tags = [unit.tag for unit in observation.raw_data.units if unit.alliance == 1]
     rng = random.Random(0)
     bursts = []
@@ -131,7 +129,7 @@ def random_walks(observation: sc_pb.Observation, area: Any, step_mul: int) -> li
 
 
 async def connect(port: int) -> Wire:
-    """Wait until the game answers."""
+    """Connect as soon as the game answers."""
     until_s = time.monotonic() + READY_WITHIN_S
     while True:
         try:
@@ -168,7 +166,7 @@ async def serve(root: str, map_name: str) -> None:
                 observed = (await wire.ask(requests.observation())).observation.observation
                 assert observed.game_loop == loop, f"loop {observed.game_loop}, not {loop}"
             else:
-                # Create a new game, because a game ends after 2^19 loops, counted over restarts.
+                # A game ends after 2^19 loops, and a restart does not reset this count.
                 for request in (
                     requests.create_game(setup, map_path, None),
                     requests.join_game(setup),

@@ -1,9 +1,9 @@
-"""Case *games of a given cost*: the canned game, which burns CPU or sleeps in each step.
+"""Case *games of a given cost*: in each step a game with prepared answers burns CPU time or sleeps.
 
-Games that burn CPU use the cores that pool and recipe need, so the bare wire is the
-limit. A game that sleeps imitates a game on a core of its own. If the cores suffice for all other
-work, n such games can reach n times the rate of a single one on the bare wire. With sleeping games
-the CPU time of a step is also measured at several n: it should not rise with n.
+Games that burn CPU time use the cores that pool and recipe need, so the bare wire is the limit. A
+game that sleeps imitates a game on a core of its own. If the cores suffice for all other work, n
+sleeping games can reach n times the rate of a single game on the bare wire. With sleeping games the
+CPU time of a step is also measured for several numbers n of games; it should not rise with n.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ MIN_READY = 8
 ONE_GAME = f"{WIRE}, one game"
 ALONE = "n × one game alone"
 GAMES_PER_ENV = 2
-"""For each env two games run: one of the pool and one of the bare wire."""
+"""The number of games that run for each env: one of the pool and one of the bare wire."""
 BYTES_PER_GAME = 120_000_000
-"""About the memory of a stand-in game with its worker."""
+"""The approximate memory of a stand-in game with its worker."""
 
 
 def game_cost(settings: Settings) -> list[Row]:
@@ -75,7 +75,7 @@ def burning(settings: Settings) -> list[Row]:
 
 
 def sleeping(settings: Settings) -> list[Row]:
-    """Measure n games that sleep, and compare them with n times the rate of a single one."""
+    """Measure n games that sleep, and compare their rate with n times the rate of a single game."""
     rows: list[Row] = []
     for n in wanted_ns(settings, NS_SLEEPING, GAMES_PER_ENV):
         setting = f"n={n}, {SLEEP}"
@@ -91,12 +91,12 @@ def sleeping(settings: Settings) -> list[Row]:
 
 
 def sleeping_sides(settings: Settings, n: int) -> dict[str, Callable[[], Any]]:
-    """The pool (all envs at once, or the first ready ones), the bare wire, and one game alone."""
+    """The sides: the pool (with all envs or the first ready ones), the bare wire, and one game."""
     root, map_name = settings.root, canned_map(SLEEP)
     pool = cache(partial(game_side, POOL_TASK, map_name, n, root))
     return {
         **settings.before("game_side", {POOL_TASK: (POOL_TASK, map_name, n)}),
-        POOL_TASK: pool,  # made in this process, because the side first-ready shares it
+        POOL_TASK: pool,  # made in this process, because the first-ready side shares this pool
         POOL_FIRST_READY: lambda: FirstReadySide(pool(), map_name, n, min(MIN_READY, n)),
         WIRE: partial(game_side, WIRE, map_name, n, root),
         ONE_GAME: partial(game_side, WIRE, map_name, 1, root),
@@ -122,7 +122,7 @@ def scaling(settings: Settings) -> list[Row]:
 
 
 def wanted_ns(settings: Settings, own: tuple[int, ...], games_per_env: int) -> list[int]:
-    """The numbers of sleeping games to measure; empty if only other costs were asked for."""
+    """The numbers of sleeping games to measure; empty if the options exclude sleeping games."""
     if SLEEP not in (settings.costs or (SLEEP,)):
         return []
     free_bytes = psutil.virtual_memory().available

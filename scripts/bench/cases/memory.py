@@ -1,8 +1,7 @@
-"""Case *memory*: memory of workers and trainer, with the pool and with SB3's `SubprocVecEnv`.
+"""Case *memory*: the memory of workers and trainer, with the pool and with SB3's `SubprocVecEnv`.
 
-Each side (compared program) has its own trainer, which imports only the modules that it needs:
-
-    python -m bench.cases.memory SIDE N ROOT      prints the memory of its processes, as JSON
+Each side (compared program) has its own trainer, which imports only the modules that it needs. The
+trainer is `python -m bench.cases.memory SIDE N ROOT`; it prints its processes' memory as JSON.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ STEPS = 50
 MAP = "MoveToBeacon"
 OBSERVATION_BYTES = 1024
 PER_ENV = {RECIPE: 2}
-"""The number of processes of an env besides its game, for sides where it is not 1."""
+"""For sides with more than one process per env besides the game: the number of these processes."""
 LIMIT_S = 300.0
 
 
@@ -62,7 +61,7 @@ def role_rows(found: dict[str, Any], n: int, role: str, measure: str) -> list[Ro
     for side, by_role in found.items():
         per_env = PER_ENV.get(side, 1) if role == WORKER else 1
         expected = 1 if role == TRAINER else n * per_env
-        # Take the largest, because multiprocessing also has small helper processes.
+        # Take the largest processes, because multiprocessing also has small helper processes.
         sizes = sorted((one[measure] for one in by_role[role]), reverse=True)[:expected]
         if sizes:
             envs = len(sizes) // per_env
@@ -83,7 +82,7 @@ def role_rows(found: dict[str, Any], n: int, role: str, measure: str) -> list[Ro
 
 
 def probe(settings: Settings, side: str, n: int) -> dict[str, Any]:
-    """Run one side under its own trainer."""
+    """Run one side under its own trainer; returns the memory of each process by role."""
     tell(f"{CASE}: {side}")
     with child.start(
         "bench.cases.memory", side, n, settings.root, stdout=subprocess.PIPE

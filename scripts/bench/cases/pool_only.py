@@ -1,4 +1,4 @@
-"""Case *pool only*: empty envs, so that only the pool around them is measured.
+"""Case *pool only*: the envs are empty, so that only the pool around them is measured.
 
 The same env runs under the pool, under SB3's and gymnasium's vector envs, and over bare shared
 memory, which is the limit.

@@ -1,9 +1,9 @@
 """Case *recovery*: how long the trainer waits when a game dies in a step, or resets slowly.
 
-a death     a game is killed while its step is pending: the time until the pool has detected the
-            death, and until the trainer has its batch, with a spare and without
-stalls      resets take a second, and episodes end one after the other: the times of batches with
-            two spares, without spares, and with SB3's SubprocVecEnv over `SC2GymEnv`
+For a *death*, a game is killed while its step is pending. Measured are the times until the pool has
+detected the death and until the trainer has its batch, with one spare instance and without spares.
+For *stalls*, resets take a second, and episodes end one after the other. Measured are the times of
+batches with two spares, without spares, and with SB3's SubprocVecEnv over `SC2GymEnv`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Lingering(MoveToBeacon):
 
 
 class SlowToReset(MoveToBeacon):
-    """A task with slow resets and steps, as in the real game."""
+    """A task whose resets and steps are slow, as in the real game."""
 
     async def on_start(self) -> None:  # type: ignore[override]
         super().on_start()
@@ -64,14 +64,14 @@ class SlowToReset(MoveToBeacon):
 
 
 def recovery(settings: Settings) -> list[Row]:
-    """Measure deaths, then stalls."""
+    """Measure the deaths of games, and then the stalls by slow resets."""
     return [
         row for n in settings.ns or (N,) for row in (*deaths(settings, n), *stalls(settings, n))
     ]
 
 
 def deaths(settings: Settings, n: int) -> list[Row]:
-    """Milliseconds from the SIGKILL of a game to its detection, and to the trainer's batch."""
+    """Milliseconds from a game's SIGKILL until its death is detected, and until the batch comes."""
     rows = []
     for spares in (1, 0):
         tell(f"{CASE}: deaths, {spares} spares")
@@ -83,7 +83,7 @@ def deaths(settings: Settings, n: int) -> list[Row]:
 
 
 def _kill_and_step(settings: Settings, n: int, spares: int) -> tuple[list[float], list[float]]:
-    """Times until each death was detected, and until the trainer had the batch."""
+    """For each kill: the times until the death was detected, and until the batch came."""
     detected_ms, batch_ms = [], []
     with tempfile.TemporaryDirectory(prefix="faults-") as reports:
         env = SubprocSC2VecEnv(
@@ -109,7 +109,7 @@ def _kill_and_step(settings: Settings, n: int, spares: int) -> tuple[list[float]
 
 
 def stalls(settings: Settings, n: int) -> list[Row]:
-    """Milliseconds of a batch: the median, and the 99th percentile."""
+    """The duration of a batch in milliseconds: the median, and the 99th percentile."""
     game = settings.root
     sides: dict[str, Callable[[], VecEnv]] = {
         "sc2pool, spares=2": lambda: SubprocSC2VecEnv(n=n, task=SlowToReset, game=game, spares=2),
@@ -129,7 +129,7 @@ def stalls(settings: Settings, n: int) -> list[Row]:
 
 
 def _batches_ms(env: VecEnv, seconds: float) -> list[float]:
-    """The time of each step; the envs' first episodes end one after the other."""
+    """The duration of each step in ms; the envs' first episodes end one after the other."""
     n = env.num_envs
     actions = np.zeros(n, np.int64)
     times_ms = []

@@ -1,11 +1,11 @@
 """Case *resets*: the time of each kind of reset, and the delay of the batch that waits for it.
 
-    restart_game     an episode without a seed, in the same game
-    create_game      a seeded episode, in the same process
-    new pair         the game was killed: another worker and another game process
+`restart_game` begins an episode without a seed, in the same game. `create_game` begins a seeded
+episode, in the same game process. After a game is killed, a "new pair" of a worker and a game
+process replaces the old pair.
 
-Episodes end one after the other. Batches in which an episode ends are compared with the others.
-With a spare the former should not take longer.
+The envs' episodes end one after the other. Batches in which an episode ends are compared with all
+other batches. With a spare instance, a batch should not take longer if an episode ends in it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def resets(settings: Settings) -> list[Row]:
 
 
 def with_ratios(found: list[Row]) -> list[Row]:
-    """Add each kind's time divided by the time of a new pair, for the same number of spares."""
+    """Add the ratio of each kind's time to that of a new pair, for the same number of spares."""
     new_pair_ms = {row.setting: row.figure for row in found if row.side == NEW_PAIR}
     return [
         replace(row, ratios={NEW_PAIR: row.figure / new_pair_ms[row.setting]})
@@ -58,7 +58,7 @@ def with_ratios(found: list[Row]) -> list[Row]:
 
 
 def reset_rows(settings: Settings, n: int, kind: str) -> list[Row]:
-    """Measure one kind of reset, in turn in pools with different numbers of spares."""
+    """Measure one kind of reset in pools with different numbers of spares, in turn."""
     taken_ms: dict[int, list[float]] = {}
     with ExitStack() as running:
         pools = {}
@@ -84,7 +84,7 @@ def reset_rows(settings: Settings, n: int, kind: str) -> list[Row]:
 
 
 def new_pair_rows(settings: Settings, n: int) -> list[Row]:
-    """Measure new pairs after games are killed, one after the other."""
+    """Kill games one after the other, and measure the new pairs that replace them."""
     rows = []
     for spares in settings.spares or SPARES:
         tell(f"{CASE}: {NEW_PAIR}, {spares} spares")
@@ -93,7 +93,7 @@ def new_pair_rows(settings: Settings, n: int) -> list[Row]:
             running.callback(env.close)
             env.reset()
             batch_ms = [kill_and_step(env, kill % n) for kill in range(settings.rounds)]
-            # The statistics include pairs that replace a spare in the background.
+            # The statistics also include new pairs that replace a spare in the background.
             pair_ms = 1000 * env.stats().recovery_s.p50
         setting = f"n={n}, spares={spares}"
         rows.append(value_row(CASE, setting, NEW_PAIR, [pair_ms], unit="ms"))
@@ -102,7 +102,7 @@ def new_pair_rows(settings: Settings, n: int) -> list[Row]:
 
 
 def make_pool(settings: Settings, n: int, spares: int, config: PoolConfig | None = None) -> Any:
-    """A pool of short episodes."""
+    """A pool whose episodes are short."""
     from sc2pool import SubprocSC2VecEnv  # noqa: PLC0415
 
     task = short(task_on(MAP))

@@ -1,8 +1,8 @@
-"""Case *training*: PPO's env steps a second, end to end, with the policy and the resets.
+"""Case *training*: The env steps per second of a whole PPO training, with the resets.
 
-The sides are the pool, and SB3's `SubprocVecEnv` with the recipe or `SC2GymEnv` in it. They have
-the same hyperparameters, task and games. Unlike the other cases this one counts the resets, because
-they are part of a training. The recipe starts a new game for every episode.
+The sides are the pool, SB3's `SubprocVecEnv` over the recipe, and the same class over `SC2GymEnv`.
+All sides have the same hyperparameters, task and games. Only this case counts the time of resets,
+because resets are part of a training. The recipe starts a new game for every episode.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ MAP = "MoveToBeacon"
 ROLLOUT_STEPS = 128
 HYPERPARAMETERS: dict[str, Any] = {"n_steps": ROLLOUT_STEPS, "n_epochs": 4, "seed": 0}
 ROLLOUTS = math.ceil(episode_steps(MAP) / ROLLOUT_STEPS)
-"""Rollouts of a round: at least an episode of every env, with its reset."""
+"""The number of rollouts of a round, in which every env plays at least an episode and a reset."""
 OVER_GYM_ENV = f"{SB3} over SC2GymEnv"
 OVER_RECIPE = f"{SB3} over the {RECIPE}"
 
 
 class TrainingSide:
-    """A model that learns; each call of `run` plays at least an episode of every env."""
+    """A model that learns; in each call of `run` every env plays at least an episode."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         from stable_baselines3 import PPO  # noqa: PLC0415

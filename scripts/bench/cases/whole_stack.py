@@ -1,4 +1,4 @@
-"""Case *whole stack*: the same task on the same games under the pool, the recipe, the bare wire."""
+"""Case *whole stack*: the pool, the recipe and the bare wire play one task on equal games."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ END_EARLY = ("DefeatRoaches",)
 """Maps whose episodes may end at any step.
 
 The bare wire cannot play these maps, because it does not notice an episode's end. The wall time of
-their resets is not counted. The CPU time of the resets cannot be separated, so none is shown.
+resets on these maps is not counted. The CPU time of resets is not known, so no CPU time is shown.
 """
 
 

@@ -1,4 +1,4 @@
-"""All known attacks, as one table: `ATTACKS`."""
+"""The table of all known attacks."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from chaos.arena import Arena, May
 
 Do = Callable[[Arena, Random], None]
 SOON_S = (0.0001, 0.3)
-"""Bounds of the delay before an attack acts: it acts in the same step, or some steps later."""
+"""The bounds of the delay before an attack acts: it acts in the next step, or some steps later."""
 
 
 @dataclass(frozen=True)
@@ -19,13 +19,13 @@ class Attack:
 
     Attributes:
         kind: the group in which the attack is counted.
-        do: carries out the attack, now or after a short delay.
+        do: the function that carries out the attack, now or after a short delay.
         may: the consequences that are allowed.
         needs: the requirements: "games", "guests" (matches), "pending" (an adapter that can be
             attacked between sending and receiving), "mount" (the run has its own file system),
             "pids" (the run has its own control group), "local" (workers are children of the
             trainer), "nodes" (a Ray cluster), "clock" (a C compiler).
-        weight: how often the attack is drawn, relative to others; low for slow attacks.
+        weight: how often the attack is drawn, relative to other attacks; low for slow attacks.
     """
 
     kind: str
@@ -41,6 +41,6 @@ def needs(*what: str) -> frozenset[str]:
 
 
 def soon(rng: Random) -> float:
-    """A delay in seconds, uniform on a logarithmic scale."""
+    """A random delay in seconds, uniform on a logarithmic scale."""
     least, most = SOON_S
     return float(least * (most / least) ** rng.random())

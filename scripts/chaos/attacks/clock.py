@@ -36,13 +36,13 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def set_clock(arena: Arena, rng: Random) -> None:
-    """Set the clock by a random jump, uniform on a logarithmic scale."""
+    """Let the clock jump by a random time, uniform on a logarithmic scale."""
     seconds = rng.choice([-1, 1]) * int(LONGEST_S ** rng.random())
     arena.beside(soon(rng), _write, Path(os.environ[CLOCK]), seconds)
 
 
 def _write(file: Path, seconds: int) -> None:
-    with file.open("r+b" if file.exists() else "wb") as opened:  # kept, because it is mapped
+    with file.open("r+b" if file.exists() else "wb") as opened:  # kept, because processes map it
         opened.write(struct.pack("l", seconds))
 
 

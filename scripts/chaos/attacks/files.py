@@ -1,8 +1,9 @@
 """Deletes folders and locks; makes the temporary folder read-only, or not executable, for a while.
 
-In practice a cleaner of temporary files or a user may delete folders and locks. While the temporary
-folder is read-only or not executable, a worker is killed, so that the new worker meets this state.
-A file system in use cannot become read-only, so an empty read-only one is mounted over it.
+In practice, a user or a program that cleans temporary folders may delete folders and locks. While
+the temporary folder is read-only or not executable, a worker is killed, so that its replacement
+starts under this condition. A file system in use cannot become read-only, so an empty read-only
+file system is mounted over it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ LONG_AGO_S = 100_000.0
 
 
 def a_run(rng: Random) -> Path | None:
-    """The folder of a run of this trainer or of another one, or None."""
+    """The folder of a run of this or another trainer, drawn at random; None if there is no run."""
     runs = sorted(Path(tempfile.gettempdir()).glob("sc2pool-run-*"))
     return rng.choice(runs) if runs else None
 
@@ -36,7 +37,7 @@ def run_folder(rng: Random) -> None:
 
 
 def run_files(rng: Random) -> None:
-    """Delete a run's files, and make its folder look old, so that a clean-up takes it for dead."""
+    """Delete a run's files, and make its folder look old, so that a clean-up deletes it, too."""
     if (run := a_run(rng)) is None:
         return
     for path in run.iterdir():
@@ -68,7 +69,7 @@ def port_locks(rng: Random) -> None:
 
 
 def temp_folder(rng: Random) -> None:
-    """Delete all temporary files, and for a moment their folder."""
+    """Delete all temporary files and their folder, and make the folder again after a moment."""
     temp = Path(tempfile.gettempdir())
     for path in temp.iterdir():
         if path.is_symlink():
@@ -106,12 +107,12 @@ def _change(arena: Arena, before: str, after: str, hold_s: float) -> None:
     if not _run(arena, before):
         return
     time.sleep(hold_s)
-    while not _run(arena, after):  # processes or descriptors may have run out as well
+    while not _run(arena, after):  # the command fails if processes or descriptors have run out
         time.sleep(0.05)
 
 
 def _run(arena: Arena, command: str) -> bool:
-    temp = Path(tempfile.gettempdir())  # directly below the root of its file system
+    temp = Path(tempfile.gettempdir())  # this folder is directly below the root of its file system
     try:
         helper = subprocess.Popen(command.format(temp=temp, disk=temp.parent).split())
     except OSError:

@@ -23,7 +23,7 @@ from chaos.attacks.signals import kill_a_worker
 from chaos.kills import STAGES, Trainee
 
 CHILD_S = 30
-"""How long a child may take for a call that should be refused."""
+"""How long a child may take for a call that the env should refuse."""
 REFUSED, STEPPED, UNTYPED = 0, 1, 2
 SAID = {STEPPED: "could step its parent's env", UNTYPED: "got an error that is not sc2pool's"}
 
@@ -35,7 +35,7 @@ def fork(
 
     Args:
         act: the child's call, which may raise one of sc2pool's errors.
-        pending: fork after the actions are sent.
+        pending: whether to fork within a step, after the actions are sent.
     """
     del rng
     adapter = arena.adapter
@@ -52,7 +52,7 @@ def _fork(arena: Arena, adapter: Adapter, act: Callable[[Adapter], None]) -> Non
     try:
         child = os.fork()
     except OSError:
-        return  # the limit of processes is reached
+        return  # fork fails at the limit of processes
     if child == 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(CHILD_S)
@@ -114,7 +114,7 @@ def _neighbour(arena: Arena, stage: str, delay_s: float, number: signal.Signals)
 
 
 def cleaner(arena: Arena, rng: Random) -> None:
-    """Delete a run's files, make a new pool, which deletes dead runs' files, and kill a worker."""
+    """Delete a run's files, let a new pool clean up dead runs, and kill a worker."""
     arena.beside(0.0, _cleaner, arena, rng)
 
 
@@ -134,8 +134,8 @@ def _bait(arena: Arena) -> None:
     temp = Path(tempfile.gettempdir())
     pid = _neighbour(arena, "playing", 0.0, signal.SIGKILL)
     for run in temp.glob(f"sc2pool-run-*-{pid}-*"):
-        precious = temp / f"precious-{pid}"  # a copy: another pool may delete the run
-        with suppress(shutil.Error):  # sockets are not copied
+        precious = temp / f"precious-{pid}"  # a copy, because a pool may delete the run
+        with suppress(shutil.Error):  # a socket cannot be copied
             shutil.copytree(run, precious, symlinks=True)
         (precious / "file").touch()
         shutil.rmtree(run, ignore_errors=True)

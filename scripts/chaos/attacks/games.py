@@ -1,4 +1,4 @@
-"""Games and envs that misbehave at the next action, at a reply, or at their launch."""
+"""Lets games and envs misbehave: at the next action, at a reply, or at the launch of a game."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HARMS_OF_GAMES = [
 AT_A_REPLY = dict.fromkeys(HARMS_OF_GAMES, 1.0) | {"fuzz": 4.0, "half a frame": 0.3, "spin": 0.3}
 """Harms of `faulty_game.py`, with their weights: low for harms that only a deadline detects."""
 SLOW = {"hang": 0.3, "block": 0.3}
-"""Harms (ordered by an env's action) that only a deadline detects, with their weights."""
+"""Harms that an env's action orders and that only a deadline detects, with their weights."""
 AT_THE_LAUNCH = {"exit": 1.0, "hang": 0.2}
 
 
@@ -46,7 +46,7 @@ def at_a_reply(arena: Arena, rng: Random, harm: str) -> None:
 
 
 def at_the_launch(arena: Arena, rng: Random, harm: str) -> None:
-    """Kill a game, and let the next one do this harm instead of starting."""
+    """Kill a game, and let the next game do this harm instead of starting."""
     _order(arena, harm, "start", status=rng.randrange(3))
     signals.strike(arena, rng, "game", "KILL")
 

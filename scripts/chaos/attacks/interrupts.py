@@ -1,6 +1,6 @@
 """A timer raises KeyboardInterrupt at random instants of every call of the env.
 
-Most of a call is waiting. So some timers count only the trainer's CPU time, to interrupt the
+Most of a call is waiting. Some timers therefore count only the trainer's CPU time, to interrupt the
 trainer while it computes.
 """
 
@@ -18,14 +18,14 @@ from chaos.arena import Arena
 from chaos.attacks.attack import Attack
 
 WITHIN_S = {"step": 0.02, "reset": 0.05, "pause": 0.01, "method": 0.01, "close": 0.1, "make": 4.0}
-"""A guess of each call's duration, used until one such call has ended without an interrupt."""
+"""A guess of each call's duration in seconds, used until a duration has been measured."""
 COMPUTES_FOR_S = 0.03
 MOST_STEPS = 200
 
 
 @contextmanager
 def alarm(timer: int, delay_s: float) -> Iterator[None]:
-    """Raise KeyboardInterrupt after `delay_s`, unless the block ends before."""
+    """Raise KeyboardInterrupt after `delay_s`, unless the block has ended before this time."""
     armed = [True]
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -91,7 +91,7 @@ def in_close(arena: Arena, rng: Random) -> None:
 
 
 def in_construction(arena: Arena, rng: Random) -> None:
-    """Close the env, interrupt the construction of another, and check that no process lives."""
+    """Close the env, interrupt the construction of a new env, and check that no process lives."""
     arena.close()
     in_call(arena, rng, "make")
     if arena.adapter is None:

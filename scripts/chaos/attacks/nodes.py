@@ -47,4 +47,4 @@ ATTACKS = {
     "node lost": Attack("node", lose_node, May.ENDED, needs("nodes")),
     "node back": Attack("node", bring_node_back, May.NOTHING, needs("nodes"), weight=2.0),
 }
-"""All of them may end the env: if the cluster fails while a pool is made, an error is raised."""
+"""These attacks may end the env: if the cluster fails while a pool is made, an error is raised."""

@@ -1,7 +1,7 @@
-"""Let resources run out for a while: descriptors, processes, disk and inodes.
+"""Lets resources run out for a while: descriptors, processes, disk space and inodes.
 
-A worker is killed during this time, so that its replacement lacks the resource. If the limit is on
-a single worker or game, a game is killed instead. (Games that take much memory are in `games`.)
+A worker is killed while a resource is short, so that its replacement lacks it. If the limit is on a
+single worker or game, a game is killed instead. (Games that take much memory are in `games`.)
 RLIMIT_NPROC does not bind root, so the run's own control group limits the number of processes.
 """
 

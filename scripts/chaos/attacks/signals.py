@@ -1,4 +1,4 @@
-"""Signals: to games, workers, whole trees, and to the trainer itself."""
+"""Sends signals to games, to workers, to whole process trees, and to the trainer itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = ("KILL", "STOP", "STOP+CONT", "TERM", "SEGV", "ABRT")
 NEEDS = {"game": ("games",), "guest": ("guests",)}
 """The requirements of a target. In a match, `game` is the host's game."""
 LONGEST_STOP_S = 6.0
-"""The longest stop, which exceeds the limit of a step."""
+"""The longest normal stop in seconds; it is longer than the time limit of a step."""
 LONG_STOP_S = 60.0
 STORM = 50
 
@@ -42,7 +42,7 @@ def _strike(arena: Arena, which: float, target: str, names: list[str], stopped_s
 
 
 def send(processes: list[psutil.Process], names: list[str], stopped_s: float) -> None:
-    """Send the processes one signal after the other; wait `stopped_s` before a CONT."""
+    """Send the signals to the processes, one after the other; wait `stopped_s` before a CONT."""
     for name in names:
         if name == "CONT":
             time.sleep(stopped_s)
@@ -56,7 +56,7 @@ def kill_a_worker(arena: Arena, rng: Random) -> None:
 
 
 def missed_by_a_worker(arena: Arena, rng: Random, act: Callable[[Random], None]) -> None:
-    """Call `act` after a short delay, and kill a worker, whose replacement `act` may harm."""
+    """Call `act` after a short delay, and kill a worker; `act` may harm its replacement."""
     arena.beside(soon(rng), act, Random(rng.random()))
     kill_a_worker(arena, rng)
 
@@ -65,7 +65,7 @@ def stop_trainer(arena: Arena, rng: Random, lengths_s: Sequence[float]) -> None:
     """Stop and continue the trainer from another process, as Ctrl-Z and `fg` do."""
     stopped_s = rng.choice(lengths_s) * rng.random()
     script = f"sleep {soon(rng):f}; kill -STOP $0; sleep {stopped_s:f}; kill -CONT $0"
-    with suppress(OSError):  # if another attack has taken all processes or descriptors
+    with suppress(OSError):  # another attack may have used up all processes or descriptors
         helper = subprocess.Popen(["sh", "-c", script, str(os.getpid())])
         arena.helpers.add(helper.pid)
         arena.beside(0.0, helper.wait)
