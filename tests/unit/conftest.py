@@ -39,7 +39,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.fixture
 def unit() -> Callable[..., raw_pb2.Unit]:
-    """Builds one unit; `fields` are fields of the unit's message (`health`, `weapon_cooldown`)."""
+    """Builds one unit; `fields` are fields of the unit's message, such as `health`."""
 
     def build(kind: Kind, x: float, y: float, tag: int = 1, **fields: Any) -> raw_pb2.Unit:
         message = raw_pb2.Unit(unit_type=kind.unit_type, alliance=kind.alliance, tag=tag, **fields)

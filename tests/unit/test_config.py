@@ -1,4 +1,4 @@
-"""Settings that are refused when the config is made, and the texts of errors."""
+"""Tests settings that a config refuses when it is made, and the texts of errors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_wrong_value(made_of: Any, name: str, value: object, expected: str) ->
 
 @pytest.mark.parametrize("digits", [400, 5000])
 def test_a_number_that_is_too_large(digits: int) -> None:
-    """Python refuses the `repr` of a number with many digits."""
+    """The error does not show the number, because Python refuses the `repr` of so many digits."""
     with pytest.raises(ConfigError, match=r"Limits\(step_s=…\) must be at most 1.8e\+308"):
         Limits(step_s=10**digits)
 
@@ -78,7 +78,7 @@ def test_what_is_possible() -> None:
 
 @pytest.mark.parametrize("long_s", [4e6, 1e300, inf])
 def test_a_limit_may_be_longer_than_the_system_can_wait(standin_dir: Path, long_s: float) -> None:
-    """`epoll` refuses 25 days and more, and timers refuse some centuries."""
+    """Long limits must work, although `epoll` refuses 25 days, and timers refuse some centuries."""
     config = PoolConfig(
         limits=Limits(**{one.name: long_s for one in fields(Limits) if one.type == "float"}),
         watchdog_interval_s=long_s,

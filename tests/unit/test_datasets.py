@@ -1,4 +1,4 @@
-"""Steps become whole episodes that Minari can read, however the writing program ended."""
+"""Tests that steps become whole episodes that Minari can read, however the writer ended."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_what_is_written_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The writer is killed when one shard is written but not linked, and the next one is begun."""
+    """The writer is killed when a shard is written but not linked, and the next shard is begun."""
     first = writer()
     write(first, 0)
     with monkeypatch.context() as patch:
@@ -272,7 +272,7 @@ def test_a_pipe_in_place_of_a_file_is_refused(name: str) -> None:
 
 
 def test_metadata_name_no_env_that_is_made() -> None:
-    """Minari makes the env if the spaces are missing, and the file chooses which code then runs."""
+    """No env is made: Minari would make the env that the file names, if the spaces are missing."""
     folder = recorded(0)
     spec = EnvSpec("Evil-v0", entry_point="tests.unit.datasets.imported_by_nobody:Evil").to_json()
     about = json.loads((folder / "metadata.json").read_text())

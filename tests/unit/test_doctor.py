@@ -1,4 +1,4 @@
-"""`sc2pool doctor`: its child process, comparison of runs, measurements and report."""
+"""Tests `sc2pool doctor`: the child process, the comparison of runs, measurements, and report."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_child_that_lives_on_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def seen(loop: int, *units: tuple[int, float], target: int = 0) -> sc_pb.Observation:
-    """An observation of units of some tags, each at some x; the first may have a target."""
+    """An observation of units, given as pairs of tag and x; the first unit may have a target."""
     observation = sc_pb.Observation(game_loop=loop)
     for tag, x in units:
         unit = observation.raw_data.units.add(tag=tag)
@@ -118,7 +118,7 @@ OTHERS = [begun(restarted=False), begun(units="11")]
         ({}, {}),
         ({"D05 restart restores": (900, 1, 9000, ())}, {"restart_faithful": True}),
         ({"D05 restart restores": (900, 0, 9000, ("x",))}, {"restart_faithful": False}),
-        # No field was used up, so nothing is proven.
+        # No mineral field was used up, so nothing about restarts is proven.
         ({"D05 restart restores": (90, 0, 9000, ())}, {}),
         ({"D06 computer restarts": (ALIKE,)}, {}),
         (
@@ -187,7 +187,7 @@ LOG = "the game ended: exit code 7; its log ends with:\nno graphics card\ngood b
 
 
 def in_order(findings: Findings) -> list[Finding]:
-    """A finding for each check; a check without a measurement is reported as having had no game."""
+    """A finding for each check; for a check without a measurement it says that there is no game."""
     return findings.in_order(all_checks(["MoveToBeacon"]), "there is no game to look at")
 
 
@@ -222,7 +222,7 @@ def test_failures_come_last_with_the_way_to_fix_them(broken: Findings) -> None:
 def test_checks_that_were_not_possible_share_their_reason() -> None:
     text = as_text(in_order(Findings()), 300)
     assert "not possible  launch, launch again, create+join, " in text
-    assert text.count("there is no game to look at") == 4  # once for each part
+    assert text.count("there is no game to look at") == 4  # once for each part of the report
 
 
 def test_differences_are_explained_and_no_failures() -> None:

@@ -1,4 +1,4 @@
-"""The env classes: their keywords, wrong calls, and the callback for snapshots."""
+"""Tests the env classes: their keywords, wrong calls, and the callback for snapshots."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_how_many_learners_a_game_has(standin_dir, task, opponent, rows):
 
 
 TOLD_WITHIN_S = Limits().launch_s / 3
-"""An error that comes after a limit has expired would take longer than this."""
+"""The time in which an error must come; an error after an expired limit would take longer."""
 
 
 class OnAMissingMap(MoveToBeacon):
@@ -174,7 +174,7 @@ OF_EVERY_CLASS: list[tuple[dict[str, Any], list[str]]] = [
         for loops in (0, "8")
     ),
 ]
-"""Keywords (the game is the stand-in unless given) and the words of the error."""
+"""Keywords (if no game is given, it is the stand-in) and the words of the error."""
 OF_SEVERAL_ENVS: list[tuple[Any, dict[str, Any], list[str]]] = [
     *((None, {"n": n}, [f"n {LOOPS}, got {n!r}"]) for n in (0, "8")),
     (None, {"num_envs": 0}, [f"num_envs {LOOPS}, got 0"]),
@@ -300,7 +300,7 @@ def test_replays_are_for_tasks_only(env_class, tmp_path):
     "wrong", [{"autoreset_mode": "Never"}, {"n": 0}, {"worker": print}, {"seed": -1}], ids=str
 )
 def test_a_vector_env_that_was_not_made_can_be_closed(wrong):
-    """gymnasium before 1.3 calls `close` in `VectorEnv.__del__`."""
+    """This matters before gymnasium 1.3, which calls `close` in `VectorEnv.__del__`."""
     made = []
 
     class Kept(SC2VectorEnv):
@@ -329,7 +329,7 @@ def test_a_folder_for_replays_that_is_a_file(env_class, standin_dir, tmp_path):
 
 
 class Won(gymnasium.Env):
-    """Matches of ten steps, all won, against step-0 and an unknown opponent by turns."""
+    """Wins each match after ten steps; the opponent is step-0 or an unknown opponent in turn."""
 
     observation_space = spaces.Box(-1, 1, (2,), np.float32)
     action_space = spaces.Discrete(2)
@@ -349,7 +349,7 @@ class Won(gymnasium.Env):
 
 
 class Kept(KVWriter):
-    """Keeps the newest figures."""
+    """A writer of SB3's logger that keeps the newest figures."""
 
     def write(self, key_values, key_excluded, step=0):
         self.figures = dict(key_values)

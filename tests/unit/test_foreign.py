@@ -1,4 +1,4 @@
-"""Foreign content is read within limits, with one error for each file, and shown in one line."""
+"""Tests that foreign files are read within limits, and that an error is one line for each file."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def nested(opening: str, closing: str, levels: int = 100_000) -> str:
 BOMB = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"a{n}: &a{n} [{','.join(9 * [f'*a{n - 1}'])}]\n" for n in range(1, 9)
 )
-"""Aliases that expand to 9^9 values."""
+"""A YAML file with aliases that expand to 9^9 values."""
 MERGES = "a0: &a0 {x: 1, y: 2}\n" + "".join(
     f"a{n}: &a{n} {{<<: [{','.join(9 * [f'*a{n - 1}'])}]}}\n" for n in range(1, 9)
 )
-"""The same number of values, made by merge keys; PyYAML merges while it reads."""
+"""A YAML file whose merge keys make 9^9 values; PyYAML merges while it reads."""
 
 
 READERS = {
@@ -114,7 +114,7 @@ READERS = {
     ],
 )
 def test_a_file_of_which_nothing_is_made(tmp_path, kind, content, why):
-    """The error is one line, which names the file and the reason."""
+    """The error must be one line, which names the file and the reason."""
     path = tmp_path / "file"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ConfigError, match=f"is not {kind}: .*{why}") as caught:
@@ -161,7 +161,7 @@ def test_a_device_without_an_end(read):
 
 @needs_pipes
 def test_a_pipe_is_read_to_its_end(tmp_path, monkeypatch):
-    """A shell's `<(…)` is a pipe, whose program may begin late and write in parts."""
+    """A pipe (such as a shell's `<(…)`) is read to its end, also if its writer begins late."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     awaited = threading.Event()

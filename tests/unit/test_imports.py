@@ -1,4 +1,4 @@
-"""Imports run one way, outer rooms import public names, and heavy modules load only if needed."""
+"""Tests that imports run one way, that outer folders import public names, and what loads late."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ POOL_ROOMS = {
     "worker": {"messages", "ipc", "queues", "report"},
     "instances": {"messages", "ipc", "queues", "statistics", "report", "machine", "watchdog"},
 }
-"""For each folder of `pool`, and for some files in it: the others that may be imported there."""
+"""For each folder of `pool`, and for some files in it: the folders that may be imported there."""
 HEAVY = {
     module: tuple(places.split())
     for module, places in {
@@ -112,8 +112,8 @@ OUTER_ROOMS = (
     ("envs/pettingzoo",),
     ("envs/tianshou",),
 )
-"""The parts of each outer room. Each room could be a package of its own, so it imports only what
-the documentation describes."""
+"""The parts of each outer folder ("room"). A room could be a package of its own, so it imports only
+names that the documentation describes."""
 FILES = sorted(PACKAGE.rglob("*.py"))
 STANDIN = sorted(Path(sc2standin.__file__).parent.rglob("*.py"))
 
@@ -142,7 +142,7 @@ def name_of(file: Path) -> str:
 
 
 def room(module: str) -> str:
-    """The top-level folder or module of one of our modules; empty for the package itself."""
+    """The top-level folder or module ("room") of a module; empty for the package itself."""
     name = module.split(".")[1] if "." in module else ""
     return name if name in MAY_IMPORT else ""
 
@@ -269,7 +269,7 @@ def test_the_rooms_of_the_pool_import_one_way(own_room):
 
 
 def test_no_module_imports_itself_by_way_of_others():
-    """Packages themselves are not checked, because extension modules are reached through them."""
+    """The files of packages are not checked: extension modules are imported through them."""
     modules = {name_of(file): file for file in (*FILES, *STANDIN) if file.name != "__init__.py"}
     TopologicalSorter(
         {name: modules.keys() & imports(file) - {name} for name, file in modules.items()}

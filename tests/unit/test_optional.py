@@ -1,4 +1,4 @@
-"""The core needs no package of an extra; a feature that needs one says which extra to install."""
+"""Tests that the core works without extras, and that other features name the missing extra."""
 
 from __future__ import annotations
 

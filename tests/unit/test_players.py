@@ -1,4 +1,4 @@
-"""Players: sides and rows, operations on envs, replays, views, and the order of a bot's units."""
+"""Tests players: sides and rows, operations on envs, replays, views, and a bot's order of units."""
 
 from __future__ import annotations
 
@@ -304,7 +304,7 @@ def new_bot(data: GameData, race: Race) -> Idle:
 
 
 def seen(rng: random.Random, n: int, *, usual: bool) -> sc_pb.ResponseObservation:
-    """An observation of n units of all kinds; if `usual`, without blips and effects."""
+    """An observation of n units of all kinds; if `usual` is true, without blips and effects."""
     response = sc_pb.ResponseObservation()
     raw = response.observation.raw_data
     for tag in rng.sample(range(1, 3 * n + 1), n):
@@ -325,7 +325,7 @@ def seen(rng: random.Random, n: int, *, usual: bool) -> sc_pb.ResponseObservatio
 
 
 def shown(bot: BotAI) -> dict[str, Any]:
-    """All that the bot knows in a step, in a form that can be compared."""
+    """Everything that the bot knows in a step, in a form that can be compared."""
     has = {name: value for name, value in vars(bot).items() if not callable(value)}
     return {name: comparable(value) for name, value in has.items() if name not in OTHER}
 
@@ -403,7 +403,7 @@ def test_a_release_that_looks_at_more_of_a_unit_sorts_by_itself(data, monkeypatc
 
 
 def test_the_unit_types_are_shown_once(data):
-    """python-sc2 is asked about one unit of each kind, however many units there are."""
+    """python-sc2 is asked about only one unit of each kind, however many units there are."""
     sorter = UnitSorter(data)
     bot = new_bot(data, Race.Terran)
     asked = []

@@ -1,4 +1,4 @@
-"""Processes: how they start, what they use, how they end, and locks between them."""
+"""Tests processes: how they start, their resources, how they end, and locks between them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PACKAGE = Path(sc2pool.__file__).parent
 
 
 def test_a_child_gets_no_path_that_depends_on_the_working_directory(tmp_path, monkeypatch):
-    """`export PYTHONPATH=$PYTHONPATH:/folder` may make an empty entry, the working directory."""
+    """`export PYTHONPATH=$PYTHONPATH:/folder` may make an empty entry (the working directory)."""
     folder = tmp_path / "folder"
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", ".", "relative", str(folder)]))
     monkeypatch.chdir(tmp_path)
@@ -113,7 +113,7 @@ time.sleep(60)
 
 @pytest.mark.skipif(WINDOWS, reason="a job ends a worker there")
 def test_a_lifeline_may_have_a_high_number() -> None:
-    """A trainer with many games or files has high descriptors."""
+    """In a trainer with many games or files, the number of a new descriptor is high."""
     reading, writing = os.pipe()
     with subprocess.Popen(
         [sys.executable, "-c", FOLLOWS, str(reading)],
@@ -155,7 +155,7 @@ def test_stopped_guard_blocks_no_caller(sleeper):
     assert not stopped.is_running()
     (another,) = set(psutil.Process().children()) - before
     assert another != stopped
-    guard.close()  # as at the program's end; this ends the processes noted last
+    guard.close()  # as at the program's end; ends the process noted last
     assert sleeper.wait() in KILLED
 
 
@@ -300,7 +300,7 @@ def family() -> Iterator[psutil.Process]:
 
 @pytest.fixture
 def breeder() -> Iterator[psutil.Process]:
-    """A process that starts others all the time."""
+    """A process that starts other processes all the time."""
     yield from lives(start_group(BREEDER))
 
 
@@ -314,7 +314,7 @@ def lives(group: Follower) -> Iterator[psutil.Process]:
 
 @pytest.mark.skipif(WINDOWS, reason="Windows has no sessions of processes")
 def test_kill_ends_what_has_left_the_group():
-    """A script that starts a game may call setsid, so the game leaves the group."""
+    """If a script that starts a game calls setsid, the game leaves the process group."""
     group = start_group(
         "import subprocess; subprocess.run(['setsid', '-w', 'sh', '-c', 'echo; sleep 600'])"
     )
@@ -411,7 +411,7 @@ def test_process_that_may_not_be_stopped_is_reported(family, monkeypatch):
 
 
 def test_a_tree_that_cannot_be_listed_is_not_stopped(sleeper, limited):
-    """With no descriptor free, a list may lack a process, and a pause must not miss one."""
+    """Without a free descriptor, a list of processes may be incomplete, so the pause must fail."""
     tree = ProcessTree(os.getpid(), with_root=False)
     with limited("NOFILE", 0), pytest.raises(PauseError, match="Too many open files"):
         tree.stop(soon())
@@ -440,7 +440,7 @@ def test_another_process_under_the_same_pid_is_left_alone(sleeper):
 
 @pytest.mark.skipif(not LINUX, reason="elsewhere the wall clock tells it")
 def test_a_step_of_the_wall_clock_loses_no_process(sleeper, monkeypatch):
-    """A clock step changes the boot time, from which psutil computes each process's start."""
+    """A step of the clock changes the boot time, from which psutil computes a process's start."""
     created_s = created_at_s(sleeper.pid)
     started_s = psutil.boot_time() + 3600.0
     monkeypatch.setattr("psutil._pslinux.boot_time", lambda: started_s)

@@ -59,7 +59,7 @@ def test_rows_are_in_the_order_of_the_nodes() -> None:
     assert one.observations["a"].tolist() == [[0, 1], [2, 3], [7, 8]]
     assert one.observations["b"].tolist() == [0, 1, 7]
     assert [info["row"] for info in one.infos] == [1, 2, 3]
-    one.observations["a"][:] = one.rewards[:] = 0  # the batch shares no memory with Ray's
+    one.observations["a"][:] = one.rewards[:] = 0  # the batch shares no memory with Ray's arrays
 
 
 def test_observations_without_fixed_layout_stay_a_tuple() -> None:
@@ -166,7 +166,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A repository with one commit and a tag; the tag is not compared."""
+    """A repository with one commit and a tag; the tag must not be compared."""
     (tmp_path / "module.py").write_text("A = 1\n")
     for arguments in (("init",), ("add", "."), ("commit", "-m", "a"), ("tag", "v1", "-am", "1")):
         git(tmp_path, *arguments)

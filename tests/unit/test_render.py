@@ -1,4 +1,4 @@
-"""Frames of hand-built and recorded games: what is drawn, at which place and in which colour."""
+"""Tests frames of hand-built and recorded games: the drawn things, their places and colours."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def unit(x: float, y: float, **fields: Any) -> raw_pb2.Unit:
 
 
 def pixel(x: float, y: float) -> tuple[int, int]:
-    """Row and column of a map point, computed from the area's centre, unlike in the code."""
+    """The pixel of a map point, computed from the area's centre, as the tested code does not do."""
     middle_x, middle_y = LEFT + WIDTH / 2, BOTTOM + HEIGHT / 2
     row = MAP_PX / 2 - (y - middle_y) * PX_PER_CELL
     column = MAP_PX / 2 + (x - middle_x) * PX_PER_CELL
@@ -89,7 +89,7 @@ def test_a_unit_is_where_the_message_says_in_its_sides_colour(game_info, x, y):
         assert at(frame, x, y) == colour
         changed = np.argwhere((frame != without)[:, :MAP_PX].any(axis=2))
         row, column = pixel(x, y)
-        reach = 0.5 * 1.65 * PX_PER_CELL + 2  # a radius and the nose, and a border's pixel or two
+        reach = 0.5 * 1.65 * PX_PER_CELL + 2  # radius and nose, and up to two pixels of border
         assert (np.abs(changed - (row, column)).max(axis=0) <= reach).all()
 
 

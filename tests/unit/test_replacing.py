@@ -1,4 +1,4 @@
-"""A file is replaced in one piece, or not at all."""
+"""Tests that a file is replaced as a whole, or not at all."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
 """Rules of the package's source and of its tests.
 
-- A record has one writer, and a property or a predicate changes nothing.
-- One module asks which operating system runs, so that support of another one is added there.
-- The wall clock may jump, so no code that waits or measures reads it.
-- No wait lasts for ever: a call without a limit of its own is listed here, with what ends it.
-- `tests/unit/room/test_x.py` tests the module or folder `x` in `sc2pool/room` or below it. A file
-  that tests something else is in NOT_ONE_MODULE, with the reason.
-- A test that asserts an upper bound on measured time carries `@pytest.mark.timing`:
-  `pytest -m "not timing"` is the suite for a busy machine.
+A record has one writer, and a property or a predicate changes nothing. Only one module asks which
+operating system runs, so that support of another system is added in this module. The wall clock may
+jump, so no code that waits or measures reads this clock. No wait lasts for ever: a call without a
+limit of its own is listed here, with the event that ends it. `tests/unit/room/test_x.py` tests the
+module or folder `x` in `sc2pool/room` or below it. A file that tests something else is listed in
+NOT_ONE_MODULE, with the reason. A test that asserts an upper bound on measured time has the mark
+`timing`, so that a busy machine can run `pytest -m "not timing"`.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ WRITERS = {
 }
 """For each attribute that holds a record: the file that may change the record."""
 PREDICATES = ("is_", "are_", "has_", "can_", "may_")
-"""Beginnings of the names of predicates."""
+"""The prefixes of the names of predicates."""
 
 
 def assigned(tree: ast.AST) -> Iterator[ast.Attribute]:
@@ -141,7 +140,7 @@ WALL_CLOCKS = {
 
 
 def looks_at_the_wall_clock(source: str) -> set[str]:
-    """The functions of the wall clock that a file uses, as `module.function`."""
+    """The functions of the wall clock that a file uses, in the form `module.function`."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute):
@@ -159,7 +158,7 @@ def looks_at_the_wall_clock(source: str) -> set[str]:
 
 
 def test_only_what_is_allowed_reads_the_wall_clock():
-    """In addition, each exception in the list is still needed."""
+    """Each exception in the list must still be needed, too."""
     used = {
         (name, clock)
         for name, source in SOURCES.items()
@@ -251,7 +250,7 @@ WAITS = {
 
 
 def name_of(node: ast.expr) -> str:
-    """The last name of an expression: `_thread` for `self._thread` and for `_thread`."""
+    """The last name of an expression, such as `_thread` for `self._thread` and for `_thread`."""
     match node:
         case ast.Attribute(attr=name) | ast.Name(id=name):
             return name
@@ -261,7 +260,7 @@ def name_of(node: ast.expr) -> str:
 
 
 def waits_in(source: str) -> set[str]:
-    """The calls in a file that wait without a limit, as `owner.method`."""
+    """The calls in a file that wait without a limit, in the form `owner.method`."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
@@ -298,7 +297,7 @@ poll.poll(); poll.poll(0)
 
 
 def test_every_wait_has_an_end():
-    """In addition, each exception in the list is still needed."""
+    """Each exception in the list must still be needed, too."""
     found = {(name, wait) for name, source in SOURCES.items() for wait in waits_in(source)}
     assert found == set(WAITS)
 
@@ -319,7 +318,7 @@ CLOCKS = {"monotonic", "perf_counter", "thread_time", "process_time"}
 
 
 def is_a_modules(test: Path) -> bool:
-    """True if a test file is named after a module or folder in or below the mirrored place."""
+    """True if a test file has the name of a module or folder in or below the mirrored folder."""
     room = PACKAGE / test.relative_to(UNIT).parent
     name = test.stem.removeprefix("test_")
     return any(path.is_dir() for path in room.rglob(name)) or any(room.rglob(f"{name}.py"))
@@ -352,7 +351,7 @@ def is_marked(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def unmarked(source: str) -> Iterator[str]:
-    """The unmarked tests of a file that bound time, by themselves or in a helper of the file."""
+    """The tests of a file that bound a time, directly or in a helper, but have no mark."""
     tree = ast.parse(source)
     if any(
         "pytestmark" in ast.unparse(node) and "mark.timing" in ast.unparse(node)

@@ -1,4 +1,4 @@
-"""`--tier` and `--game`: the tests that these options run, and the report of a tier's run."""
+"""Tests the options `--tier` and `--game`: the tests that they run, and the report of a run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_every_test_is_in_a_tier():
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    """A checkout with two unit tests and no others; one of them passes only in the second run."""
+    """A checkout with only two unit tests, one of which passes only in the second run."""
     tests = tmp_path / "tests"
     for folder in FOLDERS["fast"]:
         (tests / folder).mkdir(parents=True)
@@ -68,11 +68,11 @@ def test_only_workers_beyond_the_fourth_wait_until_the_cores_are_not_busy(reques
     pacer = GivesWay()
     pacer.pytest_runtest_protocol(request.node)
     assert not busy_percent
-    pacer.pytest_runtest_protocol(request.node)  # same file: no second check of the load
+    pacer.pytest_runtest_protocol(request.node)  # a test of the same file checks no load
 
 
 def test_a_run_in_parallel_and_a_second_one_which_names_what_passes_only_now(suite):
-    """The first run shows its progress, the failures and the slowest tests."""
+    """A run shows its progress, the failures and the slowest tests."""
     code, out = run(suite, "--tier=fast", "-n", "2")
     assert code == 1
     assert "2 of 2 tests, 1 failed; tests/unit/test_two.py\n" in out

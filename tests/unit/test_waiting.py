@@ -1,4 +1,4 @@
-"""When a worker's loop may block in a wait, and which events end the wait."""
+"""Tests when a worker's loop may block in a wait, and which events end the wait."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def test_a_worker_that_ends_forbids_it(pipe):
 
 
 class Received(asyncio.BufferedProtocol):
-    """Keeps what came through a connection, whether the loop or the test has read it."""
+    """Keeps the bytes from a connection, whether the loop or the test has read them."""
 
     def __init__(self) -> None:
         self._buffer = bytearray(20)
@@ -126,7 +126,7 @@ class Received(asyncio.BufferedProtocol):
 
 @in_worker_loop(1)
 async def test_the_loop_reads_no_connection_that_is_read_directly():
-    """If the loop read the connection, its descriptor would end the waits for this connection."""
+    """The loop must not watch a connection that is read directly, or it would end every wait."""
     loop = asyncio.get_running_loop()
     ours, theirs = socket.socketpair()
     with theirs:
@@ -230,7 +230,7 @@ async def test_a_call_for_the_end_of_turns_does_not_wait_until_asyncio_comes_by(
 
 @in_worker_loop(2)
 async def passes_of_asyncio(rounds: int, with_a_task: bool) -> int:
-    """The number of passes that asyncio makes while a worker's own task and another take turns.
+    """The number of asyncio's passes while a worker's own task and a second task take turns.
 
     Args:
         rounds: number of turns of each task.
@@ -285,7 +285,7 @@ async def test_asyncio_is_not_forgotten_meanwhile(pipe, how):
     turn, called = Turn(loop), []
 
     async def play() -> None:
-        os.write(pipe[1], b"x")  # brings the task's turn, without asyncio
+        os.write(pipe[1], b"x")  # starts the task's turn without asyncio
         await loop.turns.wait(turn, time.monotonic() + LONG_S)
         if how == "a timer":
             loop.call_later(0.02, end)
@@ -359,7 +359,7 @@ async def test_a_task_that_waits_for_its_turn_can_be_cancelled():
         try:
             await turn
         except asyncio.CancelledError:
-            return await turn  # the task still has to clean up
+            return await turn  # the task waits again to clean up
         raise AssertionError("it was cancelled")
 
     assert not turn.cancel()

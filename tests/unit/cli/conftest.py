@@ -1,4 +1,4 @@
-"""Fixtures for runs: their options, and a full disk."""
+"""Fixtures for tests of training runs: the options of a run, and a simulated full disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sc2pool bench`: the measurements of a round, and the advice that follows."""
+"""Tests the measurements of a round of `sc2pool bench`, and the advice that follows from them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from sc2pool.platform import LINUX
 
 BURN_S = 0.3
 ROUNDED_S = 0.0 if LINUX else 0.02
-"""Error of CPU times outside Linux, where psutil's user and system time have ticks of 10 ms."""
+"""The error of CPU times in seconds: outside Linux, psutil's times have ticks of 10 ms."""
 BURN = f"""
 import sys, time
 until = time.process_time() + {BURN_S}
@@ -137,7 +137,7 @@ def test_the_smallest_of_the_fast_ones_is_best():
         ([pool(1, 500), pool(4, 1900)], 16, 7_000, Limit.MEMORY),
         ([pool(1, 500), pool(4, 1000)], 16, 64_000, Limit.BATCH),
         ([pool(1, 500), pool(4, 1000, others_cores=15.0)], 16, 64_000, Limit.CORES),
-        # Memory is the limit unless a larger pool was measured and was not faster.
+        # The limit is not memory if a larger pool was measured and was not faster.
         ([pool(1, 500), pool(4, 1900), pool(8, 1900)], 16, 7_000, Limit.GAME),
     ],
 )

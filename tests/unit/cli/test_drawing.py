@@ -88,7 +88,7 @@ def test_quoted(monkeypatch: pytest.MonkeyPatch, windows: bool, path: str, word:
 def test_a_program_of_an_environment_that_is_not_on_the_path(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """In a clone, the pip of another environment may be on the path."""
+    """The pip's path is printed, because the pip on the PATH may be another environment's."""
     clone, other = tmp_path / "my clone", tmp_path / "other"
     name = "pip.exe" if shell.WINDOWS else "pip"
     for folder in (clone / ".venv" / "bin", other):
@@ -181,7 +181,7 @@ def test_a_terminal_that_is_gone_ends_no_training(monkeypatch: pytest.MonkeyPatc
 
 
 def test_no_settings_are_taken_from_the_current_folder(tmp_path: Path) -> None:
-    """The folder may hold another user's settings of matplotlib, which may run LaTeX."""
+    """Settings of matplotlib in the working directory are ignored, because they may run LaTeX."""
     (tmp_path / "matplotlibrc").write_text("text.usetex: True\n")
     program = "import sc2pool.cli.drawing, matplotlib; print(matplotlib.rcParams['text.usetex'])"
     assert printed_by(program, cwd=tmp_path) == "False\n"
@@ -208,7 +208,7 @@ def test_pictures_of_sensible_size_that_show_the_episodes(tmp_path):
 
 
 def test_published_scores_are_only_shown_for_the_task_that_they_are_of():
-    """A user's task on the same map, even one of the same name, may have another reward."""
+    """A user's task with a built-in name gets no published scores: its reward may differ."""
     names = [task for task in BUILT_IN if references_for(resolve_task(task))]
     assert names == list(TASK_GROUPS["mini-games"])
     own = type("MoveToBeacon", (resolve_task("MoveToBeacon"),), {"reward": lambda _: -1.0})
@@ -258,7 +258,7 @@ def test_a_picture_that_cannot_be_written_leaves_the_earlier_one(
 
 
 class Pool:
-    """The part of a pool that a video needs."""
+    """A stub with the part of a pool that a video needs."""
 
     def render(self, envs: list[int]) -> list[Any]:
         return [np.zeros((48, 64, 3), np.uint8) for _ in envs]
@@ -267,7 +267,7 @@ class Pool:
 def test_a_video_that_ffmpeg_could_not_finish(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """ffmpeg reports no error if the disk becomes full at the end."""
+    """A cut-off video is an error, although ffmpeg reports none if the disk is full at the end."""
     pytest.importorskip("imageio_ffmpeg")
 
     def write_frames(path: str, *_: Any, **__: Any) -> Iterator[None]:

@@ -60,7 +60,7 @@ def evaluation_of(env: Scripted, about: TrainOptions, stop: Stop | None = None) 
 
 
 def test_without_an_interval_it_evaluates_once_after_the_training(model, tmp_path):
-    """The last rollout may go beyond the number of steps that the training asked for."""
+    """The evaluation's row counts whole rollouts, which can exceed the requested steps."""
     evaluation = evaluation_of(Scripted([1.0]), options(tmp_path, eval_every=None, video=True))
     model.learn(257, callback=evaluation)
     assert [row.total_steps for row in read_rows(tmp_path / "evaluations.csv", EvaluationRow)] == [
@@ -109,7 +109,7 @@ def test_a_resumed_run_knows_its_best(model, tmp_path):
 
 
 def test_a_resumed_run_drops_what_came_after_its_model(model, tmp_path):
-    """Only the row of the best model stays, until a better model replaces it."""
+    """Of the later rows only the best model's row is kept, until a better model replaces it."""
     env = Scripted([1.0, 1.0, 0.0, 9.0, 9.0, 0.0, 2.0, 2.0, 0.0])
     model.learn(192, callback=evaluation_of(env, options(tmp_path, eval_every=64)))
     again = evaluation_of(Scripted([4.0]), options(tmp_path, eval_every=64, steps_done=64))
@@ -128,7 +128,7 @@ def test_a_resumed_run_drops_what_came_after_its_model(model, tmp_path):
 
 @pytest.mark.parametrize("end", [SystemExit, OSError])
 def test_a_best_model_that_was_not_saved_is_not_the_best(model, tmp_path, monkeypatch, end):
-    """If the program is killed, or the disk is full, the file still holds the earlier model."""
+    """If a new best model could not be saved, the file still holds the earlier best model."""
     model.learn(64, callback=evaluation_of(Scripted([3.0]), options(tmp_path)))
     with monkeypatch.context() as patched, suppress(SystemExit):
         patched.setattr(model, "save", Mock(side_effect=end))

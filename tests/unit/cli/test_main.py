@@ -40,7 +40,7 @@ from tests.unit.conftest import printed_by
 
 @pytest.fixture
 def installation(tmp_path: Path) -> Path:
-    """A folder that looks like StarCraft II with one mini-game."""
+    """A folder that looks like an installed StarCraft II with one mini-game."""
     root = tmp_path / "StarCraftII"
     executable = root / "Versions" / "Base75689" / "SC2_x64"
     executable.parent.mkdir(parents=True)
@@ -84,7 +84,7 @@ def test_a_folder_that_may_not_be_read(monkeypatch, capsys):
             raise PermissionError(errno.EACCES, "Permission denied", path)
         return stat(path, **others)
 
-    monkeypatch.setattr(os, "stat", refused)  # not `chmod`: root may read everything
+    monkeypatch.setattr(os, "stat", refused)  # no `chmod`, because root may read everything
     for command in (["play", "theirs/run"], ["train", "--resume", "theirs/run"]):
         assert main(command) == 2
         assert capsys.readouterr().err == "sc2pool: theirs/run: Permission denied\n"
@@ -114,7 +114,7 @@ def test_a_resumed_run_keeps_each_option(installation, earlier_run, name, value)
 
 
 def test_a_resumed_run_of_an_unknown_algorithm(earlier_run):
-    """The description may come from another version of sc2pool, or written by hand."""
+    """The run's description may come from another version of sc2pool, or be written by hand."""
     (earlier_run / "config.json").write_text('{"options": {"task": "Melee", "algo": "pppo"}}')
     with pytest.raises(ConfigError, match="is a run of algo 'pppo', which is none of"):
         options_from("--resume", earlier_run)
@@ -177,7 +177,7 @@ def test_a_resumed_run_keeps_its_hyperparameters(installation, earlier_run):
 
 
 def test_a_model_that_is_named_keeps_all_but_task_and_game(installation, earlier_run):
-    """Only the user, or a run whose folder the user named, decides which program runs."""
+    """If only a model's file is named, the description beside it must not choose the game."""
     model = earlier_run / "model.zip"
     with pytest.raises(ConfigError, match="a model's file alone does not say its task; give --tas"):
         options_from("--game", installation, "--resume", model)
@@ -244,7 +244,7 @@ def test_bad_arguments(arguments, message, installation, earlier_run):
 
 
 def test_a_resumed_model_for_other_spaces(installation, earlier_run):
-    """The error comes before the games start."""
+    """The error must come before the games start."""
     (earlier_run / "config.json").unlink()
     given = ("--resume", earlier_run / "model.zip", "--task", "MoveToBeaconImage")
     with pytest.raises(ConfigError, match=r"^--resume: model .* observes .*, expected the task's "):
@@ -311,7 +311,7 @@ def test_a_run_knows_the_folder_of_its_task(installation, run_of_own_task, tmp_p
 
 
 def test_a_folder_of_all_users_is_not_the_tasks(installation, run_of_own_task, tmp_path):
-    """If a model's file is named, the files beside it do not say where the task's module is."""
+    """If only a model's file is named, files beside it must not say where the task's module is."""
     (tmp_path / "home").chmod(0o1777)
     given = ("--game", installation, "--steps", "9000", "--resume")
     with pytest.raises(ConfigError, match=r"no module is taken from .*home, because every user"):
@@ -467,7 +467,7 @@ def test_other_texts_than_numbers_are_refused(read: Any, text: str, told: str) -
 
 
 def test_a_device_or_a_pipe_is_not_replaced(tmp_path: Path) -> None:
-    """Root may replace such a file, and then the machine would have no `/dev/null`."""
+    """A device must not be replaced: if root replaced it, the machine would have no `/dev/null`."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for special in (pipe, Path(os.devnull)):
@@ -503,12 +503,13 @@ def test_a_guess_leaves_the_dashes_out() -> None:
 
 
 def test_a_drive_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sc2pool.cli.arguments.os.path.exists", lambda _: False)  # as for Q:
+    monkeypatch.setattr("sc2pool.cli.arguments.os.path.exists", lambda _: False)  # as for drive Q:
     with pytest.raises(ConfigError, match=r"^--out runs: there is no drive /$"):
         check_writable(Path("runs"), "--out")
 
 
-# ---- signals: the first one asks, the second one interrupts --------------------------------------
+# ---- signals: the first signal asks to stop, the second interrupts
+# --------------------------------
 
 
 HANGUP = None if WINDOWS else signal.SIGHUP
@@ -518,7 +519,7 @@ needs_hangup = pytest.mark.skipif(HANGUP is None, reason="Windows has no SIGHUP"
 @pytest.mark.parametrize("first", [signal.SIGTERM, pytest.param(HANGUP, marks=needs_hangup)])
 def test_the_first_signal_only_asks_and_the_second_interrupts(first: signal.Signals) -> None:
     stop = Stop()
-    before = signal.signal(first, signal.SIG_DFL)  # under nohup a hang-up is ignored
+    before = signal.signal(first, signal.SIG_DFL)  # under nohup, SIGHUP is ignored
     try:
         with stop.handling(), stop.polite():
             signal.raise_signal(first)
@@ -543,7 +544,7 @@ def test_an_interrupt_that_ray_made_of_a_signal_tells_which_it_was() -> None:
         try:
             signal.raise_signal(signal.SIGTERM)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt from None  # as `ray.get` does
+            raise KeyboardInterrupt from None  # `ray.get` raises like this
     assert caught.value.exit_code == 143
 
 

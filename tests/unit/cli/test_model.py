@@ -100,7 +100,7 @@ def test_a_whole_number_of_a_file_is_an_integer(given):
 
 @pytest.mark.parametrize(("steps", "size"), [(225, 29), (57, 9), (1, 1)])
 def test_no_minibatch_of_several_is_of_a_single_transition(steps, size):
-    """225 = 7 · 29 + 22 and 57 = 6 · 9 + 3, so the last minibatch has 22 and 3 transitions."""
+    """No minibatch has a single transition: 225 = 7 · 29 + 22, and 57 = 6 · 9 + 3."""
     hyperparameters = Hyperparameters(minibatches=8, arguments={"n_steps": steps})
     assert arguments_for(hyperparameters, n=1)["batch_size"] == size
 
@@ -204,7 +204,7 @@ def test_actions_that_it_cannot_play() -> None:
     "space", [spaces.Discrete(3, start=5), spaces.MultiDiscrete([3, 4], start=[0, 1])]
 )
 def test_actions_that_do_not_start_at_0(space: spaces.Space[Any]) -> None:
-    """SB3 would play numbers that count from 0, which are not in the space."""
+    """A space that does not begin at 0 is refused, because SB3 would play numbers from 0."""
     started = type("Started", (MoveToBeacon,), {"action_space": space})
     with pytest.raises(ConfigError, match=r"^the algorithms count .* of Started begin at .*[51]"):
         check_algorithm("ppo", started)
@@ -292,7 +292,7 @@ def test_the_bundled_ones(algo):
 
 
 def test_every_duel_of_teams_has_scaled_rewards():
-    """Unscaled, the return of a battle is up to 20."""
+    """The scale is needed, because the return of a battle without it is up to 20."""
     for task in SMAC_DUELS:
         found = read_hyperparameters("ppo", task)
         assert found == read_hyperparameters("maskable-ppo", task)

@@ -1,4 +1,4 @@
-"""`sc2pool play`: the model that it plays, the policies that come with the package, its summary."""
+"""Tests `sc2pool play`: the chosen model, the policies of the package, and the summary."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sc2pool.tasks.registry import resolve_task
 def test_a_folder_does_not_hide_a_pretrained_policy(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a directory of several users, another user can have made a folder of the policy's name."""
+    """The name of a bundled policy must not lead to a folder, which another user can have made."""
     planted = tmp_path / "MoveToBeacon"
     planted.mkdir()
     (planted / "model.zip").write_text("what runs code when it is loaded")
@@ -44,7 +44,7 @@ def test_a_space_without_arrays_is_not_recorded() -> None:
 
 
 def test_a_users_task_of_a_built_in_name_is_not_the_built_in_one() -> None:
-    """The scripted player and gymnasium's spec fit only the spaces of the built-in task."""
+    """A user's task with a built-in name has no scripted player and no gymnasium spec."""
     built_in = resolve_task("MoveToBeacon")
     scripted_function(built_in)
     assert env_spec_of(ChosenPlayer("random", built_in, "auto")) is not None
@@ -55,7 +55,7 @@ def test_a_users_task_of_a_built_in_name_is_not_the_built_in_one() -> None:
 
 
 class Spaces(Env):
-    """Has the spaces of MoveToBeacon."""
+    """An env with the spaces of MoveToBeacon."""
 
     observation_space = resolve_task("MoveToBeacon").observation_space
     action_space = resolve_task("MoveToBeacon").action_space
@@ -92,7 +92,7 @@ def test_a_model_of_stacked_frames_is_refused_with_the_reason(tmp_path: Path) ->
 
 FOLDER = Path(sc2pool.__file__).parent / "pretrained"
 MOST_BYTES = 2_000_000
-"""Limit for all files together, so that the wheel stays small."""
+"""The limit for the size of all policies together, so that the wheel stays small."""
 
 
 def test_there_is_one_for_each_mini_game_a_team_and_a_duel() -> None:
@@ -103,7 +103,7 @@ def test_there_is_one_for_each_mini_game_a_team_and_a_duel() -> None:
 
 @pytest.mark.parametrize("name", sorted(pretrained()))
 def test_it_plays_its_task_better_than_chance(name: str) -> None:
-    """`find_player` compares the spaces; the policy's scores were measured after its training."""
+    """The policy has the spaces of its task, and its measured score beats random play."""
     one, found = pretrained()[name], find_player(name.lower(), None, None)
     assert found.task.__name__ == name
     assert Path(found.name) == one.path

@@ -1,4 +1,4 @@
-"""The saved models from which a run can be resumed."""
+"""Tests the folder of a run, and the saved models from which a run can be resumed."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_run_that_is_named_says_its_task_and_its_game(tmp_path, capsys):
 
 @pytest.mark.parametrize("what", [".", "config.json"])
 def test_a_description_that_another_user_can_have_written(tmp_path, what):
-    """All users may write to a sticky folder, such as the system's for temporary files."""
+    """A run's description is not used if all users may write there, as in a sticky folder."""
     model = described(tmp_path)
     (tmp_path / what).chmod(0o1777)
     for given in (tmp_path, model):
@@ -156,7 +156,7 @@ def test_a_description_that_another_user_can_have_written(tmp_path, what):
 
 
 def test_records_that_another_user_can_have_written_are_not_copied(tmp_path):
-    """The records include snapshots, which are loaded."""
+    """The records include snapshots, and loading another user's snapshot may run code."""
     for mode, kept in ((0o777, False), (0o700, True)):
         earlier, out = tmp_path / f"earlier-{kept}", tmp_path / f"out-{kept}"
         (earlier / "snapshots").mkdir(parents=True)
@@ -200,7 +200,7 @@ def test_a_folder_in_which_another_training_has_begun_meanwhile(tmp_path):
 def test_a_folder_that_may_not_be_written_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On Windows, `tempfile` would try for ever to create a file in such a folder."""
+    """A folder without write access is refused, although `tempfile` retries for ever on Windows."""
 
     def refuse(_: Path, __: bytes) -> int:
         raise PermissionError(errno.EACCES, "Permission denied")
@@ -243,7 +243,7 @@ def test_users_who_share_a_folder_share_its_lock(tmp_path, monkeypatch):
         os.umask(before)
     refused = PermissionError(
         errno.EACCES, "Permission denied"
-    )  # as if the file had other modes; root could open any file
+    )  # simulated, because root can open any file
     monkeypatch.setattr(filelock, "try_lock", Mock(side_effect=refused))
     told = r"/training\.lock may not be opened \(Permission denied\): it is another user's"
     with pytest.raises(ConfigError, match=told), reserved(tmp_path):

@@ -1,4 +1,4 @@
-"""`sc2pool top` and `watch`: the chosen run, and the table of its pool."""
+"""Tests `sc2pool top` and `watch`: which run they choose, and the table of the run's pool."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def temp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def runs(temp: Path) -> Iterator[list[RunDir]]:
-    """Two runs of this process."""
+    """The folders of two runs (pools) of this process."""
     with ExitStack() as stack:
         made = [RunDir(), RunDir()]
         for run in made:
@@ -68,7 +68,7 @@ run.close()
 
 
 def answers(run: RunDir, task: str | None, games: int, uptime_s: float) -> None:
-    """Write the file with which a pool answers, dated just after a request."""
+    """Write the file with which a pool answers a request, with a time after the request."""
     instances = [{"seat": f"env {env}"} for env in range(games)] + [{"seat": "spare 2"}]
     pool = {"task": task, "instances": instances, "uptime_s": uptime_s}
     file = run.path / live_files.POOL_FILE
@@ -96,12 +96,12 @@ def test_several_processes_are_told_apart(runs, temp):
 
 
 def test_one_in_another_temp_folder_is_found(runs, tmp_path_factory, monkeypatch, wait_for):
-    """The pid of the pool's process is enough."""
+    """The pid of the pool's process is enough to choose the run."""
     runs[1].close()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("other")))
     with pytest.raises(ConfigError, match="no pool of yours is running"):
         choose(None, None)
-    environment = {**os.environ, "TMPDIR": str(runs[0].instance_dir(0))}  # as in workers
+    environment = {**os.environ, "TMPDIR": str(runs[0].instance_dir(0))}  # a worker's environment
     with (
         subprocess.Popen(["true"]) as ended,
         subprocess.Popen(["sleep", "60"], env=environment) as worker,
@@ -197,7 +197,7 @@ def test_order(sort, flipped, seats):
 
 
 def told(**more: Any) -> dict[str, Any]:
-    """The data in a pool's file."""
+    """The content of a pool's live file, as data."""
     return {
         "trainer_pid": 42,
         "task": "DefeatRoaches",
@@ -220,7 +220,7 @@ def told(**more: Any) -> dict[str, Any]:
 
 
 def drawn(view: TableView, width: int = PIPE_WIDTH, height: int | None = None) -> list[str]:
-    """The lines that are drawn to a file or, with a height, to a terminal of this size."""
+    """The table's drawn lines: in a file or, if a height is given, in a terminal of this size."""
     file = io.StringIO()
     console = Console(file=file, width=width, highlight=False, markup=False)
     console.print(view.draw(width, height))
@@ -381,7 +381,7 @@ def test_hidden_columns_are_named():
 
 
 def test_no_name_is_a_command_to_the_terminal():
-    """Opponents' names come from files; the version and a fault's text come from a game."""
+    """Control characters are escaped in names (from files) and in texts (from a game)."""
     fault = FAULT | {"detail": "\x1b[2J"}
     matches = {"\x1b]0;title\x07": {"win": 1, "loss": 0, "tie": 0, "undecided": 0}}
     view = TableView(

@@ -1,4 +1,4 @@
-"""A run with self-play: its folder, its opponents, and the file and picture of their matches."""
+"""Tests a run with self-play: its folder, its opponents, and the file and picture of matches."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.unit.cli.conftest import options
 
 @pytest.mark.parametrize("shared", [".", "snapshots"])
 def test_snapshots_are_not_loaded_from_a_folder_of_all_users(tmp_path: Path, shared: str) -> None:
-    """Loading another user's snapshot may run that user's code."""
+    """Snapshots that another user can have written are refused: loading one may run code."""
     (tmp_path / "snapshots").mkdir()
     (tmp_path / shared).chmod(0o1777)
     run = options(tmp_path, task="MarineDuel", self_play="uniform", snapshot_every=100)
@@ -68,7 +68,7 @@ def test_yardsticks(tmp_path, task, names):
 
 
 class Match(gymnasium.Env[Any, Any]):
-    """Against "weak" the match is won after one step, against "strong" lost after three.
+    """A match against "weak" is won in one step, and a match against "strong" is lost in three.
 
     As in a pool, the opponents take turns over the matches of all envs.
     """
@@ -195,11 +195,11 @@ def test_a_resumed_run_is_not_evaluated_at_its_start(new_match, tmp_path):
     model.learn(64, callback=again, reset_num_timesteps=False)
     rows = read_results(tmp_path / "win_rates.csv")
     assert [row.total_steps for row in rows] == [0, 0, 64, 64, 128, 128]
-    assert (tmp_path / "best_model.zip").read_bytes() == best  # the later model is not better
+    assert (tmp_path / "best_model.zip").read_bytes() == best  # later models were not better
 
 
 def test_a_best_model_that_was_not_saved_is_not_the_best(new_match, tmp_path):
-    """If the disk is full, or the program is killed, the file still holds the model of step 0."""
+    """If the best model could not be saved, the file still holds the model of step 0."""
     model = model_of()
     model.save(tmp_path / "best_model.zip")
     log = ResultLog(tmp_path / "win_rates.csv")

@@ -1,4 +1,4 @@
-"""A run is saved while it continues, and its file of episodes is whole whenever the run ends."""
+"""Tests that a run is saved while it trains, and that its file of episodes stays readable."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_figures_that_cannot_be_logged_are_lost(tmp_path, full_disk):
 
 
 def test_a_table_of_figures_is_whole_at_each_instant(tmp_path, full_disk):
-    """SB3 empties the table when a run is resumed, and when a column is added."""
+    """The table keeps its rows, although SB3 would empty it for a resumed run or a new column."""
     path = tmp_path / "progress.csv"
     table = ProgressTable(path)
     table.write({"time/total_timesteps": 64, "text": 'a, "b"'}, {})
@@ -105,7 +105,7 @@ def test_a_table_of_figures_is_whole_at_each_instant(tmp_path, full_disk):
 
 
 def test_figures_of_all_parts_reach_tensorboard_whatever_the_clock_says(tmp_path, monkeypatch):
-    """TensorBoard reads the parts of a run in the order of their names."""
+    """The parts of a run reach TensorBoard in order; it reads the parts by their names."""
     for part, clock_s in enumerate([1_700_000_000.0, 1_600_000_000.0, 1_700_000_000.0, 5.0]):
         monkeypatch.setattr(time, "time", lambda now_s=clock_s: now_s)
         log = open_logger(tmp_path, [], 10 * part)
@@ -120,7 +120,7 @@ def test_figures_of_all_parts_reach_tensorboard_whatever_the_clock_says(tmp_path
 
 @pytest.mark.parametrize("found", ["a record of 2**63 bytes", "a time without an end", "a pipe"])
 def test_a_damaged_file_of_an_earlier_part_stops_no_training(tmp_path, found):
-    """A part whose times cannot be read counts as a part without times."""
+    """An earlier part whose times cannot be read counts as a part without times."""
     earlier = tmp_path / "events.out.tfevents.0000000001.000000.1"
     if found == "a pipe":
         os.mkfifo(earlier)

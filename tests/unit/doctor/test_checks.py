@@ -1,4 +1,4 @@
-"""Every check of `sc2pool doctor`, with each of its possible results."""
+"""Tests every check of `sc2pool doctor` with each of the check's possible results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_PICOWS = Package(name="picows", version=None, least="2")
 
 
 def pause(at_once: int, after: int) -> tuple[float, ...]:
-    """A pause of 2 s (45 loops), compared with 2 s of running (45 more loops)."""
+    """The measurements of a pause of 2 s, and of 2 s of running (45 loops) for comparison."""
     return 100, 100 + at_once, 100 + after, 2.0, 2.0, 22.4
 
 
@@ -362,7 +362,7 @@ CASES: list[tuple[str, tuple[Any, ...], Grade, str]] = [
 
 
 def check_of(name: str) -> Check[...]:
-    """The check with this name, or the only one with this number."""
+    """The check with this name; or, for a number, the only check with this number."""
     if name in CHECKS:
         return CHECKS[name]
     (check,) = (one for one in CHECKS.values() if one.name.startswith(f"{name} "))

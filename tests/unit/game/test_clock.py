@@ -1,4 +1,4 @@
-"""When an action is due, and how late it came. No test reads a clock: all times are given."""
+"""Tests when an action is due, and how late it came. No test reads a clock: all times are given."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def clock() -> ElasticClock:
 
 
 def step(clock: ElasticClock, at_s: float, loop: int) -> Tick:
-    """Act at a time, and see this loop at the first moment at which the game can have played it."""
+    """Act at a time, and observe this loop at the first moment at which it can have been played."""
     clock.act(PERIOD, at_s)
     return clock.observe(loop, max(at_s, 50.0 + (loop - 100) / PACE))
 
@@ -104,7 +104,7 @@ def test_a_game_that_is_delayed_has_one_longer_period(clock):
         (100, 100, 0.001, 0),
         (100, 101, 0.001, 0),  # the loop was nearly over when the time began
         (100, 102, 0.001, 2),
-        (100, 102, 0.050, 0),  # the game had time for both loops
+        (100, 102, 0.050, 0),  # the game had time to play both loops
         (100, 122, 0.010, 22),
     ],
 )

@@ -1,4 +1,4 @@
-"""Episodes of a game: restarts, events, the end, and the failures of a match."""
+"""Tests episodes of a game: restarts, events, ends, and the failures of a match."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AREA = common_pb2.RectangleI(p0=common_pb2.PointI(x=1, y=0), p1=common_pb2.Point
 def first(
     *, minerals: int = 1800, marines: int = 1, enemies: int = 1, fog: bool = True, score: int = 0
 ) -> sc_pb.Observation:
-    """An episode's first observation."""
+    """The first observation of an episode."""
     seen = sc_pb.Observation()
     seen.score.score = score
     raw = seen.raw_data

@@ -26,7 +26,7 @@ LIMIT_S = 1000.0
 IDLE, STARVED = (0.0, 0.0), (0.0, 0.9)
 WORKS = (0.4, 0.0)
 HARDLY_WORKS = (0.5 * hang_detection.IDLE_CPU_SHARE, 0.0)
-"""(share of the time on a processor, share of the time waiting for a processor)"""
+"""The shares of time that a process runs on a processor, and that it waits for a processor."""
 
 
 class Clock:
@@ -52,7 +52,7 @@ def play(
     asleep: bool = True,
     in_real_time: bool = False,
 ) -> tuple[Sequence[float], HangDetector, list[str]]:
-    """The waits for a game; each wait has the next of these shares, and the last share repeats."""
+    """The waits for a game; each wait takes the next of these shares, and the last one repeats."""
     used = Activity(0.0, 0.0)
     warnings: list[str] = []
     detector = HangDetector(lambda: [used], lambda: asleep, warnings.append)
@@ -89,7 +89,7 @@ def test_how_long_a_game_is_waited_for(clock, shares, waits):
     ("share", "told"),
     [
         (0.9, "90%"),
-        (1.2, "100%"),  # a wait is counted in full when it ends
+        (1.2, "100%"),  # a wait for a processor is counted when it ends
     ],
 )
 def test_starved_is_waited_for_while_it_is_starved(clock, share, told):
@@ -149,7 +149,7 @@ def test_of_several_processes_work_adds_up_and_the_hungriest_is_starved():
 
 
 WAITS = SideEvidence(cpu_share=0.1)
-"""What a healthy game shows while it waits for the other player."""
+"""The evidence of a healthy game that waits for the other player."""
 
 
 @pytest.mark.parametrize("culprit", list(MatchSide))
@@ -174,7 +174,7 @@ def test_the_one_with_a_sign(culprit, shown, why):
 
 @pytest.mark.parametrize("culprit", list(MatchSide))
 def test_the_one_that_has_not_answered(culprit):
-    """The game that has not answered is to blame, whatever the other game looks like."""
+    """The game that has not answered is blamed, whatever the other game's CPU times are."""
     other = MatchSide.GUEST if culprit is MatchSide.HOST else MatchSide.HOST
     answered = SideEvidence(answered=True, stopped=True, unread=True)
     assert judge({culprit: WAITS, other: answered})[0] == (culprit,)
@@ -196,7 +196,7 @@ def test_both_if_nothing_tells_them_apart(both):
 
 
 def test_a_game_that_is_idle_in_the_wait_is_not_to_blame():
-    """The idle game waits for the other player; the stand-in uses no CPU time for such a wait."""
+    """An idle game waits for the other player; the stand-in uses no CPU time in such a wait."""
     seen = {MatchSide.HOST: SideEvidence(cpu_share=0.99), MatchSide.GUEST: SideEvidence()}
     assert judge(seen)[0] == (MatchSide.HOST,)
 
@@ -205,7 +205,7 @@ def test_a_game_that_is_idle_in_the_wait_is_not_to_blame():
 
 
 class Playing:
-    """A game whose loops cost a given CPU time."""
+    """A game whose loops each cost a given CPU time."""
 
     def __init__(self) -> None:
         self.cost = LoopCost()

@@ -1,4 +1,4 @@
-"""Finding an installation of the game: every way that finds one, and every way that fails."""
+"""Tests each way to find an installation of the game, and each way in which the search fails."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ has_modes = pytest.mark.skipif(WINDOWS, reason="its files have no modes")
 
 @pytest.fixture(autouse=True)
 def machine(tmp_path, monkeypatch):
-    """A Linux machine with an empty home and no SC2PATH.
+    """Simulates a Linux machine with an empty home folder and without the variable SC2PATH.
 
-    The executables of its games are named like the stand-in's executable on this system.
+    The games' executables have the name of the stand-in's executable on this system.
     """
     home = tmp_path / "home"
     home.mkdir()
@@ -83,7 +83,7 @@ def test_auto_finds_nothing_else(machine, monkeypatch, change, said):
 
 
 class TestNoHome:
-    """A container whose user has a number but no name, and no HOME."""
+    """In a container, a user may have a number but no name, and no HOME."""
 
     @pytest.fixture(autouse=True)
     def no_home(self, monkeypatch):
@@ -181,7 +181,7 @@ def test_broken_path(tmp_path, build, said):
 
 @contextmanager
 def forbidden(folder: Path) -> Iterator[None]:
-    """A block in which this process may not read the folder."""
+    """A context manager; inside its block, this process may not read the folder."""
     folder.chmod(0)
     root = os.geteuid() == 0  # root may read everything
     if root:
@@ -216,7 +216,7 @@ def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
 @has_modes
 def test_maps_that_may_not_be_read(tmp_path, monkeypatch):
     found = find_installation(make(tmp_path / "sc2", 75689))
-    monkeypatch.chdir(found.root)  # so that the folders above it are not read
+    monkeypatch.chdir(found.root)  # relative, so that no folder above is read
     maps = Path("Maps")
     with (
         forbidden(maps),
@@ -260,7 +260,7 @@ def test_fault_reports_are_in_the_same_cache(tmp_path):
 
 @pytest.mark.skipif(WINDOWS, reason="it has no signals")
 def test_a_signal_to_the_program_that_writes_the_stand_in(tmp_path, monkeypatch):
-    """After a signal another folder would not help, so the error does not advise to take one."""
+    """The error does not advise another folder, which would not help after a signal."""
     killed = write_program(tmp_path / "python", "import os; os.kill(os.getpid(), 9)")
     monkeypatch.setattr("sys.executable", str(killed))
     with pytest.raises(ConfigError, match=r"ended with signal SIGKILL$") as raised:

@@ -1,4 +1,4 @@
-"""Files that all programs of a user share: leases of ports, and facts that the doctor settled."""
+"""Tests the files that a user's programs share: leases of ports, and facts found by the doctor."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_directory_is_private():
 
 @pytest.fixture
 def two_ports(monkeypatch) -> range:
-    """A machine that has two ports for games, both free."""
+    """Simulates a machine that has only two ports for games, both of them free."""
     pairs = (range(first, first + 2) for first in range(20_000, 30_000))
     free = next(pair for pair in pairs if all(lease_module._is_free(port) for port in pair))
     monkeypatch.setattr(lease_module, "candidate_ports", lambda _: free)
@@ -108,7 +108,7 @@ def test_port_in_use_is_not_leased(tmp_path, two_ports):
 
 @contextmanager
 def held(directory: Path, count: int) -> Iterator[list[str]]:
-    """The ports leased by a process that is killed at the end of the block."""
+    """In its block: the ports that are leased by a process, which is killed at the block's end."""
     with talking(sys.executable, "-c", HOLDER, directory, count) as holder:
         yield holder.stdout.readline().split()
 
@@ -133,7 +133,7 @@ def test_lease_lasts_as_long_as_worker_or_game_lives(tmp_path, two_ports):
     lease = PortLease.acquire(tmp_path)
     path = tmp_path / f"{lease.port}.lock"
     game = subprocess.Popen(SLEEPS, pass_fds=(lease.fd,))
-    os.close(lease.fd)  # as if the worker had died
+    os.close(lease.fd)  # as the worker's death would do
     try:
         assert lease_module.try_lock(path) is None
     finally:
@@ -145,7 +145,7 @@ def test_lease_lasts_as_long_as_worker_or_game_lives(tmp_path, two_ports):
 
 
 def make_unsafe(directory: Path, kind: str) -> None:
-    """Make something in the directory's place that another user can have put there."""
+    """Make something in place of a directory: something that another user can have put there."""
     if kind == "open to all":
         directory.mkdir()
         directory.chmod(0o777)
@@ -161,7 +161,7 @@ def make_unsafe(directory: Path, kind: str) -> None:
 @pytest.mark.skipif(WINDOWS, reason="its folders for applications are each user's own")
 @pytest.mark.parametrize("kind", ["open to all", "a file", "a dangling link", "another user's"])
 def test_unsafe_directory(tmp_path, monkeypatch, kind):
-    """A pool still gets its ports: all trainers go to the same other folder."""
+    """If the directory is unsafe, all trainers go to the same other directory for their ports."""
     if kind == "another user's" and os.getuid() != 0:
         pytest.skip("only root gives a folder to another user")
     places = [tmp_path / "first", tmp_path / "missing" / "second", tmp_path / "third"]

@@ -1,4 +1,4 @@
-"""A game's process: its environment, how it ends, its last output, and known causes of its end."""
+"""Tests a game's process: environment, end, last output, and known causes of an end."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_environment_is_an_allow_list():
 
 @pytest.fixture
 def spawn(tmp_path):
-    """Starts a Python program as a game."""
+    """Starts a Python program in place of a game."""
     started = []
 
     def start(program: str, core_file_bytes: int = 0) -> GameProcess:
@@ -240,12 +240,12 @@ def test_a_child_that_runs_is_read_meanwhile(start):
 
 
 def descriptors() -> object:
-    """The descriptors of this process; on Windows, their number."""
+    """The open descriptors of this process; on Windows, the number of handles."""
     return psutil.Process().num_handles() if WINDOWS else set(Path("/proc/self/fd").iterdir())
 
 
 def test_closed_it_has_no_descriptor_left(tmp_path):
-    """No descriptor is left, even if the child could not start and nobody has read its output."""
+    """No descriptor is left open, even if the child could not start and its output was not read."""
     for _ in range(100):
         before = descriptors()
         output = Output(tmp_path / "log")
@@ -307,7 +307,7 @@ def test_another_process_that_holds_the_pipe_delays_once(start):
 
 @pytest.mark.timing
 def test_a_flood_costs_little(start):
-    """A reading thread that never pauses would take a whole core."""
+    """The reading thread must pause, because it would otherwise take a whole core."""
     output, child = start("input()\nwhile True: os.write(1, bytes(65536))")
     before_s, began_s = time.process_time(), time.monotonic()
     child.stdin.write(b"\n")
@@ -429,10 +429,10 @@ def test_usual_words_have_no_advice(exit_code: int | None) -> None:
         ("", None, 59587, "larvae"),
         ("", None, 60321, "fixed in 4.6"),
         ("", None, 74741, "fixed in 4.9.3"),
-        # The last lines of the output do not match those of the fault.
+        # In these rows, the last lines of the output are not those of the fault.
         ("", 1, 55958, ""),
         ("", -11, 74741, ""),
-        # These builds come before or after those that have the fault.
+        # These builds are older or newer than the builds that have the fault.
         ("", None, 67926, ""),
         ("", None, 75025, ""),
         (CRASH, -11, 75689, ""),

@@ -1,4 +1,4 @@
-"""Queue pairs, a second thread, and fixtures that run a test on both systems or step paths."""
+"""Queue pairs, a second thread, and fixtures that run a test on both variants or step paths."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ VECTOR = spaces.Box(-10, 10, (2,), np.float32)
 
 
 class Pair:
-    """A trainer's end and a worker's end on one slot; the player may be changed.
+    """A trainer's end and a worker's end on one slot; a test may replace the player.
 
     Attributes:
         sent: messages that the worker's end sent outside the slot: (sequence, payload).
@@ -115,7 +115,7 @@ class Pair:
         return self.answer_newest(*transition, **keywords)
 
     def answer_newest(self, *transition: Any, **keywords: Any) -> TrainerEnd:
-        """Put the answer to the newest request, as if that request had asked for an episode."""
+        """Put an answer to the newest request, as if this request had asked for an episode."""
         self.worker.begin(self.trainer.sequence)
         self.put(*transition, **keywords)
         return self.trainer
@@ -156,7 +156,7 @@ class Pairs:
     def close(self) -> None:
         for one in self._made:
             one.close()
-        self._made.clear()  # memory is unmapped when its last view is gone
+        self._made.clear()  # memory is unmapped when its last view is deleted
         self.slots.close()
 
 
@@ -203,7 +203,7 @@ def meanwhile(change: Callable[[int], None]) -> Iterator[None]:
 
     thread = threading.Thread(target=run)
     interval_s = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)  # so that the threads switch often
+    sys.setswitchinterval(1e-5)  # makes the threads switch often
     thread.start()
     try:
         yield

@@ -1,4 +1,4 @@
-"""Outcomes and batches, read from real slots, and the delays that let games be due together."""
+"""Tests outcomes and batches read from real slots, and the delays that align real-time games."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_both_paths_gather_the_same(pair, rows):
 
 @pytest.mark.parametrize("rows", [[0, 1, 2], [2, 0, 1]], ids=str)
 def test_the_fast_path_takes_each_row_from_the_place_of_its_newest_answer(pair, rows):
-    """Envs that have played different numbers of episodes have odd and even request numbers."""
+    """Request numbers may be odd or even, if envs have played different numbers of episodes."""
     pairs = [pair(SPACE) for _ in range(3)]
     for number, one in enumerate(pairs):
         for _ in range(number + 1):
@@ -83,13 +83,13 @@ def test_the_fast_path_takes_each_row_from_the_place_of_its_newest_answer(pair, 
 
 @pytest.mark.parametrize("unanswered", [False, True])
 def test_a_dead_envs_last_observation_survives_edits_of_the_batch(pair, unanswered):
-    """The env is one that the pool does not reset (`SC2GymEnv`)."""
+    """The env is like that of `SC2GymEnv`: the pool does not reset it by itself."""
     alive, dead = pair(SPACE), pair(SPACE)
     gatherer = Gatherer(space_layout(SPACE, 0), 2)
     queues = [alive.answer(value(5)), dead.answer(value(6))]
     given = gatherer.gather([0, 1], queues, [None, None])
     for array in given.observations.values():
-        array[...] = 9  # the trainer may write into it
+        array[...] = 9  # the trainer may write into its array
     if unanswered:
         dead.write_half(value(7))
         dead.trainer.void()
@@ -131,7 +131,7 @@ def test_an_observation_without_fixed_layout_is_handed_out_as_a_new_object(pair)
 
 
 PACE = 10.0
-"""Loops a second."""
+"""The speed of a game in loops per second."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Which env plays which episode and seed: the numbering, the spares, and exchanges with spares."""
+"""Tests which env plays which episode and seed: numbers, spares, and exchanges with spares."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_games_seed_fits_31_bits_and_stays_the_same(seed):
 
 @dataclass
 class Plays:
-    """Notes what a supervisor asks for: (seat, episode's number) to play, and seats to resume."""
+    """Notes a supervisor's requests: (seat, episode's number) to play, and seats to resume."""
 
     spare_seats: list[Seat]
     asked: list[tuple[int, int]] = field(default_factory=list)
@@ -192,7 +192,7 @@ def test_an_env_that_lives_takes_only_a_spare_that_is_nearly_there(
     assert envs[0].instance.number == (3 if state in NEARLY_THERE else 0)
     own = [] if state in NEARLY_THERE else [(0, 0)]
     assert plays.asked[2:] == own, "the spare's episode, on its own instance"
-    envs[1].instance.state = State.NEW  # a new instance in place of a dead one
+    envs[1].instance.state = State.NEW  # a new instance replaces a dead one
     spares.play_next(envs[1])
     assert envs[1].instance.number == 4
 

@@ -1,4 +1,4 @@
-"""The life of an instance: its states, the end of its worker, and when it is replaced."""
+"""Tests the life of an instance: its states, its worker's end, and its replacement."""
 
 from __future__ import annotations
 

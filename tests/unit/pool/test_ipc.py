@@ -1,4 +1,4 @@
-"""The channel between trainer and worker: whole messages, bounded sends, and the peer's end."""
+"""Tests the channel between trainer and worker: whole messages, time limits, and a peer's end."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_messages_sent_before_the_end_are_received(ends):
 
 def test_sending_to_the_dead_is_told(ends):
     ends[1].close()
-    tries = 100 if WINDOWS else 1  # on Windows the first sends may still succeed
+    tries = 100 if WINDOWS else 1  # on Windows a send may succeed at first
     with pytest.raises(ChannelClosedError):
         for _ in range(tries):
             ends[0].send("anyone?")
@@ -84,7 +84,7 @@ def test_a_peer_that_does_not_read_ends_the_channel_in_bounded_time(ends):
         ends[0].send(bytes(20_000_000))
     assert time.monotonic() - begin_s < 2
     with pytest.raises(ChannelClosedError):
-        ends[0].send("small")  # otherwise "small" would follow a half-sent message
+        ends[0].send("small")  # "small" would follow half a message
     with pytest.raises(ChannelClosedError):
         while True:
             assert ends[1].receive() == []

@@ -1,4 +1,4 @@
-"""The machine below a pool: the folder of its run, free memory and descriptors."""
+"""Tests a pool's use of the machine: the folder of the run, free memory, and descriptors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from sc2pool.pool.report.live_files import request
 from sc2pool.processes.tree import created_at_s
 from tests.support.systems import KILLED, is_private
 
-# ---- the folder of a run, and the sweep of those whose trainer is gone ---------------------------
+# ---- the folder of a run, and the sweep of folders without a trainer -----------------------------
 
 
 DEAD_PID = 999_999_999
@@ -105,7 +105,7 @@ def test_the_folder_of_all_temporary_files_may_be_deleted(temp):
 
 @has_links
 def test_link_in_the_place_of_the_folder_is_not_followed(temp):
-    """In a folder that all users may write to, another user may make a link of that name."""
+    """A link is not followed: another user may make one in a folder that all users may write to."""
     run = RunDir()
     shutil.rmtree(run.path)
     elsewhere = temp / "elsewhere"
@@ -140,7 +140,7 @@ def test_no_place_for_it_is_a_config_error(temp, monkeypatch):
 
 @pytest.fixture
 def left_behind(temp):
-    """Makes the folder of a run whose trainer is gone; the folder lists the given processes."""
+    """Makes the folder of a run whose trainer has ended; the folder lists the given processes."""
 
     def make(*notes: str):
         run = temp / NAME.format(pid=DEAD_PID, created_s=1.0)
@@ -187,7 +187,7 @@ def test_another_users_run_is_left_alone(temp, left_behind):
 
 
 def test_a_folder_that_goes_meanwhile_stops_no_sweep(temp, left_behind, monkeypatch):
-    """Two trainers that start together clean up ("sweep") the same folders."""
+    """Two trainers that start at the same time both clean up ("sweep") the same folders."""
     run = left_behind("")
 
     def other_is_faster(path):
@@ -254,7 +254,7 @@ def test_without_a_limit_it_is_the_machines(cgroup: Path, limit: str | None) -> 
 
 
 MAKE_ENV = partial(gymnasium.make, "CartPole-v1")
-"""A library's function, because one of this module would make a worker import torch."""
+"""A function of a library, because a function of this module would make workers import torch."""
 ALONE = PER_INSTANCE + PER_WORKER
 
 
@@ -268,7 +268,7 @@ def test_shortage_names_both_numbers():
     told = shortage(10, 1, 6, enough - 1)
     assert "10 envs and spares need about 92 open files, and this process may have 91" in told
     assert "ulimit -n 92" in told
-    # Workers with several envs need fewer.
+    # If a worker has several envs, fewer descriptors are needed.
     enough = 6 + PER_POOL + 10 * PER_INSTANCE + 3 * PER_WORKER
     assert shortage(10, 4, 6, enough) is None
     assert shortage(10, 4, 6, enough - 1) is not None

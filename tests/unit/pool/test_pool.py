@@ -1,4 +1,4 @@
-"""A pool with real workers, its instances while they change, and the check of actions."""
+"""Tests a pool with real workers, the list of changing instances, and the check of actions."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_rebuilt_env_with_other_spaces_ends_the_pool(tmp_path):
 
 
 def test_a_step_that_is_closed_under_says_so(pool, monkeypatch):
-    """Another thread may close the pool while the fast path hands a step to the general path."""
+    """The pool can be closed while the fast step path hands a step to the general step path."""
 
     pool.reset()
     pool.send(np.zeros(2, np.int64))
@@ -161,7 +161,7 @@ def test_json_has_no_nan():
 
 BOX = spaces.Box(np.array([-1, 0], np.float32), np.array([1, 5], np.float32))
 AT_THE_TOP = spaces.MultiDiscrete(np.array([6, 3], np.uint8), np.uint8, start=np.array([250, 0]))
-"""Its first action is at most 255; the next number, 256, does not fit the type."""
+"""The first part of an action is at most 255, because 256 does not fit the type."""
 GOOD = [
     (spaces.Discrete(3), [0, 2]),
     (spaces.Discrete(3), np.array([0, 2], np.uint8)),
@@ -207,7 +207,7 @@ def test_a_box_action_is_clipped_and_has_the_spaces_type():
     ids=str,
 )
 def test_an_integer_action_is_clipped_exactly(dtype, low, high, actions):
-    """The float nearest to a bound may be beyond the bound, and may not even fit the type."""
+    """A bound's nearest float may lie beyond the bound, or may not even fit the type."""
     given = np.array(actions)
     checked = check_actions(spaces.Box(low, high, (2,), dtype), given, range(len(given)))
     assert checked.dtype == dtype
@@ -216,7 +216,7 @@ def test_an_integer_action_is_clipped_exactly(dtype, low, high, actions):
 
 
 class GradientTensor:
-    """Like one of torch's tensors with a gradient, it cannot become an array."""
+    """An object that cannot become an array, like one of torch's tensors with a gradient."""
 
     def __len__(self) -> int:
         return 2

@@ -1,4 +1,4 @@
-"""The parts that a trainer and its workers share: unnamed memory, its layout, and doorbells.
+"""Tests the parts that trainer and workers share: unnamed memory, its layout, and doorbells.
 
 `test_slots.py` tests the queue pairs that are made of these.
 """
@@ -238,7 +238,7 @@ MOST = most_members(1)
 
 
 def needs_eventfd(test: Callable[..., None]) -> Callable[..., None]:
-    """Mark a test of common doorbells, which only Linux has."""
+    """Mark a test of common doorbells, which wake several workers and exist only on Linux."""
     skipped = pytest.mark.skipif(not USE_EVENTFD, reason="elsewhere none is common")(test)
     return pytest.mark.parametrize("variant", ["linux"], indirect=True)(skipped)
 
@@ -274,7 +274,7 @@ def test_one_ring_wakes_all_and_each_has_its_own(common, owned):
     listeners = [Listener(common, owned) for _ in range(3)]
     doorbells = [one.doorbell for one in listeners]
     assert [one.hears() for one in listeners] == [False] * 3
-    for _ in range(3):  # a ring is heard although earlier rings were not read
+    for _ in range(3):  # a new ring is noticed although earlier rings were not read
         (together,) = common.fewest(doorbells)
         together.ring()
         assert [one.hears() for one in listeners] == [True] * 3
@@ -330,13 +330,13 @@ def test_many_have_several_common_bells(common, owned):
 
 @needs_eventfd
 def test_workers_may_watch_it_in_all_their_ways(common, owned):
-    """The system limits how many epolls may watch one descriptor, and how deeply they nest."""
+    """The system limits how many epolls may watch one descriptor, and how deeply epolls nest."""
     listeners = [Listener(common, owned) for _ in range(MOST)]
     other = Doorbell.create()
     owned.callback(other.close)
 
     async def waits(listening: int) -> None:
-        for descriptor in (listening, *[other.listening] * 3):  # the worker's own, and its games'
+        for descriptor in (listening, *[other.listening] * 3):  # descriptors of worker and games
             wait = BlockingWait(descriptor)
             owned.callback(wait.close)
             wait.wait(0)

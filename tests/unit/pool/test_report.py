@@ -1,4 +1,4 @@
-"""Fault reports, replays, statistics and live files of a pool, and its local server."""
+"""Tests a pool's fault reports, replays, statistics and live files, and its local server."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_unknown_facts_are_left_out(tmp_path):
 
 
 def test_two_in_one_second_are_two(tmp_path):
-    """The reports may be of two pools, whose envs and instances have the same numbers."""
+    """Two pools, whose envs and instances have the same numbers, may report in one second."""
     paths = {fault_reports.write(tmp_path, FAULT, INSTANCE, EVERYTHING) for _ in range(5)}
     assert len(paths) == 5
     assert None not in paths
@@ -144,7 +144,7 @@ ODD_OPTIONS = {
 
 
 def same(shown: object, expected: object) -> bool:
-    """True if the values are equal; of a text, only the beginning is compared."""
+    """True if the values are equal; a text must only begin with the expected text."""
     if isinstance(expected, dict):
         return shown.keys() == expected.keys() and all(same(shown[k], expected[k]) for k in shown)
     return shown.startswith(expected) if isinstance(expected, str) else shown == expected
@@ -197,7 +197,7 @@ SEAT = "env 3"
 
 
 def settled(folder: ReplayFolder, seat: str, episode: int, total: float, **fields: Any) -> Any:
-    """Let the folder settle an info that has a replay; returns the path that the info then has."""
+    """Let the folder keep or drop an info's replay; returns the replay's path, or None."""
     fields = {"by_number": False, "by_return": False, "data": b"played"} | fields
     replay = PlayedReplay(episode=episode, episode_return=total, **fields)
     info = {"other": 1, REPLAY: replay}
@@ -209,7 +209,7 @@ def settled(folder: ReplayFolder, seat: str, episode: int, total: float, **field
 
 
 def names(directory: Any) -> list[str]:
-    """The names in the folder, without the times."""
+    """The names of the files in the folder, without the times in them."""
     return sorted(re.sub(r"-\d{8}-\d{6}-", "-", path.name) for path in directory.iterdir())
 
 
@@ -243,7 +243,7 @@ def test_the_newest_of_each_reason_stay_and_nothing_of_others_goes(tmp_path):
 
 
 def test_equal_names_do_not_overwrite(tmp_path, monkeypatch):
-    """Episodes get the same numbers again after `seed()`, maybe within one second."""
+    """After `seed()`, episodes get the same numbers again, possibly within one second."""
     monkeypatch.setattr("time.strftime", lambda _: "20260101-120000")
     folder = ReplayFolder(ReplayPolicy(tmp_path))
     for _ in range(3):
@@ -297,7 +297,7 @@ ROW = InstanceStats("env 0", 4, "playing", 0, 0, 0, 0.0, 1, 2, 3, "proven", None
 
 @pytest.fixture
 def now_s(monkeypatch) -> list[float]:
-    """What the snapshot's clock shows; a test lets time pass by changing the list's entry."""
+    """The time of the snapshot's clock; a test lets time pass by changing the list's only entry."""
     now_s = [100.0]
     monkeypatch.setattr(snapshot.time, "monotonic", lambda: now_s[0])
     return now_s
@@ -406,7 +406,7 @@ def test_files_are_wanted_only_while_they_are_requested(tmp_path):
 
 
 def test_a_request_makes_no_file(tmp_path):
-    """The trainer may be deleting the folder at this moment."""
+    """A request in a folder that does not exist fails: the trainer may just have deleted it."""
     with pytest.raises(FileNotFoundError):
         live_files.request(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -503,7 +503,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
-    """Runs a server with this handler until the block ends; gives its port."""
+    """Runs a server with this handler until the block ends; yields the server's port."""
     server = LoopbackServer(socket.create_server(("127.0.0.1", 0)), handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -544,5 +544,5 @@ def test_open_connections_end_with_the_server() -> None:
     with ExitStack() as opened:
         with serving(Handler) as port:
             one = opened.enter_context(half_request(port))
-        with suppress(ConnectionResetError):  # the connection was not accepted yet
+        with suppress(ConnectionResetError):  # the server may not have accepted yet
             assert one.recv(1) == b""

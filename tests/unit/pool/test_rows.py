@@ -1,4 +1,4 @@
-"""Envs of several rows, through the whole pool: every row gets exactly its own transitions."""
+"""Tests envs of several rows in a whole pool: every row must get exactly its own transitions."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def number_in(action: Any) -> int:
 
 @dataclass
 class Seat:
-    """The object of one row on which `get_attr` and similar calls act."""
+    """The object of one row; `get_attr` and similar calls act on it."""
 
     row: int
     level: int = 0
@@ -104,7 +104,7 @@ class RowsSpec:
 
 
 class RowsPlayer(Player):
-    """Plays episodes of a fixed length: even numbers are terminated, odd ones truncated.
+    """Plays episodes of a fixed length; terminates even episodes, and truncates odd episodes.
 
     Row r of step s in episode e shows (e, r, s, the row's action), in the structure of its space,
     so a test knows every value. The class is sent to the workers by value.
@@ -262,7 +262,7 @@ def test_the_first_ready_come_with_all_their_rows():
             again = envs[:1] if round_ % 2 else envs
             actions = [round_ + row for row in pool.rows_of(again)]
             newest |= dict(zip(pool.rows_of(again), actions, strict=True))
-            if set(envs) - set(again):  # the other envs wait until all have answered
+            if set(envs) - set(again):  # actions for the other envs come later
                 pool.send(actions, again)
                 others = sorted(set(envs) - set(again))
                 actions = [500 + row for row in pool.rows_of(others)]

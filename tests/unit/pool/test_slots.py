@@ -1,4 +1,4 @@
-"""Both ends of a queue pair, and arrays over the slots of several pairs, in real memory."""
+"""Tests both ends of a queue pair, and arrays over the slots of several pairs, in real memory."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ def ends(slots):
     """The workers' ends of the slots, one for each row."""
     made = [Slot(slots.clear(row, LAYOUT), LAYOUT) for row in range(ROWS)]
     yield made
-    made.clear()  # memory is unmapped when its last view is gone
+    made.clear()  # memory is unmapped when its last view is deleted
 
 
 @pytest.mark.usefixtures("step_path")
@@ -339,7 +339,7 @@ def test_a_row_is_clear_when_it_changes_hands_and_its_last_content_is_kept(slots
     first.close()
     second = TrainerEnd(slots, 1)
     second.attach(LAYOUT)
-    before = 1 << 32  # a number that the first owner's worker does not wait for
+    before = 1 << 32  # the first owner's worker does not wait for this number
     numbers = {worker.words[word] for word in (Word.REQUEST, Word.REPLY)}
     assert (second.sequence, numbers) == (before, {before})
     worker.words[Word.REQUEST] = worker.words[Word.REPLY] = 0

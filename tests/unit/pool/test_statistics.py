@@ -1,4 +1,4 @@
-"""Statistics of a pool, and of several as one: counters, durations, matches, and history."""
+"""Tests the statistics of one pool and of several pools: counters, durations, matches, history."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_counters_are_read_whole_while_they_are_counted():
         while counters.resets < 2000:
             stats = stats_of(counters)
             assert stats.resets == len(stats.reset_s)
-            # A fault is counted before the soft recycle after it, so the counts may differ by one.
+            # A fault is counted before its soft recycle, so the two counts may differ by one.
             causes = stats.replacements
             assert 0 <= causes.get("hung", 0) - causes.get("soft-age", 0) <= 1
             assert len(stats.events) == min(1000, sum(causes.values()))
@@ -170,7 +170,7 @@ def test_several_together():
 
 
 def test_figures_need_no_file_of_a_package():
-    """While no descriptor is free, Python cannot import a module."""
+    """Durations import no module, because Python cannot import while no descriptor is free."""
     printed_by("""
 import sys
 from sc2pool.pool.measures import Durations
@@ -256,7 +256,7 @@ def test_those_not_met_for_longest_are_summed_up():
 
 
 def test_no_match_is_lost_or_counted_twice():
-    """Opponents may come back, and one may have the name under which the others are summed up."""
+    """An opponent may come back, or may have the name under which others are summed up."""
     names = [OTHERS, *(f"step-{n}" for n in range(2 * MOST_OPPONENTS))]
     matches = [(name, "win") for name in names * 3]
     results = counted(*matches)
@@ -343,7 +343,7 @@ def test_rates_remember_no_more_than_they_need():
 
 @pytest.mark.parametrize("window_s", [0.0, WINDOW_S])
 def test_rates_after_a_gap(window_s):
-    """After a late note (as after Ctrl-Z), an earlier note can still be compared with it."""
+    """After a long gap between notes (as after Ctrl-Z), the rate covers the gap."""
     rates = Rates(window_s)
     rates.note(0.0, {"steps": 0})
     rates.note(1.0, {"steps": 10})

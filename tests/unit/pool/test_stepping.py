@@ -1,7 +1,7 @@
 """Steps of a pool's envs, one property per test, on a simulated machine with scripted events.
 
-`tests/scripts/test_simulation.py` draws such events at random. These tests choose the events, and
-assert what follows.
+`tests/scripts/test_simulation.py` draws such events at random. The tests of this file choose the
+events, and assert their consequences.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.support.simulation.world import World
 
 
 def acts(rank: int, how: str = "plain") -> Event:
-    """The event in which a worker acts, the one of this rank among those that have work to do."""
+    """The event in which a worker acts; the rank chooses among the workers that have work to do."""
     return ("act", rank, how)
 
 
@@ -68,7 +68,7 @@ class Simulated:
 
 @pytest.fixture
 def simulated():
-    """`simulated(n, …)`: a pool of n envs that has begun, with the arguments of `Pool`."""
+    """The call `simulated(n, …)` makes a started pool of n envs, with the arguments of `Pool`."""
     with ExitStack() as stack:
 
         def make(n: int, *, begins: bool = True, **options) -> Simulated:
@@ -235,7 +235,7 @@ def test_a_spare_that_is_held_stays_held_when_a_pause_ends(simulated):
 
 
 def test_what_does_not_ring_is_looked_for_once_in_an_interval(simulated):
-    """Each check is a system call, which is too slow to be made in every step."""
+    """Events without a doorbell are not checked in each step, because a check is a system call."""
     one = simulated(1)
     loop = one.pool._runtime.loop
     one.world.now_s += _POLL_INTERVAL_S

@@ -1,4 +1,4 @@
-"""The verdicts of the watchdog on its samples, and its thread with real processes."""
+"""Tests the watchdog's verdicts on its samples, and the watchdog's thread with real processes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def game(sample: Sample, **what: object) -> Sample:
 
 
 def paused(sample: Sample, pauses: int, now: bool = True) -> Sample:
-    """A stopped game after this number of pauses; `now` says whether the pool is pausing it."""
+    """A sample of a stopped game after this number of pauses; if `now`, it is still paused."""
     watched = replace(sample.watched, paused=now, pauses=pauses)
     return replace(game(sample, stopped=True), watched=watched)
 
@@ -90,12 +90,12 @@ def case(
     previous: Sample | None = BEFORE,
     policy: RecyclePolicy = POLICY,
 ) -> object:
-    """A name, the newest sample and the verdict; the sample before it was normal."""
+    """A case: name, newest sample and verdict; by default the sample before was normal."""
     return pytest.param(first, previous, now, policy, expected, id=name)
 
 
 def twice(name: str, what: Callable[[Sample], Sample], expected: FaultKind | None) -> object:
-    """A case whose two newest samples are the same."""
+    """A case in which the sample before the newest sample shows the same state."""
     return case(name, what(NOW), expected, previous=what(BEFORE))
 
 
@@ -104,7 +104,7 @@ def twice(name: str, what: Callable[[Sample], Sample], expected: FaultKind | Non
     [
         case("all is well", NOW, None),
         case("the very first sample", NOW, None, first=NOW, previous=None),
-        # Stopped: a verdict needs the same stopped process in two samples in a row.
+        # Stopped: the verdict needs two samples in a row with the same stopped process.
         case("game stopped once", STOPPED_NOW, None),
         twice("game stopped twice", lambda sample: game(sample, stopped=True), STOPPED),
         twice("worker stopped twice", stopped_worker, STOPPED),
@@ -117,7 +117,7 @@ def twice(name: str, what: Callable[[Sample], Sample], expected: FaultKind | Non
         case("continued", NOW, None, previous=STOPPED_THEN),
         case("stopped, after a gap", STOPPED_NOW, None, previous=None),
         case("stopped, then gone", without_game(NOW), None, previous=STOPPED_THEN),
-        # Memory: that of game and worker is added up; the worker has 60 MB.
+        # Memory: the memory of game and worker is added up; the worker has 60 MB.
         case("at the hard limit", large(3940 * MB), SOFT),
         case("over the hard limit", large(3940 * MB + 1), MEMORY),
         case("over it, after a gap", large(5000 * MB), MEMORY, previous=None),
@@ -128,7 +128,7 @@ def twice(name: str, what: Callable[[Sample], Sample], expected: FaultKind | Non
         case("over the soft limit", large(2000 * MB + 1), SOFT, first=large(2000 * MB)),
         case("grown as much as it may", large(1100 * MB), None),
         case("grown more", large(1100 * MB + 1), SOFT),
-        # Hung: no reply for longer than the patience, and no CPU time used since.
+        # Hung: no reply has come within the time limit, and no CPU time has been used since.
         twice("patience at its end", lambda sample: awaited(sample, 90.0), None),
         twice("past it, idle", lambda sample: awaited(sample, 89.9), HUNG),
         case("past it, after a gap", awaited(NOW, 89.9), None, previous=None),
@@ -137,7 +137,7 @@ def twice(name: str, what: Callable[[Sample], Sample], expected: FaultKind | Non
         case("past it, worker slow", worker(AWAITED_NOW, cpu_s=2.5), None, previous=AWAITED_THEN),
         case("past it, hardly busy", game(AWAITED_NOW, cpu_s=5.009), HUNG, previous=AWAITED_THEN),
         twice("past it, no game yet", lambda sample: without_game(awaited(sample, 80.0)), HUNG),
-        # The more serious verdict comes first.
+        # If two verdicts are possible, the more serious one is given.
         twice(
             "stopped and too large", lambda it: game(it, stopped=True, rss_bytes=9000 * MB), STOPPED
         ),
@@ -169,7 +169,7 @@ def test_decide(first, previous, now, policy, expected):
 
 
 def late(sample: Sample, waited_s: float | None, *, is_ready: bool = False) -> Sample:
-    """A game long past its limit; `waited_s` is how long it waited for a processor."""
+    """A sample of a game long past its limit; it has waited `waited_s` for a processor."""
     return replace(awaited(sample, 80.0), waited_s=waited_s, is_ready=is_ready)
 
 
@@ -234,7 +234,7 @@ SPINS = (sys.executable, "-S", "-c", "while True: pass")
 
 @pytest.fixture
 def starved():
-    """A process that wants to run, while another one has the only processor that it may use."""
+    """A process that wants to run, but another process takes the only processor that it may use."""
     core = min(os.sched_getaffinity(0))
     with subprocess.Popen(SPINS) as busy, subprocess.Popen(SPINS) as process:
         for one in (busy, process):
@@ -247,7 +247,7 @@ def starved():
 
 @pytest.mark.skipif(not LINUX, reason="only Linux tells who waits for a processor")
 def test_the_thread_does_not_take_a_starved_process_for_hung(starved):
-    """Such a process seldom runs, so a sample lacks most of its waits, which count later."""
+    """A starved process seldom runs, and a wait for a processor is counted only at its end."""
     watched = Watched(3, starved.pid, [], awaited_since_s=0.0, limit_s=0.1)
     verdicts: list[Verdict] = []
     with (
@@ -279,7 +279,7 @@ def test_thread_survives_errors_of_inspection(sleeper, caplog):
 
 
 def test_close_does_not_wait_for_a_callback_that_is_blocked(sleeper, monkeypatch):
-    """The callback may need a lock that the closing thread holds, in a signal handler."""
+    """The callback may need a lock that is held by the thread that closes the watchdog."""
     monkeypatch.setattr("sc2pool.pool.watchdog._ENDS_WITHIN_S", 0.05)
     blocked, goes_on = threading.Event(), threading.Event()
 
@@ -316,7 +316,7 @@ def sampled(game_pids: list[int], stopped: int = 0) -> Sample:
 
 
 def test_a_game_is_all_below_its_worker():
-    """A game may be several processes: its executable may be a script that starts the game."""
+    """A game may consist of several processes: a script as executable may start the game."""
     sample = sampled([GAME_PID])
     assert sample.worker == ProcessSample(False, 60 * MB, 2.0)
     assert sample.game == ProcessSample(False, 101 * MB, 5.25)
@@ -358,7 +358,7 @@ def test_ended_process_has_no_sample():
 
 
 def test_the_thread_survives_without_a_free_descriptor(sleeper, caplog, limited):
-    """The thread warns once, and samples again."""
+    """The thread warns once that it cannot take samples, and continues to try."""
     samples = threading.Semaphore(0)
 
     def watched() -> list[Watched]:
@@ -375,7 +375,7 @@ def test_the_thread_survives_without_a_free_descriptor(sleeper, caplog, limited)
 
 
 def test_growth_counts_from_the_end_of_the_first_episode(monkeypatch):
-    """A game that loads its first map grows, which is no leak."""
+    """A game's memory grows when it loads its first map, and this growth is no leak."""
     limit = replace(UNLIMITED, growth_bytes=1000 * MB)
     history = iter([(1, 100), (1, 300), (2, 1250), (3, 1350)])
     now = [next(history)]

@@ -1,4 +1,4 @@
-"""A worker: its waits and rings, the transitions that it puts, and the end of an instance in it.
+"""Tests a worker: its waits and rings, the transitions that it puts, and an instance's end.
 
 `test_slots.py` tests the worker's end of a queue pair together with the trainer's.
 """
@@ -107,7 +107,7 @@ def test_a_bell_that_cannot_be_rung_is_an_error():
 
 
 class Trainer:
-    """Stands for a trainer: the header, the doorbell and the epoll that a worker waits with."""
+    """Stands for a trainer: holds the header, the doorbell and the epoll for a worker's waits."""
 
     def __init__(self, doorbell: Doorbell) -> None:
         self.words = np.zeros(16, np.uint64)
@@ -141,7 +141,7 @@ def trainer(doorbell: Doorbell) -> Iterator[Trainer]:
 def test_it_waits_for_the_next_request(trainer: Trainer):
     trainer.request()
     assert trainer.wait(0) == 1
-    trainer.doorbell.ring()  # a ring without a new request, as for another instance
+    trainer.doorbell.ring()  # a ring without a new request, such as for another instance
     thread = threading.Timer(0.02, trainer.request)
     thread.start()
     assert trainer.wait(1) == 2
@@ -172,7 +172,7 @@ def test_a_signal_ends_the_wait(trainer: Trainer):
     main = threading.main_thread().ident
 
     def interrupt() -> None:
-        while not over.wait(0.02):  # again, because a signal may come before the wait
+        while not over.wait(0.02):  # repeated, because a signal may come before the wait
             signal.pthread_kill(main, signal.SIGUSR1)
 
     before = signal.signal(signal.SIGUSR1, lambda *_: seen.append("handled"))
@@ -319,7 +319,7 @@ def test_the_garbage_collector_takes_it_in_any_order():
 
 
 def test_it_is_over_though_no_memory_is_left_for_its_last_words(tmp_path: Path) -> None:
-    """Otherwise the instance would for ever read the next message and fail."""
+    """The instance must end; it would otherwise fail at each message for ever."""
     loop = asyncio.SelectorEventLoop()
     ours, theirs = socket.socketpair()
     doorbells, spec = mock.Mock(), mock.Mock(side_effect=MemoryError)

@@ -1,6 +1,6 @@
 """The compiled step path returns what pure Python returns, or leaves the step to pure Python.
 
-`scripts/compare_paths.py` is the longer form of these tests.
+The script `scripts/compare_paths.py` runs such comparisons for longer.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ async def test_messages_of_the_stand_in(standin_dir, name):
             order = commands.attack(marines.tags, (20 + number % 7, 30))
             observed = (await game.step(as_actions([order]), 24)).observed
             assert observed.plain is not None
-            # `Wire` has done the step, in a loop that may be blocked.
+            # `Wire` does the whole step, if the event loop may be blocked.
             assert (observed.plain.simulation_loop > 0) == LINUX
             payload = observed.plain.payload
             request_id = sc_pb.Response.FromString(payload).id
@@ -271,7 +271,7 @@ AN_ACTION = sc_pb.Action(action_raw={"unit_command": {"ability_id": 16}}).Serial
 
 
 class Answering(threading.Thread):
-    """The other end of a socket: waits for a request, then sends these parts."""
+    """The other end of a socket: it waits for a request, and then sends these byte strings."""
 
     def __init__(self, parts: list[bytes], *, closes: bool = False) -> None:
         super().__init__()

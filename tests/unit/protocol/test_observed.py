@@ -1,4 +1,4 @@
-"""Observations, hand-built and recorded, are decoded in parts; each part is what protobuf says."""
+"""Tests that observations, which are decoded in parts, have the values that protobuf reads."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_the_details_of_the_score_are_finite(name, number):
 
 
 def test_large_numbers_are_finite():
-    """The protocol's largest numbers are, and so are numbers whose bytes look in part like NaN."""
+    """The largest numbers must be accepted, and numbers whose bytes look in part like NaN."""
     answer = response(unit(1), unit(2))
     largest = float(np.finfo(np.float32).max)
     for each in answer.observation.raw_data.units:
@@ -200,7 +200,7 @@ reads = pytest.mark.parametrize("read", READERS)
 
 @reads
 def test_every_part(recorded_observations, read):
-    """Grids, layers, panels, scores and actions are in the last part to be decoded."""
+    """All parts are read, also the last one, with grids, layers, panels, scores and actions."""
     for seen in recorded_observations:
         assert len(seen.observation.raw_data.units) > 100
         assert_equal(read(seen), seen)

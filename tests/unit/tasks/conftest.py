@@ -17,7 +17,7 @@ AnyTask = TypeVar("AnyTask", bound=Task)
 
 @pytest.fixture
 def area() -> PlayableArea:
-    """The playable area of the hand-built states: 24 wide, 20 high."""
+    """The playable area of the hand-built states: 24 cells wide and 20 cells high."""
     return PlayableArea(10.0, 20.0, 34.0, 40.0)
 
 

@@ -1,4 +1,4 @@
-"""From an observation to a transition, without a game, and queue pairs within one process."""
+"""Tests the rules of an episode's transitions without a game, and queue pairs in one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Melee`: every state gives an observation, and commands for own units; its town and marines."""
+"""Tests `Melee`: every state must give an observation, and commands must be for own units."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_the_scripted_player_does_what_is_missing():
 
 
 def _info(cliff_from_x: int) -> sc_pb.ResponseGameInfo:
-    """A map of 64 x 64 cells; from one column on, no structure can be placed."""
+    """A map of 64 x 64 cells; no structure can be placed in one column and all columns after it."""
     info = sc_pb.ResponseGameInfo()
     area = info.start_raw.playable_area
     area.p1.x = area.p1.y = 64
@@ -255,7 +255,7 @@ def test_each_side_and_the_ground_have_their_planes(unit, begin):
     )
     start = task.game_info.start_raw
     walkable = np.zeros((64, 64), dtype=np.bool_)
-    walkable[:30, :22] = True  # below and to the left of the centre
+    walkable[:30, :22] = True  # cells below and to the left of the centre
     grid_of(start.terrain_height, np.full((64, 64), 200), 8)
     grid_of(start.pathing_grid, walkable, 1)
     task.on_start()

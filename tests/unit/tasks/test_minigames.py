@@ -1,4 +1,4 @@
-"""The mini-games: spaces and geometry that they share, the tasks of marines, a scripted player."""
+"""Tests the mini-games: common spaces and geometry, the tasks of marines, a scripted player."""
 
 from __future__ import annotations
 
@@ -95,14 +95,14 @@ KINDS = [
 TOWNS = {"CollectMineralsAndGas", "BuildMarines"}
 """Maps whose tasks take long steps."""
 LOOPS = {"FindAndDefeatZerglings": 2880, "CollectMineralsAndGas": 6720, "BuildMarines": 14400}
-"""Length of an episode, by map; 1920 on the others."""
+"""By map: the length of an episode in loops; on all other maps it is 1920."""
 
 
 def random_units(unit, rng: np.random.Generator) -> list:
     """Units that are much stranger than those on the maps.
 
-    There are too many units or none, some outside the playable area, some with hit points beyond
-    the maximum.
+    There are too many units or none; some units are outside the playable area, and some have hit
+    points beyond the maximum.
     """
     units = []
     for kind in KINDS:
@@ -192,7 +192,7 @@ def test_a_walk_in_the_open_goes_straight(area):
     for direction, (step_x, step_y) in enumerate(DIRECTIONS):
         target_x, target_y = walk_target(x, y, direction, area)
         assert nearest_direction(target_x - x, target_y - y) == direction
-        # Far enough not to be reached within a step: a marine covers 1.125 in 8 loops.
+        # The target must be too far for one step: a marine walks 1.125 cells in 8 loops.
         assert math.hypot(target_x - x, target_y - y) > 2
         assert (target_x - x) * step_x + (target_y - y) * step_y > 2
 
@@ -304,7 +304,7 @@ def test_script_walks_towards_the_beacon(unit, begin):
 
 
 def test_image_shows_the_beacon_from_the_marine(unit, begin):
-    # The area is 24 cells wide; the image shows 48 in 64 pixels, so a pixel is 3/4 of a cell.
+    # The area is 24 cells wide; 64 pixels show 48 cells, so a pixel is 3/4 of a cell.
     task = begin(MoveToBeaconImage, unit(OWN_MARINES, 30, 22), unit(BEACONS, 15, 37))
     rows, columns = np.nonzero(task.observe()[0])
     assert columns.mean() == pytest.approx(31.5 - 15 / 0.75, abs=0.3)
@@ -351,7 +351,7 @@ def test_image_and_vector_take_the_same_actions():
 def test_preferences_leave_the_other_its_own():
     marines = np.array([[0.0, 0.0], [4.0, 0.0]])
     shards = np.array([[3.0, 0.0], [-5.0, 0.0], [-6.0, 0.0], [1.0, 0.0]])
-    # Shard 0, the other marine's, comes last for the first marine, though two shards are farther.
+    # Shard 0 is near marine 1, so it is the last for marine 0, although two shards are farther.
     assert preferences(marines, shards).tolist() == [[3, 1, 2, 0], [0, 3, 1, 2]]
 
 
@@ -413,7 +413,7 @@ def test_script_sends_each_to_its_own(unit, begin):
 
 @pytest.fixture
 def fight(unit, begin):
-    """Builds a fight of three marines against three; a roach's next hit would kill marine 2."""
+    """Builds a fight of three marines against three enemies; a roach's hit would kill marine 2."""
 
     def build(task_class, enemies):
         return begin(

@@ -1,7 +1,7 @@
-"""Messages of real games, whole and with missing or strange parts, through every reader.
+"""Tests that every reader copes with messages of real games, also with missing or strange parts.
 
-Tasks, drawings and views accept each message that parses; a message unreadable to python-sc2 is a
-`GameFault`.
+Tasks, drawings and views accept each message that parses. If python-sc2 cannot read a message, a
+`GameFault` is raised.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def unknown_abilities(info: Info, seen: Seen) -> None:
 
 
 def bare_units(info: Info, seen: Seen) -> None:
-    """Units of which only type, alliance and tag are known."""
+    """Clears all fields of the units except type, alliance and tag."""
     as_in_mini_games(info, seen)
     for unit in seen.observation.raw_data.units:
         bare = raw_pb2.Unit(unit_type=unit.unit_type, alliance=unit.alliance, tag=unit.tag)
@@ -111,7 +111,7 @@ def no_numbers(info: Info, seen: Seen) -> None:
 
 
 def as_in_mini_games(info: Info, seen: Seen) -> None:
-    """Own units are marines; all others are roaches, beacons and shards."""
+    """Makes own units marines, and all other units roaches, beacons and shards."""
     others = [
         (ROACH, raw_pb2.Enemy),
         (BEACON, raw_pb2.Neutral),
@@ -146,7 +146,7 @@ def area_of_no_size(info: Info, seen: Seen) -> None:
 
 
 def small_map(info: Info, seen: Seen) -> None:
-    """All units are beyond the edge of the map."""
+    """Puts all units beyond the edge of the map."""
     start, state = info.start_raw, seen.observation.raw_data.map_state
     grids = (start.pathing_grid, start.placement_grid, start.terrain_height)
     for grid in (*grids, state.creep, state.visibility):
@@ -169,7 +169,7 @@ def eight_bits_for_one(info: Info, seen: Seen) -> None:
 
 
 def twins(info: Info, seen: Seen) -> None:
-    """One tag names many units."""
+    """Gives many units the same tag."""
     units = seen.observation.raw_data.units
     units.extend([units[0]] * 200)
 
@@ -214,7 +214,7 @@ def play_task(cls: type[Task], info: Info, seen: Seen) -> None:
 
 @contextmanager
 def python_sc2_reads() -> Iterator[None]:
-    """Inside the block python-sc2 reads messages, but no code of the user runs."""
+    """A block in which python-sc2 reads messages, and in which no code of the user runs."""
     try:
         yield
     except Exception as error:
@@ -263,7 +263,7 @@ def test_changed(number, name, recorded, data):
 
 
 def test_without_numbers(recorded):
-    """A message without numbers is the game's fault; views show it until a newer one comes."""
+    """NaN in a message is the game's fault; views show the message until a newer message comes."""
     info, seen = deepcopy(recorded[0])
     no_numbers(info, seen)
     for cls in TASKS:

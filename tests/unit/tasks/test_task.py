@@ -1,4 +1,4 @@
-"""The definition of a task: attributes, overrides of a pool, an action in flight, and teams."""
+"""Tests the definition of a task: attributes, a pool's overrides, the last action, and teams."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_computer_of_no_kind(given, told):
         pytest.param(
             {"action_masks": property(len)},
             "task Odd: action_masks must be a method, got <property",
-            id="action_masks",  # the value's repr is not readable
+            id="action_masks",  # a name, because the value's repr is not readable
         ),
         ({"players": 3}, "task Odd: players must be 1 or 2, got 3"),
         ({"players": True}, "task Odd: players must be 1 or 2, got True"),

@@ -1,4 +1,4 @@
-"""The mini-games with a town: its counts and structures, their actions, and their images."""
+"""Tests the mini-games with a town: counts and structures, actions, and images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mini-games against zerglings: observations, the memory of the map, and orders."""
+"""Tests the mini-games against zerglings: observations, the memory of the map, and orders."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_masks_and_script(group, unit, begin):
 
 @pytest.fixture
 def memory(area) -> SearchMemory:
-    """24 x 20 cells from (10, 20), in blocks of 4 x 4."""
+    """The memory of an area of 24 x 20 cells from (10, 20), in blocks of 4 x 4 cells."""
     return SearchMemory(area)
 
 
@@ -200,7 +200,7 @@ def test_masks(battle, unit, begin):
 
 
 def _middle_of(plane: np.ndarray) -> tuple[float, float]:
-    """Mean column and row of the pixels that are not 0."""
+    """The mean column and the mean row of the pixels that are not 0."""
     rows, columns = np.nonzero(plane)
     return columns.mean(), rows.mean()
 

@@ -1,4 +1,4 @@
-"""Saved models: spaces are read without torch, and policies play as the model plays."""
+"""Tests saved models: their spaces are read without torch, and a policy plays as its model."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_content_of_a_file_will_do(saved):
 
 
 def drawn(policy, seed: int, others: int = 0) -> list[int]:
-    """Twenty actions; before each, other code draws `others` random numbers."""
+    """Twenty actions; before each action, other code draws `others` random numbers."""
     import torch
 
     pair = ModelPair(policy, FOUR, seed)
@@ -247,7 +247,7 @@ def forged() -> dict[str, Calls]:
     core = np._core if hasattr(np, "_core") else np.core
     made = Calls(core.multiarray._reconstruct, np.ndarray, (0,), b"b")
     made.call += ((1, (1,), np.dtype("O"), False, [address]),)
-    # Without its flags, the type of objects takes an array's bytes as they are.
+    # Without its flags, numpy's type of objects takes an array's bytes as pointers.
     unflagged = Calls(np.dtype, "O8", False, True, state=(3, "|", None, None, None, -1, -1, 0))
     content = (1, (1,), unflagged, False, bytes(address))
     return {
@@ -281,7 +281,7 @@ print(json.dumps(told))
 
 
 def told_of(saved, pickles: dict[str, bytes]) -> dict[str, str]:
-    """What a child process says of models whose observation space has these pickles.
+    """The errors of a child process that reads models whose observation space has these pickles.
 
     A child reads the models, because a failure would end the reading process with SIGSEGV.
     """
@@ -301,7 +301,7 @@ def test_a_file_chooses_no_memory_to_read(saved):
 
 
 TWOS = b")\x94" + b"".join(b"h" + bytes([one]) + b"\x86\x94" for one in range(99))
-"""Opcodes of a pickle: nested tuples, each of which contains the one before twice."""
+"""Opcodes of a pickle: nested tuples, each of which contains the previous tuple twice."""
 LEVELS = b")" + 150_000 * b"\x85"
 """Opcodes of a pickle: 150,000 tuples, each inside the next one."""
 
@@ -315,11 +315,11 @@ HASHED = {
     "one-key-of-dict": (b"}", b"Ns"),
     "name-of-function": (b"\x8c\x10gymnasium.spaces", b"\x93)R"),
 }
-"""Opcodes before and after the object that Python would hash."""
+"""For each place: the opcodes before and after an object that Python would hash."""
 
 
 def test_no_hash_of_what_a_file_nests_is_computed(saved):
-    """Python would need years for the hash, or end with SIGSEGV."""
+    """An object in a pickle is not hashed: Python would need years, or end with SIGSEGV."""
     nested = {"twos": TWOS, "levels": LEVELS}
     pickles = {
         f"{place}-{name}": b"\x80\x04" + before + part + after + b"."
@@ -340,7 +340,7 @@ def test_a_space_with_too_many_parts(saved):
 
 
 def test_a_part_that_becomes_much_larger_than_the_file(saved):
-    """A model's file of 3 MB would take 6 GB of memory."""
+    """A part that unpacks to much more is refused: a file of 3 MB could take 6 GB of memory."""
     large = bytes(50_000_000)
     weights = BytesIO()
     with zipfile.ZipFile(weights, "w", zipfile.ZIP_DEFLATED) as inner:

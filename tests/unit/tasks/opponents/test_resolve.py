@@ -1,4 +1,4 @@
-"""Objects that a user may give as an opponent: bots of python-sc2, policies, functions."""
+"""Tests the objects that may be given as opponents: bots of python-sc2, policies, functions."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class Waiting(BotAI):
 
 class Bare(Waiting):
     def __init__(self) -> None:
-        """Like many bots, does not call the constructor of its base class."""
+        """Like many bots, this constructor does not call that of the base class."""
 
 
 class Learning(RLBotAI):

@@ -1,4 +1,4 @@
-"""The store of snapshots, the choice of one for each episode, and the win rates for the choice."""
+"""Tests the store of snapshots, the choice of a snapshot per episode, and the win rates."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_uniform_with_a_share_for_the_newest(tmp_path):
 
 def test_prioritised_prefers_those_that_win(tmp_path):
     store = filled(tmp_path, 0, 10, 20, rule="prioritised", power=2)
-    assert min(chosen(store).values()) > 100  # when there are no results
+    assert min(chosen(store).values()) > 100  # as long as there are no results
     rates = store.win_rates()
     for step, results in ((0, "win win win"), (10, "win loss"), (20, "loss loss loss")):
         for result in results.split():

@@ -24,7 +24,7 @@ Seen = Callable[..., Observed]
 def unit(
     tag: int, unit_type: int, x: float, y: float, *, enemy: bool = False, **fields: Any
 ) -> raw_pb2.Unit:
-    """A unit, unhurt unless `fields` say otherwise."""
+    """The message of a unit, which has full health unless `fields` set another health."""
     numbers = {"health": 50.0, "health_max": 50.0} | fields
     message = raw_pb2.Unit(
         tag=tag,
@@ -89,7 +89,7 @@ def begin(seen: Seen) -> Callable[..., Battle]:
 
 
 def medivacs_battle(**fields: Any) -> list[raw_pb2.Unit]:
-    """All units of MMM; the medivac has half of its energy."""
+    """All units of the scenario MMM; the team's medivac has half of its energy."""
     of_team = [FIRST_COPY] * 2 + [FIRST_COPY + 1] * 7
     own = [unit(1 + i, kind, 9.0 + 0.1 * i, 16.0) for i, kind in enumerate(of_team)]
     own.append(unit(10, FIRST_COPY + 2, 9.0, 17.0, energy=100.0, **fields))

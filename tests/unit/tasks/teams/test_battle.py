@@ -72,7 +72,7 @@ def test_outside_no_unit_can_move_but_it_looks_like_ground(ground):
     corner = np.array([(0.2, 23.6)])
     assert ground.can_move(corner, 2).tolist() == [[False, True, True, True]]
     assert ground.walkable_around(corner, 2).tolist() == [
-        # North, south, east, west; north-east, south-west, south-east, north-west.
+        # In the order north, south, east, west, north-east, south-west, south-east, north-west.
         [False, True, True, True, False, True, True, True]
     ]
     assert ground.height_around(corner, 2)[0, [2, 3, 8]].tolist() == [0.5, 1.0, 0.5]
@@ -91,7 +91,7 @@ def test_half_a_turn():
 
 
 SMACS_SIZES = {
-    # What SMAC's get_env_info says with its defaults: observation, state, actions.
+    # Numbers from SMAC's get_env_info with its defaults: observation, state, actions.
     "3m": (30, 48, 9),
     "8m": (80, 168, 14),
     "5m_vs_6m": (55, 98, 12),

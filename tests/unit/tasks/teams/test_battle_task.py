@@ -314,7 +314,7 @@ Placed = tuple[int, int, float, float]
 def of_both(
     first: Sequence[Placed], second: Sequence[Placed], player: int, **fields: Any
 ) -> list[raw_pb2.Unit]:
-    """The units as a player sees them; each has the unit type of the map's own copies."""
+    """The units as a player sees them; their unit types are the map's own copies."""
     return [
         unit(tag, FIRST_COPY + kind, x, y, enemy=owner != player, **fields)
         for owner, units in ((1, first), (2, second))
@@ -323,7 +323,7 @@ def of_both(
 
 
 def turned(units: Sequence[Placed]) -> list[Placed]:
-    """The same units, owned by the other player."""
+    """The units in mirrored places, as the other player's units."""
     return [(tag + 100, kind, SIZE[0] - x, SIZE[1] - y) for tag, kind, x, y in units]
 
 
@@ -388,7 +388,7 @@ def test_both_see_the_same(both, ground, units):
 
 
 def test_types_have_smacs_places_for_enemies(both):
-    """Types are placed as for SMAC's enemy, whose zealots come before its stalkers."""
+    """Unit types have the order of SMAC's enemy, in which zealots come before stalkers."""
     units: list[Placed] = [(i, int(i > 2), 9.0 + i, 16.0) for i in range(1, 6)]
     for battle in both(units, "2s3z"):
         names = [

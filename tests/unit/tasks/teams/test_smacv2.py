@@ -1,4 +1,4 @@
-"""SMACv2: the config of random teams, the battles that are drawn, and its scenarios."""
+"""Tests SMACv2: the configuration of random teams, the drawn battles, and the scenarios."""
 
 from __future__ import annotations
 
@@ -301,7 +301,7 @@ def test_sizes_and_names_of_a_contest():
 
 
 class Answering:
-    """Answers requests like a game whose unit types end with the copies."""
+    """Answers requests like a game whose last unit types are the map's copies."""
 
     def __init__(self, error: str = "") -> None:
         self.error, self.asked = error, []
@@ -432,7 +432,7 @@ def test_medivacs_of_a_larger_team_heal_all_allies(begin, ground):
 
 
 SIZES = {
-    # What SMACv2's get_env_info says with its examples' options: observation, state, actions.
+    # Numbers from SMACv2's get_env_info with its examples' options: observation, state, actions.
     "terran_5_vs_5": (82, 120, 11),
     "zerg_5_vs_5": (82, 120, 11),
     "protoss_5_vs_5": (92, 130, 11),
