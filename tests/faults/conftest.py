@@ -1,4 +1,4 @@
-"""Pools and games that the tests do harm to."""
+"""Fixtures for tests of faults: pools and games that suffer harm."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def make_env(standin_dir: Path) -> Iterator[MakeEnv]:
 
 @pytest.fixture(scope="session")
 def undisturbed(standin_dir: Path) -> Recording:
-    """Three envs' undisturbed run of ten steps under SEED; env i plays episode i, whatever n is."""
+    """Ten steps of three envs with SEED, without harm; env i plays episode i for every n."""
     with closing(SubprocSC2VecEnv(n=3, task=Saboteur, game=standin_dir, seed=SEED)) as env:
         return record(env, steps=10)
 
 
 @pytest.fixture
 def strike_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file that tells tasks and start scripts which harm (a "strike") to do."""
+    """The file that orders a harm (a "strike") from tasks and from start scripts of games."""
     path = tmp_path / "strike"
     monkeypatch.setenv(STRIKE_FILE, str(path))
     return path
@@ -52,7 +52,7 @@ def strike_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def arm(strike_file: Path) -> Callable[[str], None]:
-    """`arm("game KILL")` orders a strike; the pool's first process that looks for one does it."""
+    """`arm("game KILL")` orders a strike; the pool's first process that finds the order obeys."""
 
     def write(harm: str) -> None:
         whole = strike_file.with_suffix(".new")
@@ -78,13 +78,13 @@ def installation(standin_dir: Path, tmp_path: Path) -> Callable[[str], Path]:
 
 @pytest.fixture(scope="module")
 def faulty_games(standin_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Faulty:
-    """An installation whose games do the harm that they are ordered to."""
+    """An installation whose games do harm when a test orders it."""
     return Faulty.install(standin_dir, tmp_path_factory.mktemp("faulty"))
 
 
 @pytest.fixture
 def faulty(faulty_games: Faulty) -> Iterator[Faulty]:
-    """The installation of `faulty_games`; an order that is still open is cancelled at the end."""
+    """The installation of `faulty_games`; at the end an order that nobody obeyed is cancelled."""
     yield faulty_games
     faulty_games.orders.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""Bots that do harm, like `fault_tasks`; a separate module, because python-sc2 imports slowly."""
+"""Bots that do harm, as in `fault_tasks`; a separate module, because python-sc2 imports slowly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ShortBot(MoveToBeaconBot):
 
 
 class CancelledBot(MoveToBeaconBot):
-    """Awaits a future of its own that is cancelled."""
+    """A bot that awaits its own future, which is cancelled."""
 
     async def on_step(self, iteration: int) -> None:
         await super().on_step(iteration)

@@ -18,16 +18,16 @@ SEED = 7
 IMPATIENT = PoolConfig(
     limits=Limits(launch_s=20.0, create_join_s=10.0, reset_s=10.0, step_s=1.0, worker_grace_s=0.5)
 )
-"""Limits for games that never answer a step; a game that is only slow gets three times these."""
+"""Limits for games that never answer a step; a game that is only slow gets three times as long."""
 
 
 LENIENT = RestartPolicy(per_env=1000, per_env_window_s=0.5, per_pool_per_env=1000)
-"""Allows many restarts, whose backoff does not grow, to pools that are harmed again and again."""
+"""For pools that are harmed again and again: many restarts, with delays that do not grow."""
 
 
 @dataclass
 class Recording:
-    """What `reset` and then each step returned in a run in which every action is 0."""
+    """The results of `reset` and of each step in a run in which every action is 0."""
 
     observations: list[Any]
     rewards: list[Any]
@@ -49,7 +49,7 @@ def step(env: SubprocSC2VecEnv, *actions: int) -> Any:
 
 
 def processes_of(env: SubprocSC2VecEnv, index: int) -> dict[str, psutil.Process]:
-    """Game and worker of one env."""
+    """The processes of one env: the game and the worker."""
     game = psutil.Process(env.stats().instances[index].pid)
     return {"game": game, "worker": psutil.Process(game.ppid())}
 
@@ -60,7 +60,7 @@ def assert_same_bytes(given: Any, expected: Any) -> None:
 
 
 def assert_same_run(given: Any, expected: Any) -> None:
-    """Compare a run with the beginning of the expected one, which may be longer."""
+    """Compare a run with the beginning of the expected run, which may be longer."""
     for name in ("observations", "rewards", "dones"):
         for one, other in zip(getattr(given, name), getattr(expected, name), strict=False):
             assert_same_bytes(one, other)

@@ -1,7 +1,7 @@
 """Tasks that do harm on command.
 
-Workers and trainer programs import this module as they import a user's. Nearly all tasks play
-MoveToBeacon, and play it as usual while no harm is done.
+Workers and trainer programs import this module as they import a user's module. Nearly all tasks
+play MoveToBeacon, and play it as usual while no harm is done.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from tests.support.audit.audited.task import harm_request
 from tests.support.systems import strike
 
 STRIKE_FILE = "SC2POOL_TEST_STRIKE"
-"""Environment variable that names a file; the process that takes the file does the harm in it."""
+"""The variable names a file with an order; the process that takes the file does the harm."""
 
 
 def taken(armed: Path) -> str | None:
-    """The harm that the file orders; None if it orders none, or another process has taken it.
+    """The harm that a file orders; None if there is no order, or another process has taken it.
 
     A process takes the file by making a folder, which only one process can do. Under Wine, two
     processes that rename the same file can both succeed.
@@ -61,12 +61,12 @@ HARMS = (
 
 
 def harm_action(harm: str) -> int:
-    """The action that makes a `Saboteur` do this harm."""
+    """The number of the action that makes a `Saboteur` do this harm."""
     return N_WALKS + HARMS.index(harm)
 
 
 class Saboteur(MoveToBeacon):
-    """Brings down its own game or worker, during a step or a reset."""
+    """A task that brings down its own game or worker during a step or a reset."""
 
     action_space = spaces.Discrete(N_WALKS + len(HARMS))
 
@@ -90,7 +90,7 @@ class Saboteur(MoveToBeacon):
 
 
 class CreatedEachTime(MoveToBeacon):
-    """Has short episodes, each of which needs a created game instead of a restart."""
+    """A task with short episodes; each episode needs a new game instead of a restart."""
 
     restart = "never"
     max_loops = 16
@@ -114,14 +114,14 @@ class Mines(Task):
 
 
 class Exhausts(MoveToBeacon):
-    """Takes away from its worker what a new game needs; the worker's other envs continue."""
+    """Uses up resources that a new game needs; the worker's other envs continue."""
 
     action_space = spaces.Discrete(N_WALKS + 2)
     DESCRIPTORS, THREADS = N_WALKS, N_WALKS + 1
 
     def act(self, action: int) -> Any:  # type: ignore[override]
         if action == self.DESCRIPTORS:
-            import resource  # Windows has no such module
+            import resource  # Windows has no module of this name
 
             lowest_free = os.dup(0)
             os.close(lowest_free)
@@ -144,7 +144,7 @@ class Blocks(MoveToBeacon):
 
 
 def refuse_thread(_: threading.Thread) -> None:
-    """Raise what Python raises if the system has no thread left."""
+    """Raise the error that Python raises if the system has no thread left."""
     raise RuntimeError("can't start new thread")
 
 
@@ -174,7 +174,7 @@ class Grows(Short):
 
 
 class Blind(Short):
-    """Never reads the observation."""
+    """A task that never reads the game's observation."""
 
     def on_start(self) -> None:
         pass
@@ -193,7 +193,7 @@ class ShortSaboteur(Saboteur):
 
 
 class DictObservation(MoveToBeacon):
-    """Observes what `observed` says, by default a valid observation."""
+    """Returns `observed` as its observation; by default this is a valid observation."""
 
     observation_space = spaces.Dict(  # type: ignore[assignment]
         {
@@ -213,7 +213,7 @@ def right_observation() -> dict[str, Any]:
 
 
 class Rewarding(MoveToBeacon):
-    """Gives the value of an option as its reward."""
+    """A task whose reward is the value of an option."""
 
     paid = 0.0
 
@@ -256,14 +256,14 @@ class Raises(MoveToBeacon):
 
 
 class Cancelled(MoveToBeacon):
-    """Awaits a future of its own that is cancelled."""
+    """A task that awaits its own future, which is cancelled."""
 
     async def act(self, action: int) -> Any:  # type: ignore[override]
         await await_cancelled()
 
 
 class DisturbsItsLoop(MoveToBeacon):
-    """Misuses the worker's event loop."""
+    """A task that misuses its worker's event loop."""
 
     action_space = spaces.Discrete(N_WALKS + 3)
     CANCELS_ALL, RAISES_IN_CALLBACK, RAISES_IN_HANDLER = range(N_WALKS, N_WALKS + 3)
@@ -293,7 +293,7 @@ async def await_cancelled() -> None:
 
 _AT_ONCE = ("__init__", "on_start")
 HOOKS = (*_AT_ONCE, "act", "observe")
-"""Hooks that are called from different places; the others are called next to `observe`."""
+"""Hooks that are called from different places; all other hooks are called near `observe`."""
 
 
 class MutedError(Exception):
@@ -304,14 +304,14 @@ class MutedError(Exception):
 
 
 class InterruptingError(Exception):
-    """An error whose message raises what no `except Exception` catches."""
+    """An error whose message raises KeyboardInterrupt, which no `except Exception` catches."""
 
     def __str__(self) -> str:
         raise KeyboardInterrupt
 
 
 class TwoPartError(ConfigError):
-    """A user's subclass of one of the package's errors, with other arguments."""
+    """A user's subclass of a package's error; its constructor has other arguments."""
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(f"{what}: {why}")
@@ -322,14 +322,14 @@ class TwoPartError(ConfigError):
 
 
 class UnreadableError(Exception):
-    """An error whose attributes raise what no `except Exception` catches."""
+    """An error whose attributes raise KeyboardInterrupt, which no `except Exception` catches."""
 
     def __getattribute__(self, name: str) -> Any:
         raise KeyboardInterrupt
 
 
 class LyingError(Exception):
-    """An error that `isinstance` takes for a `GameFault`, but without that class's attributes."""
+    """An error that `isinstance` takes for a `GameFault`, but that lacks the class's attributes."""
 
     def __getattribute__(self, name: str) -> Any:
         return GameFault if name == "__class__" else super().__getattribute__(name)
@@ -344,7 +344,7 @@ class CauselessError(Exception):
 
 
 class LeavingError(Exception):
-    """An error that leaves the interpreter when it is pickled."""
+    """An error that calls `sys.exit` when it is pickled."""
 
     def __reduce__(self) -> Any:
         sys.exit("out of an error")
@@ -394,7 +394,7 @@ class RaisesOddly(MoveToBeacon):
 
 
 class Counter(Short):
-    """Counts its steps in an attribute that exists from the task's creation on."""
+    """A task that counts its steps in an attribute."""
 
     def on_start(self) -> None:
         super().on_start()
@@ -409,10 +409,10 @@ class Counter(Short):
 
 
 class Hanging(gymnasium.Env[Any, Any]):
-    """An env of the user that hangs if it is rendered, `hang` is called or `hanging` is set.
+    """A user's env that hangs if it is rendered, if `hang` is called, or if `hanging` is set.
 
     Args:
-        log: the file to which it writes a line before it hangs; None if the env must not hang.
+        log: the file into which the env writes a line before it hangs; None if it must not hang.
     """
 
     observation_space = spaces.Discrete(9)
@@ -445,11 +445,11 @@ class Hanging(gymnasium.Env[Any, Any]):
 
 
 async def ask_to_fail(game: Game, how: str) -> None:
-    """Make the game fail by a request of the API, which works on any game."""
+    """Make a game fail by a request; every kind of game obeys this request."""
     await game.request(harm_request(how))
 
 
 def game_of_this_worker() -> int:
-    # On Windows the children include consoles.
+    # On Windows, a worker's children also include consoles.
     (game,) = (one for one in psutil.Process().children() if "-listen" in one.cmdline())
     return game.pid

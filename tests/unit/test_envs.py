@@ -300,7 +300,7 @@ def test_replays_are_for_tasks_only(env_class, tmp_path):
     "wrong", [{"autoreset_mode": "Never"}, {"n": 0}, {"worker": print}, {"seed": -1}], ids=str
 )
 def test_a_vector_env_that_was_not_made_can_be_closed(wrong):
-    """This matters before gymnasium 1.3, which calls `close` in `VectorEnv.__del__`."""
+    """gymnasium before 1.3 calls `close` in `VectorEnv.__del__`, also if no env was made."""
     made = []
 
     class Kept(SC2VectorEnv):

@@ -1,6 +1,6 @@
-"""Every env class behind one interface, for tests of their common promises.
+"""Plays every env class through one interface, for tests of the classes' common promises.
 
-The tests' programs import this module in the environments of several libraries.
+Programs that the tests start import this module, each in the environment of one library.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LIBRARIES = {
     "SC2ParallelEnv": "pettingzoo",
     "SC2TianshouVectorEnv": "tianshou",
 }
-"""The library that each class needs, or "". The class for a cluster is tested in `tests/ray`."""
+"""The library that each class needs, or "". Tests of the class for a cluster are in `tests/ray`."""
 
 MODES = dict.fromkeys(LIBRARIES, ("",)) | {
     "SC2VectorEnv": tuple(mode.value for mode in AutoresetMode)
@@ -32,7 +32,7 @@ OF_ONE_GAME = ("SC2GymEnv", "SC2ParallelEnv", "StarCraft2Env")
 
 
 def make(name: str, **keywords: Any) -> Any:
-    """An env of the class with this name, with one game by default."""
+    """Makes an env of the class with this name; by default the env has one game."""
     env_class = getattr(sc2pool.smac if name == "StarCraft2Env" else sc2pool, name)
     if name in OF_ONE_GAME:
         return env_class(**keywords)
@@ -51,15 +51,15 @@ class Played(NamedTuple):
     """The result of a step. A learner is an env, a row or an agent, and is named by its index."""
 
     observations: dict[int, Any]
-    """The newest observation of each learner that was played, or is shown once more."""
+    """The newest observation of each learner, whether the learner was played or is unchanged."""
     last: dict[int, Any]
     """The last observation of each learner whose episode is over."""
     synthetic: set[int]
     """The learners with a synthetic transition."""
     given: Any
-    """Everything that the call returned."""
+    """Everything that the call of `step` or `reset` returned."""
     unchanged: frozenset[int] = frozenset()
-    """The learners that were not played, and are shown once more."""
+    """The learners that were not played, and whose last result is shown again."""
 
 
 class Driver:
@@ -178,7 +178,7 @@ class Driver:
         return self.env.state() if hasattr(self.env, "state_space") else None
 
     def _masks(self) -> Iterable[Any]:
-        """The masks that the pool itself has, because the returned ones may have been changed."""
+        """The action masks of the pool itself, because the returned masks may have been changed."""
         masks = [self.pool.action_mask(row) for row in range(len(self.env.agents))]
         return [None if mask is None else mask.astype(np.int8) for mask in masks]
 
@@ -218,7 +218,7 @@ class Driver:
 
 
 def rows_of(batch: Any) -> list[Any]:
-    """The observations of a batch, one by one, not copied; their space may lack a layout."""
+    """The single observations of a batch, not copied; their space may have no fixed layout."""
     if isinstance(batch, np.ndarray):
         return list(batch) if batch.ndim > 1 else [batch[i : i + 1] for i in range(len(batch))]
     if isinstance(batch, dict):

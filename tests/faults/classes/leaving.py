@@ -1,6 +1,6 @@
 """Ends the interpreter in every way, and closes an env at that time: `leaving.py CLASS`.
 
-Prints a line for each `close` that returned: how it was called, and the seconds that it took.
+The program prints a line for each `close` that returned: how it was called, and its seconds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def begun() -> Any:
 
 
 def close(how: str, env: Any) -> None:
-    # The clock is an attribute of the function, because modules may be gone when it is read.
+    # The clock is an attribute of this function, because modules may be deleted before a late call.
     begin_s = close.clock()  # type: ignore[attr-defined]
     env.close()
     close.write(f"{how}: {close.clock() - begin_s:.3f}\n")  # type: ignore[attr-defined]
@@ -36,7 +36,7 @@ close.flush = sys.stdout.flush  # type: ignore[attr-defined]
 
 
 class Closes:
-    """Closes an env when it is deleted, and then tries to make another."""
+    """Closes an env when this object is deleted."""
 
     def __init__(self, how: str, env: Any) -> None:
         self.how, self.env = how, env
@@ -46,7 +46,7 @@ class Closes:
 
 
 class Makes:
-    """Makes an env when it is deleted."""
+    """Makes an env when this object is deleted."""
 
     def __del__(self, make: Any = make, write: Any = sys.stdout.write) -> None:
         try:

@@ -1,6 +1,6 @@
 """Plays envs of a class, which replace each instance after two episodes: `recycled.py CLASS`.
 
-Prints counts as JSON: for tasks in each mode and, if the class takes `env_fns`, for these.
+Prints counts of replacements as JSON: for tasks in each mode, and for `env_fns` if possible.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CONFIG = PoolConfig(recycle=RecyclePolicy(episodes=2))
 
 
 class OfTheUser(gymnasium.Env[Any, Any]):
-    """Episodes of three steps, whose observations follow from the seed; `close` writes a line."""
+    """An env with episodes of three steps; the observations follow from the seed."""
 
     observation_space = gymnasium.spaces.Box(0, 1, (2,), np.float64)
     action_space = gymnasium.spaces.Discrete(2)
@@ -43,7 +43,7 @@ class OfTheUser(gymnasium.Env[Any, Any]):
 
 
 def count(name: str, mode: str, envs: str) -> dict[str, Any]:
-    print(f"{mode} {envs}", file=sys.stderr)  # the last line before a traceback
+    print(f"{mode} {envs}", file=sys.stderr)  # a traceback follows this line
     of_tasks = envs == "tasks"
     keywords = short_episodes(name, 3) if of_tasks else {"env_fns": [OfTheUser, OfTheUser]}
     with closing(Driver(name, mode, config=CONFIG, **keywords)) as driver:
@@ -55,7 +55,7 @@ def count(name: str, mode: str, envs: str) -> dict[str, Any]:
             assert not played.synthetic
         driver.reset()
         replacements = driver.pool.stats().replacements
-        # This reset ends an episode: the second one of the next instance.
+        # The next reset cuts short an episode: the second episode of the next instance.
         driver.reset()
         driver.reset()
         return {"replacements": replacements, "cut": driver.pool.stats().replacements}

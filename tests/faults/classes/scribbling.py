@@ -1,8 +1,8 @@
 """A trainer that writes into every array that it gets: `scribbling.py CLASS TRANSITIONS`.
 
 It plays every mode of the class, with several kinds of observations, and kills workers and games.
-It fails if an observation that is shown again after a fault differs from the first time. It prints
-how many transitions and faults there were.
+The trainer fails if an observation that is shown again after a fault differs from the first time.
+It prints the numbers of transitions and faults.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ SPACES_OF: dict[str, list[tuple[str, str]]] = {
     "SC2VectorEnv": [("SameStep", "no layout")],
     "SC2TianshouVectorEnv": [("", "dict")],
 }
-"""For each class: the spaces of `env_fns` that are played besides a task, each with a mode."""
+"""For each class: pairs of a mode and a space of `env_fns`, which are played besides a task."""
 
 
 class OfTheUser(gymnasium.Env[Any, Any]):
-    """Episodes of about six steps, whose observations are drawn."""
+    """An env with episodes of about six steps and random observations."""
 
     action_space = spaces.Discrete(2)
 
@@ -71,7 +71,7 @@ def keywords_of(name: str, envs: str) -> dict[str, Any]:
 
 
 class Killer(threading.Thread):
-    """Kills workers and games of the pool, at any instants."""
+    """A thread that kills workers and games of the pool at random instants."""
 
     def __init__(self, driver: Driver, every_s: float) -> None:
         super().__init__(daemon=True)
@@ -102,7 +102,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def is_scribbled(observation: Any) -> bool:
-    """True if one of the observation's arrays is as `scribble` leaves it."""
+    """True if one of the observation's arrays has the values that `scribble` writes."""
     copy = deepcopy(observation)
     scribble(copy)
     pairs = zip(arrays_in(observation), arrays_in(copy), strict=True)
@@ -112,7 +112,7 @@ def is_scribbled(observation: Any) -> bool:
 
 
 def play(name: str, mode: str, envs: str, transitions: int) -> dict[str, Any]:
-    print(f"{mode} {envs}", file=sys.stderr)  # the last line before a traceback
+    print(f"{mode} {envs}", file=sys.stderr)  # a traceback follows this line
     driver = Driver(name, mode, config=CONFIG, **keywords_of(name, envs))
     killer = Killer(driver, every_s=0.4)
     played = ended = faults = 0

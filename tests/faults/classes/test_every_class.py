@@ -1,6 +1,7 @@
-"""Promises of every env class: recycling, the trainer's own arrays, `close` at exit, safe imports.
+"""Tests promises of all env classes: recycling, trainers' arrays, `close` at exit, safe imports.
 
-The long form tests all classes; the short one leaves out a class whose library is slow to import.
+The long form of the tests plays all classes; the short form leaves out a class whose library is
+slow to import.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from every_class import LIBRARIES, MODES, OF_ONE_GAME
 
 Programs = Callable[..., subprocess.CompletedProcess[str]]
 _SLOW_TO_IMPORT = "SC2TianshouVectorEnv"
-"""A class whose library takes 4 s of CPU to import; `tests/libraries` always tests the class."""
+"""The import of this class's library takes 4 s of CPU time; `tests/libraries` always tests it."""
 TESTED = [name for name in LIBRARIES if name != _SLOW_TO_IMPORT or is_long()]
 
 
@@ -53,7 +54,7 @@ def test_each_instance_is_replaced_after_two_episodes(
     assert len(counts) == len(MODES[name]) + (name not in OF_ONE_GAME)
     for envs, found in counts.items():
         n = 2 if envs == "env_fns" else 1
-        # An instance is replaced after two episodes; the second instance's second one is cut short.
+        # Each instance is replaced after two episodes; the second one's last episode is cut off.
         assert (envs, found["replacements"]) == (envs, {"soft-episodes": n})
         assert (envs, found["cut"]) == (envs, {"soft-episodes": 2 * n})
     if "env_fns" in counts:
@@ -74,7 +75,7 @@ def test_every_last_observation_is_true(name, run_with, standin_dir, monkeypatch
 
 
 ENDS_WITHIN_S = 90.0
-"""Limit for the program, which spends most time on importing a library and on five launches."""
+"""The time limit of the program, which imports a library and launches five games."""
 
 
 @pytest.mark.timing
@@ -122,7 +123,7 @@ COMMANDS = {
 
 @pytest.fixture
 def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that has code under the name of every module; only the stand-in can be played."""
+    """A folder with a module of each known name; only the stand-in can be played."""
     folder = tmp_path / "planted"
     code = CODE.format(marker=str(folder / MARKER))
     installed = {module.name for module in pkgutil.iter_modules()}
@@ -149,17 +150,17 @@ def test_no_constructor_imports_it(name, planted, run_with):
 def test_no_command_imports_it(command, planted):
     done = run(SC2POOL, *command)
     assert not (planted / MARKER).exists(), (planted / MARKER).read_text()
-    expected = 2 if command[0] in ("top", "watch") else 0  # no pool runs
+    expected = 2 if command[0] in ("top", "watch") else 0  # 2: no pool runs
     assert done.returncode == expected, done.stderr
 
 
 def test_a_task_that_is_named_may_lie_there(planted):
-    """The folder may hold modules that the task imports, but installed modules come first."""
+    """A task's folder may hold modules that the task imports, but installed modules come first."""
     (planted / "my_task.py").write_text(
         "from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon\n"
         "class Mine(MoveToBeacon): pass\n"
     )
-    shutil.rmtree(planted / "cv2")  # else Stable-Baselines3 uses it
+    shutil.rmtree(planted / "cv2")  # Stable-Baselines3 would use it
     asked = ("bench", "--task", "my_task:Mine", "--n", "1", "--seconds", "0.2")
     done = run(SC2POOL, *asked)
     assert done.returncode == 0, done.stderr

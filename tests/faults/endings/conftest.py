@@ -1,4 +1,4 @@
-"""Training programs that end in every way."""
+"""Fixtures that start training programs, which end in different ways."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ sys.path.insert(0, str(HERE))
 
 @pytest.fixture
 def start_trainer() -> Iterator[Callable[..., Trainer]]:
-    """Starts training programs of this folder, and ends them."""
+    """Starts training programs of this folder, and ends them after the test."""
     with ExitStack() as trainers:
         yield lambda program, *arguments: trainers.enter_context(
             Trainer(HERE / program, *arguments)

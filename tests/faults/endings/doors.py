@@ -1,7 +1,7 @@
-"""Leaves the interpreter in one of many ways, with a pool that plays: `doors.py GAME DOOR`.
+"""Leaves the interpreter in one of many ways ("doors"), while a pool plays: `doors.py GAME DOOR`.
 
-Signals and `sys.exit` are tested in `test_trainer_ends.py`, and calls of `close` at the end in
-`classes/test_every_class.py`.
+Other tests are elsewhere: signals and `sys.exit` in `test_trainer_ends.py`, and calls of `close` at
+the interpreter's end in `classes/test_every_class.py`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def step_for_ever(pool: Pool) -> None:
         step(pool)
 
 
-# The program comes to its end, without `close`.
+# The program comes to its end without calling `close`.
 
 
 @door
@@ -186,7 +186,7 @@ def main(game: str, name: str) -> None:
     pool.reset()
     children = [process.pid for process in psutil.Process().children(recursive=True)]
     print(json.dumps({"stage": "playing", "children": children}), flush=True)
-    sys.stdin.readline()  # wait until the test knows the children
+    sys.stdin.readline()  # waits until the test knows the child processes
     DOORS[name](pool)
 
 

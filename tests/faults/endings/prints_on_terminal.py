@@ -1,4 +1,4 @@
-"""A training program on a terminal; its envs print, and the program prints the faults."""
+"""A training program for a terminal; its envs print lines, and the program prints the faults."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""A trainer continues after Ctrl-C, a stop, a full disk or a fork, and on a shared terminal.
+"""Tests that a trainer continues after Ctrl-C, a stop, a full disk or a fork, and on a terminal.
 
-After Ctrl-C in a session that continues, as in a notebook, the next reset gives a working pool. An
-interrupt is raised at the beginning of a chosen function of the package, so the same instant can be
-tried again. Python itself handles signals at the beginning of functions, and after calls.
-`scripts/chaos.py` tries thousands of instants by timer.
+After Ctrl-C in a session that continues, as in a notebook, the next reset gives a working pool. The
+tests raise an interrupt at the beginning of a chosen call of the package's functions, so that an
+instant can be tried again. Python itself handles signals at the beginning of functions and after
+calls. The script `scripts/chaos.py` tries thousands of instants by a timer.
 
-The folders for temporary files and caches may be read-only, or may not execute programs.
+A trainer also works if the folder for temporary files or caches is read-only or not executable.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ WAITER = type(Waiter.create())
 
 @contextmanager
 def interrupt_at(call: int) -> Iterator[list[int]]:
-    """Raise KeyboardInterrupt when the chosen one of all calls of the package's functions begins.
+    """Raise KeyboardInterrupt when a chosen call of one of the package's functions begins.
 
     Args:
-        call: the number of the call, counted from here; 0 for none.
+        call: the number of the call, counted from the block's start; 0 for no interrupt.
 
     Yields a list of one number: how many calls have begun.
     """
@@ -73,7 +73,7 @@ def interrupt_at(call: int) -> Iterator[list[int]]:
 
 
 def calls_in(work: Callable[[], Any]) -> int:
-    """How many calls of the package's functions the work makes; a wait may change the number."""
+    """The number of calls of the package's functions in some work; waits may change the number."""
     with interrupt_at(0) as calls:
         work()
     return calls[0]
@@ -104,7 +104,7 @@ def test_at_any_instant_of_a_call(env_class, what):
         env.reset()
         try:
             with interrupt_at(1 + int(part * fewest)):
-                work()  # a shorter wait makes fewer calls, so perhaps no interrupt
+                work()  # a shorter wait makes fewer calls, perhaps too few
         except KeyboardInterrupt:
             struck += 1
         assert_it_works(env, step)
@@ -144,7 +144,7 @@ def test_torn_records_say_so_until_the_reset(env, monkeypatch):
 
 @pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
 def test_at_any_instant_of_the_construction_and_the_end(part):
-    """Nothing is left of a pool whose construction or close was interrupted."""
+    """Nothing may be left of a pool whose construction or close was interrupted."""
     whole: list[SubprocSC2VecEnv] = []
     construction = calls_in(lambda: whole.append(SubprocSC2VecEnv([Counting])))
     end = calls_in(whole[0].close)
@@ -165,7 +165,7 @@ def test_at_any_instant_of_the_construction_and_the_end(part):
 
 @pytest.mark.parametrize("envs", [[1], None], ids=["some", "all"])
 def test_an_interrupted_recv_may_be_asked_again(env, monkeypatch, envs):
-    """An interrupt that comes while no record is changed makes only the call fail."""
+    """If an interrupt comes while no record is being changed, only the interrupted call fails."""
     workers = psutil.Process().children()
     pool: Pool = env.pool
     rows = [1] if envs else list(range(N))
@@ -187,7 +187,7 @@ def test_an_interrupted_recv_may_be_asked_again(env, monkeypatch, envs):
 
 
 def test_an_alarm_of_the_users_in_the_construction_arrives(monkeypatch):
-    """The alarm's TimeoutError is an OSError, but not one that means a process was refused."""
+    """The alarm's TimeoutError is an OSError, but must not count as a refused process."""
 
     def interrupted(work: Callable[[], Any]) -> Any:
         submit(work).result()
@@ -203,7 +203,7 @@ def test_an_alarm_of_the_users_in_the_construction_arrives(monkeypatch):
 def test_a_handler_that_closes_ends_the_call_with_closed_error(env, monkeypatch, call):
     def closing_before(original: Callable[..., Any]) -> Callable[..., Any]:
         def wait(*arguments: Any) -> Any:
-            env.close()  # like a signal handler that then returns
+            env.close()  # a signal handler may do this and return
             return original(*arguments)
 
         return wait
@@ -216,22 +216,22 @@ def test_a_handler_that_closes_ends_the_call_with_closed_error(env, monkeypatch,
 
 
 STOPPED_FOR_S = 2.5
-"""Longer than all limits for a reply in the config "is stopped" of the trainer program."""
+"""How long a trainer is stopped: longer than all time limits of its config "is stopped"."""
 
 
 @pytest.mark.usefixtures("swept")
 @pytest.mark.parametrize("stage", ["resetting", "training"])
 def test_ctrl_z_and_fg_is_no_fault(trainer, stage):
-    """Ctrl-Z stops only the trainer, because its workers have a session of their own."""
+    """Ctrl-Z stops only the trainer and not its workers, which have a session of their own."""
     stopped = trainer("is stopped")
     stopped.wait_for_stage(stage)
     stopped.process.send_signal(signal.SIGSTOP)
-    time.sleep(STOPPED_FOR_S)  # no event to wait for
+    time.sleep(STOPPED_FOR_S)  # there is no event to wait for
     stopped.process.send_signal(signal.SIGCONT)
     if stage == "resetting":
         stopped.wait_for_stage("training")
         stopped.wait_for_stage("playing")
-    time.sleep(0.5)  # so that its watchdog checks twice more
+    time.sleep(0.5)  # time for two checks by the watchdog
     stopped.process.send_signal(signal.SIGINT)
     said = stopped.wait_for_stage("interrupted")
     assert said["replacements"] == {}
@@ -240,8 +240,8 @@ def test_ctrl_z_and_fg_is_no_fault(trainer, stage):
 
 @pytest.mark.usefixtures("swept")
 def test_full_disk_stops_no_trainer(trainer, installation):
-    """A limit on the size of files acts like a full disk: no fault report or log can be written."""
-    talkative = installation("seq -f 'line %092.0f' 20")  # two thousand bytes
+    """A limit on the size of files acts like a full disk: no report and no log can be written."""
+    talkative = installation("seq -f 'line %092.0f' 20")  # prints two thousand bytes
     unlucky = trainer("finds the disk full", game=talkative)
     said = unlucky.wait_for_stage("played on")
     assert [told["kind"] for told in said["told"]] == ["game-exited"] * 2
@@ -252,7 +252,7 @@ def test_full_disk_stops_no_trainer(trainer, installation):
 
 @pytest.mark.usefixtures("swept")
 def test_two_trainers_on_one_machine(trainer):
-    """The trainers start at the same time, and lease their ports in the same folder."""
+    """Several trainers start at the same time, and lease their ports in the same folder."""
     two = [trainer("trains") for _ in range(2)]
     ports = [one.wait_for_stage("training")["ports"] for one in two]
     assert len({*ports[0], *ports[1]}) == 4
@@ -316,7 +316,7 @@ PROGRAM = Path(__file__).with_name("prints_on_terminal.py")
 
 @pytest.fixture
 def terminal() -> Iterator[tuple[int, int]]:
-    """Both ends of a terminal that stops background groups which print (`stty tostop`)."""
+    """Both ends of a terminal that stops background processes if they print (`stty tostop`)."""
     ours, theirs = pty.openpty()
     attributes = termios.tcgetattr(theirs)
     attributes[3] |= termios.TOSTOP
@@ -336,7 +336,7 @@ def test_an_env_prints(terminal):
     )
     os.close(theirs)
     said = b""
-    with suppress(OSError):  # the terminal was closed
+    with suppress(OSError):  # raised when the terminal is closed
         while part := os.read(ours, 1 << 16):
             said += part
     assert program.wait(30) == 0, said.decode()
@@ -375,7 +375,7 @@ needs_a_network = pytest.mark.skipif(not can_unshare("-n"), reason="needs a netw
 
 
 def play(folder: Path, options: str, variable: str, game: object) -> str:
-    """The program's output when `variable` names a folder that is mounted with these options."""
+    """The output of a program whose `variable` is a folder mounted with these options."""
     folder.mkdir()
     mount = f'mount -t tmpfs -o {options},size=64m none "$0" && exec "$@"'
     environment = os.environ | {variable: str(folder), "PYTHONPATH": str(ROOT)}

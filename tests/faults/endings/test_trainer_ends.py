@@ -1,4 +1,4 @@
-"""However the trainer ends or leaves the interpreter, its workers and games end with it."""
+"""Tests that workers and games end with their trainer, however the trainer ends."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def assert_all_gone(children: list[psutil.Process]) -> None:
     ],
 )
 def test_killed_at_random_instants(trainer, stage, delay_s):
-    """After each test, a fixture checks that nothing is left of the trainer."""
+    """The trainer is killed; as after each test, a fixture checks that nothing is left of it."""
     victim = trainer("trains")
     victim.wait_for_stage(stage)
     time.sleep(delay_s)  # a random instant of the stage
@@ -65,7 +65,7 @@ def test_killed_while_workers_import(trainer, wait_for, monkeypatch, tmp_path):
     try:
         assert_gone([min(workers, key=psutil.Process.create_time)])
     finally:
-        for worker in workers:  # perhaps the second one is not yet watching its trainer
+        for worker in workers:  # a worker may not yet watch its trainer
             with suppress(psutil.NoSuchProcess):
                 worker.kill()
 
@@ -91,7 +91,7 @@ def test_killed_while_children_are_stopped(trainer):
     ],
 )
 def test_killed_with_envs_that_have_started_programs(start_trainer, state):
-    """Only the envs' worker knows of these programs, and the worker may be in any state."""
+    """Programs that envs have started must end, in whatever state the envs' worker is."""
     victim = start_trainer("trainer_of_envs.py", state)
     fork = victim.wait_for_stage("training")["fork"]
     victim.process.kill()
@@ -168,7 +168,7 @@ def test_close_ends_processes_that_envs_left():
 
 
 def test_a_second_interrupt_cuts_the_grace_of_closing_short():
-    """A user's envs may be slow to close; if their close is interrupted, no process is left."""
+    """If the slow close of a user's envs is interrupted, no process may be left."""
     env = SubprocSC2VecEnv([partial(Mischief, "close", partial(time.sleep, 60))] * 2)
     env.reset()
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
@@ -183,7 +183,7 @@ def test_a_second_interrupt_cuts_the_grace_of_closing_short():
 
 
 ENDS_WITHIN_S = 60.0
-"""Limit for a program's end; if a resource is lacking, the end takes as long as `close` may."""
+"""The time limit for a program's end, which takes as long as `close` if a resource is lacking."""
 
 
 @pytest.mark.timing

@@ -1,7 +1,7 @@
 """A training program that a test ends in some way: `trainer.py GAME ENDING`.
 
-At each stage it prints a line of JSON; once it trains, with the pids of its workers and games.
-It uses the pool without an env class, because Stable-Baselines3 takes seconds to import.
+The program prints a line of JSON at each stage; while it trains, also the pids of its workers and
+games. It uses the pool without an env class, because Stable-Baselines3 takes seconds to import.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # also for workers, which im
 from fault_tasks import Saboteur, harm_action
 
 CONFIGS = {
-    # All limits are shorter than the time for which this trainer is stopped.
+    # All these limits are shorter than the time for which the test stops the trainer.
     "is stopped": PoolConfig(
         limits=Limits(create_join_s=0.5, reset_s=0.5, step_s=0.5, worker_grace_s=0.5),
         watchdog_interval_s=0.2,
     ),
 }
 LARGEST_FILE_BYTES = 2048
-"""Enough for a new worker's player, but too little for a talkative game's fault report."""
+"""The limit allows a new worker's player, but no fault report of a game that prints much."""
 
 
 def say(**what: Any) -> None:
@@ -43,7 +43,7 @@ def children() -> list[int]:
 
 
 def train(pool: Pool) -> None:
-    """Step until an interrupt."""
+    """Step the pool until an interrupt comes."""
     steps = 0
     while True:
         pool.send([0] * pool.n)
@@ -95,7 +95,7 @@ def main(game: str, ending: str) -> None:
             pool.close()
         del pool
         close_s = time.monotonic() - began_s
-        # A worker whose start was interrupted ends right after it.
+        # A worker whose start was interrupted ends soon after the interrupt.
         psutil.wait_procs(psutil.Process().children(), timeout=1.0)
         say(stage="interrupted", close_s=close_s, children=children(), **counted)
 

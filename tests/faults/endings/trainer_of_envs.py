@@ -1,9 +1,9 @@
 """A training program that a test kills: `trainer_of_envs.py STATE`.
 
-Its env has started a program, which has started another. Once STATE is reached, the trainer prints
-the pids of both programs, of its worker and of its own fork. STATE says what the worker does:
-"steps", "is paused", "is stopped" or "hangs" (in C code that lets none of its other threads run);
-or it is "has forked": the trainer has a child, which inherits all that the trainer has open.
+The trainer's env has started a program, which has started another program. When STATE is reached,
+the trainer prints the pids of both programs, of its worker, and of its own fork. STATE is what the
+worker does: it "steps", "is paused", "is stopped" or "hangs" (in C code that blocks its other
+threads). In the STATE "has forked", the trainer has a child that inherits its open files.
 """
 
 from __future__ import annotations

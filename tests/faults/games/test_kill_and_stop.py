@@ -1,7 +1,7 @@
-"""Games and workers are killed and stopped in every phase, and the batch continues.
+"""Tests that batches continue when games and workers are killed or stopped in any phase.
 
-In phases that are too short to hit from outside, the task's own code does the harm, or the game's
-start script, or a request of the API.
+If a phase is too short to hit from outside, the harm is done by the task's own code, by the game's
+start script, or by a request of the API.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.support.programs import has_ended
 from tests.support.systems import strike
 
 QUIET_STEPS = 3
-"""Steps before the harm, which is done to env 0 of two."""
+"""The number of steps before the harm, which is done to env 0 of two envs."""
 
 # The fault's kind depends on what notices the harm first: the worker's deadline or the watchdog.
 EXPECTED_KINDS = {
@@ -52,10 +52,10 @@ def play_on_after(
     kinds: set[str],
     phase: str,
 ) -> None:
-    """Play quiet steps, the step of the harm, and some more; compare all with an undisturbed run.
+    """Play steps before, during and after a harm; compare all of them with an undisturbed run.
 
-    Env 1 is not affected. Env 0's episode is cut short; then env 0 plays episode 2, which is env
-    2's first one in the undisturbed run.
+    Env 1 is not affected. The episode of env 0 is cut short. Env 0 then plays episode 2, which is
+    the first episode of env 2 in the undisturbed run.
     """
     expected = undisturbed.observations
     assert_same_bytes(env.reset(), expected[0][:2])
@@ -86,7 +86,7 @@ def play_on_after(
     ("harm", "temper", "kinds"),
     [
         *((harm, "default", kinds) for harm, kinds in EXPECTED_KINDS.items()),
-        # The crashed game's process stays, as if an error reporter showed a box.
+        # The process of the crashed game stays alive, as if an error reporter showed a dialog.
         ("game crash", "error-box", EXPECTED_KINDS["game hang"]),
     ],
 )
@@ -97,7 +97,7 @@ def test_in_a_step(make_env, undisturbed, tempered, harm, temper, kinds):  # noq
 
 @pytest.mark.parametrize("harm", SIGNALS)
 def test_between_steps(make_env, undisturbed, wait_for, harm):
-    """A killed process is noticed before the next step, a stopped one during that step."""
+    """A killed process is noticed before the next step, and a stopped process during the step."""
     env = make_env(config=IMPATIENT)
 
     def harm_step() -> Any:
@@ -105,13 +105,13 @@ def test_between_steps(make_env, undisturbed, wait_for, harm):
         target, name = harm.split()
         strike(processes[target].pid, name)
         if harm == "game KILL":
-            wait_for(lambda: not processes["game"].is_running())  # its worker has reported it
-        elif name == "KILL" and LINUX:  # elsewhere the next step ends the game
+            wait_for(lambda: not processes["game"].is_running())  # the worker has reported the end
+        elif name == "KILL" and LINUX:  # on other systems the step ends the game
             for process in processes.values():
                 wait_for(lambda p=process: has_ended(p))
         return step(env, 0, 0)
 
-    # The worker reports its game's end; the worker's own end is noticed in the step.
+    # The worker reports the end of its game, but its own end is noticed only in the step.
     phase = "idle" if harm == "game KILL" else "stepping"
     play_on_after(env, undisturbed, harm_step, EXPECTED_KINDS[harm], phase)
 
@@ -121,7 +121,7 @@ def test_between_steps(make_env, undisturbed, wait_for, harm):
 def test_before_the_first_observation(  # noqa: PLR0917
     make_env, undisturbed, arm, request, harm, phase
 ):
-    """The fault shows only in `reset_infos`, in the entry of the env that was harmed."""
+    """The fault is shown only in `reset_infos`, in the entry of the env that was harmed."""
     game = "striking_installation" if phase == "launching" else "standin_dir"
     arm(harm)
     env = make_env(game=request.getfixturevalue(game), config=IMPATIENT)
@@ -137,7 +137,7 @@ def test_before_the_first_observation(  # noqa: PLR0917
 
 @pytest.mark.parametrize("harm", ["game KILL", "worker KILL"])
 def test_while_the_next_episode_begins(begun, arm, harm):
-    """The episode's end is reported unchanged; the fault shows in `reset_infos` only."""
+    """The end of the episode is reported unchanged; only `reset_infos` shows the fault."""
     env = begun(n=1, task=ShortSaboteur)
     for _ in range(4):
         assert not step(env, 0)[2].any()
@@ -161,7 +161,7 @@ def test_a_gym_env_is_truncated_and_goes_on_after_reset(standin_dir):
 
 
 def take_all_exit_statuses(*_: object) -> None:
-    """A handler of SIGCHLD, like that of programs that never wait for the processes they start."""
+    """A handler of SIGCHLD that takes all exit statuses, as some programs have."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

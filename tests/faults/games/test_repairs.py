@@ -1,6 +1,6 @@
-"""Launches, repairs and fault reports: taken ports, exhausted resources, and repeated failures.
+"""Tests launches, repairs and fault reports: taken ports, lacking resources, repeated failures.
 
-Neither a value in a fault report nor a problem with its folder or disk breaks the step.
+No value in a fault report, and no problem with the report's folder or disk, may break a step.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def test_launches_follow_the_cores_once_one_was_quick(cores, first_launch_s, exp
 
 @pytest.mark.parametrize("allowed", [1, 3])
 def test_no_more_than_allowed(make_env, installation, wait_for, tmp_path, allowed):
-    """Each game writes a line when it starts, and then waits for a file that the test creates."""
+    """Each game writes a line when it starts, and then waits until the test creates a file."""
     begun, gate = tmp_path / "begun", tmp_path / "gate"
     root = installation(f'echo >>"{begun}"; while [ ! -e "{gate}" ]; do sleep 0.02; done')
     counts = []
@@ -66,7 +66,7 @@ def test_no_more_than_allowed(make_env, installation, wait_for, tmp_path, allowe
     def watch() -> None:
         try:
             wait_for(lambda: count() >= allowed)
-            threading.Event().wait(0.5)  # time for one game too many to start
+            threading.Event().wait(0.5)  # in this time, a game too many would start
             counts.append(count())
         finally:
             gate.touch()
@@ -85,7 +85,7 @@ def test_no_more_than_allowed(make_env, installation, wait_for, tmp_path, allowe
 
 @pytest.fixture
 def report(tmp_path: Path) -> Iterator[Path]:
-    """The file into which the impostor writes its pid and how many bytes it received."""
+    """The file into which an impostor on a game's port writes its pid and its received bytes."""
     path = tmp_path / "impostor"
     yield path
     pid, _ = path.read_text().splitlines()[0].split()
@@ -96,7 +96,7 @@ def report(tmp_path: Path) -> Iterator[Path]:
 def test_the_game_gets_another_port_and_the_impostor_not_a_byte(
     make_env, faulty, report, undisturbed, harm
 ):
-    """If the impostor has stolen the port, the game is silent, and only the impostor answers."""
+    """If the impostor has stolen the port, the game does not answer, and only the impostor does."""
     faulty.order(harm, "start", report=str(report))
     env = make_env(game=faulty.installation)
     assert_same_bytes(env.reset(), undisturbed.observations[0][:2])
@@ -145,14 +145,14 @@ def test_the_folder_for_temporary_files_is_deleted(begun, tmp_path, monkeypatch,
 
 
 def lowest_free_descriptor() -> int:
-    """The lowest free descriptor; with it as the limit, the process cannot open another file."""
+    """The lowest free descriptor; if it is the limit, the process cannot open another file."""
     descriptor = os.dup(0)
     os.close(descriptor)
     return descriptor
 
 
 def test_descriptors_run_out_for_a_while(begun, limited):
-    """The env waits, and continues on a new game once there are free descriptors."""
+    """The env must wait, and must continue with a new game when there are free descriptors."""
     env = begun()
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     over = threading.Event()
@@ -176,7 +176,7 @@ def test_descriptors_run_out_for_a_while(begun, limited):
 
 
 def test_descriptors_run_out_for_good(begun, limited):
-    """The pool raises an error of a documented type, and all processes end."""
+    """The pool must raise an error of a documented type, and all processes must end."""
     env = begun(config=PoolConfig(restart=RestartPolicy(per_env=2)))
     children = psutil.Process().children(recursive=True)
     processes_of(env, 0)["worker"].kill()
@@ -240,7 +240,7 @@ def test_a_game_that_crashes_each_episode(begun, tempered):
 
 @pytest.mark.timing
 def test_an_executable_that_exits_at_once(make_env, installation):
-    """A game that exits early twice in the same way shows a broken installation: no third try."""
+    """Two early exits of the same kind show a broken installation, so there is no third try."""
     root = installation('echo "cannot open shared object file" >&2; exit 1')
     began_s = time.monotonic()
     with pytest.raises(CrashLoopError, match="the game does not start") as caught:
@@ -262,7 +262,7 @@ def test_an_executable_that_never_listens(make_env, installation):
 
 
 def test_games_killed_while_they_launch_are_tried_again(begun, installation, tmp_path):
-    """SIGKILL may come from a lack of memory, so two such ends show no broken installation."""
+    """A lack of memory may cause SIGKILL, so two such ends do not show a broken installation."""
     (tmp_path / "lives").write_text("..")
     script = f'[ -s "{tmp_path}/lives" ] && truncate -s -1 "{tmp_path}/lives" && kill -KILL $$'
     env = begun(n=1, game=installation(script))
@@ -290,7 +290,7 @@ def test_a_hook_that_blocks_its_worker_counts_once_and_is_named(begun):
 
 KILL = harm_action("game KILL")
 ROOM_BYTES = 1_000_000
-"""Enough disk space for the logs of two games and little else."""
+"""Disk space for the logs of two games, and for little else."""
 
 
 ODD_ERRORS = {
@@ -306,7 +306,7 @@ ODD_ERRORS = {
     "an end in its pickling": (UserCodeError, NoneType, "LeavingError"),
     "no number": (UserCodeError, Exception, "NumberlessError: <no message: it raises UserBugError"),
 }
-"""For each error: the type, the cause and the message of the error that the trainer gets."""
+"""For each error of a user: type, cause and message of the error that the trainer gets."""
 
 
 @pytest.mark.parametrize("kind", ODD_ERRORS)
@@ -343,7 +343,7 @@ def test_the_log_of_a_game_whose_worker_was_killed(begun, tmp_path):
 
 
 def test_a_trainer_that_uses_one_array_for_all_its_actions(begun, tmp_path):
-    """The result is the same with the argument `envs` and without it."""
+    """The report shows the sent actions, whether the argument `envs` is given or not."""
     env = begun(task=Saboteur, config=PoolConfig(fault_report_dir=tmp_path))
     actions = np.zeros(2, np.int64)
     for envs in (None, [0, 1]):
@@ -357,7 +357,7 @@ def test_a_trainer_that_uses_one_array_for_all_its_actions(begun, tmp_path):
 
 
 def test_a_game_that_floods_its_log(begun, faulty, run_temp):
-    """The game's output fills neither the disk nor the worker's memory, and steps continue."""
+    """A flood of a game's output must fill neither disk nor memory, and steps must continue."""
     env = begun(task=Short, game=faulty.installation)
     (run,) = run_temp.glob("sc2pool-run-*")
     faulty.order("flood the log", "step", seconds=600.0)

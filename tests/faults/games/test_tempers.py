@@ -1,7 +1,7 @@
-"""The pool's reaction to each reported behaviour of the real game, which a temper imitates.
+"""Tests the pool's reaction to odd behaviour of the real game, which the stand-in imitates.
 
-Ends in real time are tested in `tests/realtime/test_matches.py`, and units that come late in
-`tests/tasks/test_smac.py`.
+Other tests are elsewhere: ends in real time in `tests/realtime/test_matches.py`, and units that
+come late in `tests/tasks/test_smac.py`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def test_a_process_that_can_create_no_more_games_is_replaced(make_env, tempered)
 class TestMapsThatCannotBePlayed:
     @pytest.fixture
     def map_of(self, standin_dir: Path, tmp_path: Path) -> Callable[..., type[CreatedEachTime]]:
-        """Makes a task on a map file of its own."""
+        """Makes a task that plays a map file of its own."""
 
         def make(content: bytes | None = None, **changes: object) -> type[CreatedEachTime]:
             original = standin_dir / "Maps" / "mini_games" / "MoveToBeacon.SC2Map"
@@ -73,7 +73,7 @@ class TestMapsThatCannotBePlayed:
         return make
 
     def failure(self, **options: object) -> str:
-        """The error that the pool raises; checks that the pool has started only two games."""
+        """The text of the error that the pool raises."""
         with pytest.raises(ConfigError) as raised:
             SubprocSC2VecEnv(n=1, **options).reset()
         return str(raised.value)
@@ -121,7 +121,7 @@ def test_games_that_start_together_are_started_one_after_the_other(make_env, tem
 
 
 def test_a_game_that_becomes_slow_is_replaced_between_episodes(make_env, tempered):
-    # With so high a limit, the first comparisons are below the limit.
+    # This limit is so high that the first comparisons stay below it.
     config = PoolConfig(recycle=RecyclePolicy(slowdown=3.0))
     env = make_env(n=1, task=Mines, game=tempered("slowing:0.0003"), seed=None, config=config)
     env.reset()

@@ -1,6 +1,6 @@
-"""User code raises or observes nonsense, and the pool ends with the error; calls to dead envs.
+"""Tests that a pool ends with the error if user code raises or observes nonsense.
 
-All kinds of nonsense are in `tests/unit/tasks/test_episode_rules.py` and
+Tests of all kinds of nonsense are in `tests/unit/tasks/test_episode_rules.py` and
 `tests/unit/pool/test_slots.py`.
 """
 
@@ -40,7 +40,7 @@ CLOSES_WITHIN_S = 5.0
 
 
 def assert_failed_for_good(env: Any) -> None:
-    """Check that no process runs even before `close`, which is quick and may be called again."""
+    """Check that no process runs even before `close`, and that two calls of it are quick."""
     assert_gone(psutil.Process().children(recursive=True))
     with pytest.raises(ClosedError, match="the pool has failed"):
         step(env, *[0] * env.num_envs)
@@ -74,7 +74,7 @@ def test_hook_awaits_a_cancelled_task(begun, kind):
     from fault_bots import CancelledBot
 
     env = begun(n=1, task=Cancelled if kind == "task" else CancelledBot)
-    env.reset()  # the worker may cancel an episode, which is no error
+    env.reset()  # a worker may cancel an episode without an error
     with pytest.raises(UserCodeError) as caught:
         step(env, 0)
     message = str(caught.value)
@@ -148,13 +148,13 @@ CALLS: dict[str, Callable[[SubprocSC2VecEnv], Any]] = {
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """A file with one line for each call that hung."""
+    """The file into which envs write one line for each call that hangs."""
     return tmp_path / "log"
 
 
 @pytest.fixture
 def two(log: Path) -> Iterator[SubprocSC2VecEnv]:
-    """Two envs, the first of which hangs in calls."""
+    """A pool of two envs, the first of which hangs in calls."""
     config = PoolConfig(limits=Limits(call_s=LIMIT_S), restart=LENIENT)
     with closing(
         SubprocSC2VecEnv([partial(Hanging, log), partial(Hanging, None)], config=config)
@@ -214,7 +214,7 @@ def test_an_episode_that_a_call_has_begun_is_dealt_again_by_a_reset(begun):
 
 
 def test_a_caller_with_more_time(two):
-    """A caller's timeout applies if it is longer than the pool's limit."""
+    """The timeout of a call applies instead of the pool's limit if the timeout is longer."""
     pool = two.pool
     with pytest.raises(multiprocessing.TimeoutError, match="of 2 envs have not answered"):
         pool.call([0, 1], "env_method", "hang", (), {}, timeout_s=0.01)

@@ -1,7 +1,8 @@
-"""A game that answers wrongly, late, or not at all, in every phase.
+"""Tests a game that answers wrongly, late, or not at all, in each phase of a run.
 
 One pool of two envs plays the same seeded run again and again, in episodes of five steps. In each
-row of `ROWS` the game of env 0 does one harm, once. The run is compared with an undisturbed run.
+row of `ROWS` the game of env 0 does one kind of harm a single time. The run is compared with one
+without harm.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ KINDS = {
     **{harm: {"bad-reply"} for harm in ("truncated", "garbage", "empty", "duplicate")},
     **{harm: {"bad-reply"} for harm in ("swapped", "error", "wrong id", "text")},
     "slow": SILENT,
-    "not finite": {"bad-reply"},  # else the task that uses the values is blamed
+    "not finite": {"bad-reply"},  # otherwise the task that uses them is blamed
 }
 POINTS = {
     "launching": "ping",
@@ -58,25 +59,25 @@ POINTS = {
     "stepping": "step",
 }
 OF_EACH_PHASE = ("close", "garbage", "duplicate", "error", "slow")
-"""In this order: a lost connection, a wrong reply, one reply too many, a refusal, silence."""
+"""In this order: lost connection, wrong reply, surplus reply, refusal, and silence."""
 ROWS = [
     (phase, harm) for phase in POINTS for harm in (KINDS if phase == "stepping" else OF_EACH_PHASE)
 ] + [("resetting", "not finite")]
-"""The phases differ only in the consequences, because one function judges all replies."""
+"""Not all harms are tried in all phases, because one function judges the replies of all phases."""
 TOO_LONG_S = 30.0
 A_MOMENT_S = 0.3
 
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """A check that does nothing, in place of the usual one, because the pool outlives the tests."""
+    """Replaces the check for processes after each test, because the pool outlives the tests."""
     yield
     assert psutil.Process().children(recursive=True) == []
 
 
 @pytest.fixture(scope="module")
 def env(nothing_is_left: None, faulty_games: Faulty) -> Iterator[SubprocSC2VecEnv]:
-    """A pool of two envs, which all rows share."""
+    """A pool of two envs, which the tests of all rows share."""
     game = faulty_games.installation
     with closing(SubprocSC2VecEnv(n=2, task=Short, game=game, config=CONFIG)) as made:
         yield made
@@ -89,7 +90,7 @@ def quiet_run(env: SubprocSC2VecEnv) -> Recording:
 
 
 class Run:
-    """A run, before one of whose steps a test can do something."""
+    """A run that is played in parts, so that a test can do something between two steps."""
 
     def __init__(self, env: SubprocSC2VecEnv) -> None:
         self.env = env
@@ -137,13 +138,13 @@ def assert_env_0_cut_short(run: Run, quiet: Recording, kinds: set[str]) -> None:
 def play_harmed(
     env: SubprocSC2VecEnv, faulty: Faulty, phase: str, harm: str, seconds: float
 ) -> tuple[Run, InstanceStats]:
-    """A run in which the game of env 0 does this harm, and env 0's instance before the harm."""
+    """Returns a run in which env 0's game does this harm, and env 0's instance before the harm."""
     run = Run(env)
     run.play(HARM_STEP - 1)
     instance = env.stats().instances[0]
     order: dict[str, Any] = {"seconds": seconds}
     if phase == "launching":
-        strike(processes_of(env, 0)["game"].pid, "KILL")  # so that another game is launched
+        strike(processes_of(env, 0)["game"].pid, "KILL")  # the pool then launches another game
     else:
         order["pid"] = instance.pid
     faulty.order(harm, POINTS[phase], **order)
@@ -160,11 +161,11 @@ def test_harm(env, faulty, quiet_run, phase, harm):
         assert_env_0_cut_short(run, quiet_run, kinds)
         assert_fault(run.infos[HARM_STEP - 1][0], kinds, "stepping", instance.instance)
     elif phase == "launching":
-        # Even if the replacement game does not start, only the first fault is reported.
+        # If the replacement game does not start either, only the first fault is reported.
         assert_env_0_cut_short(run, quiet_run, {"game-exited"})
         kinds = kinds | {"game-exited"}
         fault = next(e for e in reversed(env.stats().events) if e.event == "fault")
-        # A surplus reply after the launch's last reply is noticed when the next reply comes.
+        # A surplus reply after the last reply of a launch is noticed when the next reply comes.
         assert fault.phase == ("resetting" if harm == "duplicate" else "launching")
     else:
         assert_same_run(run, quiet_run)
@@ -200,7 +201,7 @@ def test_a_handshake_refused_is_tried_again(env, faulty):
 
 @pytest.mark.parametrize("harm", ["error", "slow"])
 def test_in_a_restart(env, faulty, harm):
-    """The run has no seed, because only then does a restart of the game begin an episode."""
+    """The run has no seed, because a restart of the game begins only episodes without a seed."""
     run = Run(env)
     env.seed(None)
     env.reset()

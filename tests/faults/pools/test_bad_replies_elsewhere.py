@@ -1,4 +1,4 @@
-"""Bad replies to bots, drawings or replays, from a game that a script starts, or in pure Python.
+"""Tests bad replies to bots, drawings and replays, from a script's game, and in pure Python.
 
 `tests/game` plays a game without the compiled step path (`event_loop_kind`), and `tests/unit` tests
 the pool's ends without it (`step_path`). The rest of the suite uses the compiled path if it is
@@ -128,7 +128,7 @@ def below_a_script(standin_dir: Path, tmp_path: Path) -> Path:
 def game_of(env: SubprocSC2VecEnv, index: int) -> psutil.Process:
     """The process of the game, a child of the script, which is a child of the worker."""
     worker = psutil.Process(env.stats().instances[index].worker_pid)
-    (script,) = (child for child in worker.children() if child.children())  # guards have none
+    (script,) = (child for child in worker.children() if child.children())  # guards have no child
     (game,) = script.children()
     return game
 
@@ -151,7 +151,7 @@ def test_a_game_below_a_script_is_shown_and_watched(begun, below_a_script, wait_
 ROOT = Path(__file__).parents[3]
 FILES = ("tests/tasks/test_episode_rules.py", "tests/faults/pools/test_bad_replies.py")
 TESTS = "in_the_pool or stepping-close or stepping-swapped or stepping-slow"
-"""For pytest's `-k`: the tests of steps, because the compiled path plays only steps."""
+"""The names for pytest's `-k`: tests of steps, because the compiled path plays only steps."""
 TIMEOUT_S = 500.0
 
 

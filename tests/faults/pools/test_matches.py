@@ -1,4 +1,4 @@
-"""Matches: one side's fault ends the pair of games, with one truncation in each row of the match.
+"""Tests matches: a fault of one side ends both games, with one truncation in each of the rows.
 
 The pool distinguishes a bot's error from the death of its game.
 """
@@ -28,7 +28,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not im
 
 QUIET_STEPS = 3
 PATIENT_IN_LAUNCH = PoolConfig(limits=Limits(step_s=2.0, worker_grace_s=0.5))
-"""Launches keep their long limit: two matches are four games, which start together."""
+"""Only launches have a long limit: two matches have four games, which start together."""
 EXPECTED_KINDS = {
     (signal.SIGKILL, "host"): {"game-exited"},
     (signal.SIGKILL, "guest"): {"game-exited"},
@@ -89,7 +89,7 @@ def test_both_rows_get_one_truncation_and_the_others_none(make_env, undisturbed,
 
 
 def test_a_side_that_dies_before_its_first_observation(make_env, arm, striking_installation):
-    """The batch shows no fault, because the pair of games is replaced within the reset."""
+    """The batch shows no fault, because the reset itself replaces the pair of games."""
     arm("game KILL")  # kills the first game that starts
     env = make_env(task=MarineDuel, n=1, game=striking_installation)
     assert env.reset().shape == (2, 57)
@@ -98,7 +98,7 @@ def test_a_side_that_dies_before_its_first_observation(make_env, arm, striking_i
 
 
 def test_recycled_pairs(begun):
-    """A soft recycle replaces both games of a match, and no transition shows this."""
+    """A soft recycle replaces both games of a match, and no transition shows the replacement."""
     config = PoolConfig(recycle=RecyclePolicy(episodes=1))
     env = begun(task=MarineDuel, n=1, config=config, max_loops=16)
     for _ in range(6):
@@ -153,7 +153,7 @@ def test_exception_of_a_bot_is_user_code_error(make_env, task, opponent, told):
 
 @pytest.mark.parametrize("task", [DuelTask, DuelBot])
 def test_a_killed_game_is_replaced_and_the_bot_plays_on(begun, task):
-    """The bot may be waiting for a query's answer then, but the fault is the game's."""
+    """Even if the bot is waiting for the answer to a query, the fault must be the game's."""
     env = begun(task=task, n=1, opponent=PlainDuelBot, config=PoolConfig(restart=LENIENT))
     for side in ("host", "guest"):
         env.step([WAIT])

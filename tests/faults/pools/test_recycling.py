@@ -1,7 +1,7 @@
-"""Recycling and spares: a replacement changes no byte of a seeded run, and leaves nothing behind.
+"""Tests recycling and spares: replacements change no byte of a seeded run, and leave nothing.
 
-A soft limit replaces an instance at an episode's end, a hard limit within the episode. The memory
-in question is really taken by a game's process. Episodes are five steps long.
+A soft limit replaces an instance at an episode's end, a hard limit within the episode. In these
+tests a game's process really takes the memory. All episodes are five steps long.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def config(**policy: Any) -> PoolConfig:
 
 @pytest.fixture(scope="module")
 def quiet_run(standin_dir: Path) -> Recording:
-    """An undisturbed run of two envs."""
+    """A run of two envs without replacements."""
     with closing(SubprocSC2VecEnv(n=2, task=Short, game=standin_dir, seed=SEED)) as env:
         return record(env, STEPS)
 
@@ -64,7 +64,7 @@ def quiet_run(standin_dir: Path) -> Recording:
 def assert_recycled_unseen(
     env: SubprocSC2VecEnv, quiet: Recording, in_step: Callable[[int], None], replacements: Any
 ) -> None:
-    """All transitions and infos are as in the quiet run; only `stats` shows the replacement."""
+    """Transitions and infos must be as in the quiet run; only `stats` may show replacements."""
     assert_same_bytes(env.reset(), quiet.observations[0])
     for number in range(STEPS):
         in_step(number)
@@ -126,7 +126,7 @@ def test_recycled_after_episodes_or_seconds(make_env, quiet_run, policy, replace
 
 
 def test_a_shared_worker_over_the_soft_limit_of_memory(begun, wait_for):
-    """The envs of the worker move to another worker, each at the end of its episode."""
+    """The envs of such a worker move to another worker, each env at the end of its episode."""
     settings = replace(config(soft_memory_bytes=LIMIT_BYTES), envs_per_worker=2)
     env = begun(task=Grows, config=settings)
     before, other = env.stats().instances
@@ -135,7 +135,7 @@ def test_a_shared_worker_over_the_soft_limit_of_memory(begun, wait_for):
     wait_for(lambda: memory_of(env, 0) > TAKEN_BYTES)
     assert memory_of(env, 1) < LIMIT_BYTES, "a worker's memory counts once"
     for _ in range(STEPS):
-        time.sleep(0.05)  # for the watchdog's verdict
+        time.sleep(0.05)  # time for the watchdog's verdict
         _, _, _, infos = step(env, 0, 0)
         assert not any("sc2pool.fault" in info for info in infos)
     assert env.stats().replacements == {"soft-memory": 2}
@@ -159,15 +159,15 @@ def test_a_shared_worker_over_the_hard_limit_of_memory(begun):
 
 
 def test_over_the_hard_limit_of_memory(begun, faulty, quiet_run, wait_for):
-    """The game is replaced within the episode, which ends as a marked truncation."""
+    """The game is replaced within the episode, and the episode ends as a marked truncation."""
     env = begun(task=Short, game=faulty.installation, config=config(hard_memory_bytes=LIMIT_BYTES))
     pid = env.stats().instances[0].pid
     faulty.order("allocate", "step", pid=pid, bytes=TAKEN_BYTES)
-    # The watchdog may catch the game while it grows; else one of the next steps shows the verdict,
+    # The watchdog may notice the growing game; otherwise one of the next steps shows the verdict,
     # because plain steps check for verdicts only 50 times a second.
     played = [step(env, 0, 0)]
     if not played[0][2][0]:
-        # The request for the memory may itself show the verdict.
+        # The call that reads the memory may itself show the verdict.
         wait_for(lambda: memory_of(env, 0) > LIMIT_BYTES or env.stats().replacements)
     while "sc2pool.fault" not in played[-1][3][0]:
         time.sleep(0.01)
@@ -183,7 +183,7 @@ def test_over_the_hard_limit_of_memory(begun, faulty, quiet_run, wait_for):
 
 
 def test_a_game_that_needs_a_hard_reset(begun, faulty):
-    """The game plays one more episode, begun by create_game, and is replaced at its end."""
+    """The game plays one more episode, which create_game begins, and is then replaced."""
     env = begun(n=1, task=Short, game=faulty.installation, seed=None, config=config())
     faulty.order("needs a hard reset", "restart_game")
     ended = 0
@@ -230,7 +230,7 @@ def strike_spares(env: SubprocSC2VecEnv, wait_for: Callable[..., None]) -> int:
 
 @pytest.fixture(scope="module")
 def quiet(standin_dir: Path) -> Recording:
-    """The same run by a pool without spares."""
+    """The recorded run of a pool without spares."""
     with closing(SubprocSC2VecEnv(n=N, task=Short, game=standin_dir, seed=SEED)) as env:
         return record(env, STEPS)
 
@@ -255,7 +255,7 @@ def test_two_spares(spared, quiet, wait_for):
 
 
 def test_a_killed_env_takes_the_next_episode(spared):
-    """With or without spares, the env plays the same next episode, and the run goes on the same."""
+    """The env's next episode and the rest of the run are the same with spares and without them."""
     runs = []
     for spares in (0, 1):
         env = spared(spares, ShortSaboteur)
@@ -279,14 +279,14 @@ VOIDS: tuple[Callable[[SubprocSC2VecEnv], Any], ...] = (
     lambda env: env.reset(),
     lambda env: (env.seed(99), env.reset()),
     lambda env: (env.set_options({"unused": 1}), env.reset()),
-    # Env 1's later episodes are two steps long, so spares no longer play for env 1.
+    # Later episodes of env 1 are two steps long, so a spare's episode no longer suits env 1.
     lambda env: env.set_attr("max_loops", 16, indices=[1]),
 )
 """Calls after which episodes that are prepared but not yet played are no longer valid."""
 
 
 def test_episodes_not_yet_played_are_void(spared):
-    """Before each call, two spares hold prepared episodes, which must not change any result."""
+    """Two spares hold prepared episodes before each call, and these must not change any result."""
     without, with_spares = spared(0), spared(2)
     for void in VOIDS:
         runs = []
@@ -305,7 +305,7 @@ def test_episodes_not_yet_played_are_void(spared):
 def test_a_spare_takes_over_without_a_launch(spared, wait_for):
     env = spared(1)
     env.reset()
-    # The spare becomes ready some time later, which the pool notices in steps.
+    # The spare becomes ready later, and the pool notices this in steps.
     wait_for(lambda: step(env, 0, 0, 0) and env.stats().instances[N].state == "ready")
     pids = [instance.pid for instance in env.stats().instances]
     victim = psutil.Process(pids[0])
@@ -319,11 +319,11 @@ def test_a_spare_takes_over_without_a_launch(spared, wait_for):
 
 
 ROUNDS = 2
-"""In each round the games of all envs are killed, and then their workers."""
+"""The number of rounds; in each round the games of all envs are killed, and then their workers."""
 
 
 def belongings(run_temp: Path) -> dict[str, object]:
-    """Counts of resources in this process, in its children, and in the temp folder."""
+    """The counts of resources of this process, of its children, and in the temporary folder."""
     processes = our_processes(run_temp)
     (run,) = run_temp.glob("sc2pool-run-*")
     return {

@@ -1,4 +1,4 @@
-"""A fault costs only its env's episode: in `SC2VectorEnv`, and in workers that host several envs.
+"""Tests that a fault ends only its env's episode, also if a worker hosts several envs.
 
 `SC2VectorEnv` shows one marked truncation in each autoreset mode. The end of a worker ends the
 episodes of all its envs.
@@ -41,7 +41,7 @@ def make_vector(standin_dir: Path) -> Iterator[MakeVector]:
 
 @pytest.fixture(scope="module")
 def untouched(standin_dir: Path) -> list[np.ndarray]:
-    """Both envs' results in ten undisturbed steps."""
+    """The observations of two envs at the reset and in ten undisturbed steps."""
     with closing(SC2VectorEnv(n=2, task=Saboteur, game=standin_dir, seed=SEED)) as env:
         return [env.reset()[0], *(env.step(QUIET)[0] for _ in range(10))]
 
@@ -130,7 +130,7 @@ def test_a_game_killed_in_its_reset_shows_in_the_infos_of_the_reset_only(make_ve
 
 
 N = 3
-"""Number of envs: two workers that serve up to two envs each."""
+"""The number of envs, which two workers serve; each worker serves at most two envs."""
 TWO_EACH = PoolConfig(
     envs_per_worker=2, restart=LENIENT, limits=Limits(step_s=1.0, worker_grace_s=1.0)
 )
@@ -141,7 +141,7 @@ def workers_of(env: SubprocSC2VecEnv) -> list[int | None]:
 
 
 def step_until_done(env: SubprocSC2VecEnv, actions: Sequence[int]) -> tuple[Any, list[Any]]:
-    """Step until an env is done, at most a few times; returns the dones and infos of that step."""
+    """Step until an env is done, at most five times; returns the last step's dones and infos."""
     for _ in range(5):
         _, _, dones, infos = step(env, *actions)
         if dones.any():
