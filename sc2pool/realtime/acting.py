@@ -1,57 +1,56 @@
 """Acting while learning: the parts of every algorithm whose actor steps the env during updates.
 
-    ActsWhileLearning   the base class of the algorithms
-    Actor               a thread that steps all envs of a `VecEnv` with its own copy of the policy
-    LateActions         actions for games whose policy is late
-    Weights, Gaps       what the actor's and the learner's threads exchange, beside the steps
-    frozen              `VecNormalize`'s statistics, while the actor steps the env
+`ActsWhileLearning` is the base class of these algorithms.
+`Actor` is a thread that steps all envs of a `VecEnv` with its own copy of the policy.
+`LateActions` makes actions for games whose policy is late.
+`Weights` and `Gaps` carry data, beside the steps, between the actor's and the learner's thread.
+`frozen` stops changes of `VecNormalize`'s statistics between two commits.
 
-Rules of the actor:
-- Between an observation and its action, the actor does the same work as SB3's `collect_rollouts`.
-  It runs no callback, and waits for the learner only if its `Exchange` makes it wait.
-- While the thread runs, no other thread uses the env.
-- An error of the env ends the thread, and the learner raises it.
-- The thread ends when the learner releases `exchange.learning`. It cleans up itself, because
-  Ctrl-C, which reaches only the main thread, may interrupt the learner's clean-up at any line.
-- With `LateActions` a second thread chooses actions while the actor's thread plays late ones.
-- `VecNormalize`'s statistics change only after a step for which `_exchange` returns True.
+These rules hold for the actor.
+* Between an observation and its action, the actor does the same work as SB3's `collect_rollouts`.
+  The actor runs no callback, and waits for the learner only if its `Exchange` makes it wait.
+* While the actor's thread runs, no other thread uses the env.
+* An error of the env ends the actor's thread, and the learner raises this error.
+* The actor's thread ends, and cleans up, when the learner releases `exchange.learning`. The learner
+  does not clean up for the actor, because Ctrl-C may interrupt the main thread at any line.
+* With `LateActions` a second thread chooses actions while the actor's thread plays late actions.
+* `VecNormalize`'s statistics change only after a step for which `_exchange` returns True.
 
-Late actions are played in the game's periods in which the policy is still computing:
+A game gets late actions in the periods in which the policy is still computing. In this diagram,
+`env.step` plays an action in every period, and a thread of its own calls the policy.
 
-    env.step   ──a0──│──a0──│──a1──│──a1──│──a1──│──a2──│      an action in every period
-    policy     ─────choose a1─────►  ─────choose a2──────►     in a thread of its own
+    `env.step` ──a0──│──a0──│──a1──│──a1──│──a1──│──a2──│
+    policy     ─────choose a1─────►  ─────choose a2──────►.
 
 A step of an env in real time lasts until the period's end, so no period is lost if the next step
-begins in time. The actor waits for the policy for `late_after_s`. Then it plays a *late action* in
-each period until the policy's action is there: the policy's last action again, a given action, or
-the result of a function.
+begins in time. The actor waits `late_after_s` seconds for the policy. After this time it plays a
+*late action* in each period until the policy's action is ready. A late action is the policy's last
+action again, a given action, or the result of a function.
 
-Each late period is stored as a step of its own:
-
-- Off-policy algorithms learn from any action. Each transition has the observation at its period's
+Each late period is stored as a step of its own.
+* Off-policy algorithms learn from any action. Each transition has the observation at its period's
   beginning, the action that was played, and the reward of that period. The Q-value assumes that
   later actions are chosen without a delay. Late periods must not be merged into the transition of
-  the action that was being chosen: that action affects neither their rewards nor the next
-  observation, so the Q-value would not depend on the action.
-- `AsyncPPO` learns the value of late observations, but not the probability of late actions, because
-  the policy has not chosen them. Their importance weight is 0. The policy's next action is stored
-  with the observation that the policy saw, because the action's log-prob is for this observation.
-  The action's advantage counts the rewards of the late periods after it, so a repeated action gets
-  the credit for all periods in which it was played.
+  the action that the policy was choosing. This action affects neither the rewards of the late
+  periods nor the next observation, so the Q-value would not depend on the action.
+* `AsyncPPO` learns the value of late observations, but not the probability of late actions, because
+  the policy has not chosen them. The importance weight of a late action is 0. The policy's next
+  action is stored with the observation that the policy saw, because its log-prob belongs to it.
+  The advantage of an action counts the rewards of the late periods after it. So a repeated action
+  gets the credit for all periods in which it was played.
 
-Beside the steps, the two threads exchange:
+Beside the steps, the actor's and the learner's thread exchange weights and gaps.
 
-    actor ◄─ WeightVersion ◄─ Weights ◄── learner   the newest policy
-    actor ── gap ──► Gaps ──► learner's log         how long each game waited for its action
+    Actor ◄─ WeightVersion ◄─ Weights ◄── learner.
+    Actor ── gap ──► Gaps ──► learner's log.
 
-Rules: published weights are never modified, so the actor never mixes two versions. Every gap is
-recorded, including those of dropped steps.
+A gap is the time from an observation to its action. Every gap is recorded, even if its step is
+dropped. Published weights are never modified, so the actor never mixes two versions.
 
-SB3 updates `VecNormalize`'s statistics in every step. Here the actor's thread steps the env, while
-the learner's thread may read the statistics at any moment: `EvalCallback` copies them,
-`CheckpointCallback` saves them. Rules: the statistics change only in `commit`, so all observations
-between two commits are normalised alike. A reader gets mean, variance and count of the same moment.
-Copies and pickles are of SB3's own class.
+SB3 updates `VecNormalize`'s statistics in every step. Here the actor's thread steps the env, and at
+the same time a callback in the learner's thread may copy or save the statistics. So the statistics
+change only in `commit`, and all observations between two commits are normalised alike. A reader
+gets mean, variance and count of the same moment. Copies and pickles are of SB3's own class.
 """
 
 from __future__ import annotations
@@ -87,8 +86,8 @@ class Exchange:
 
     def __init__(self, *, game_waits: bool) -> None:
         self.learning = threading.Lock()
-        """The learner holds this lock while the actor acts. The lock's release ends the actor. No
-        interrupt can come between the end of a lock's `with` block and the release."""
+        """The learner holds this lock while the actor acts. The lock's release ends the actor. At
+        the end of a lock's `with` block, no interrupt can prevent the release."""
         self._game_waits = game_waits
         self._added = Signal()
         self._taken = Signal()
@@ -111,7 +110,7 @@ class Exchange:
 
 
 class Choice(Protocol):
-    """The policy's choice for all n envs; an algorithm adds the data for its learner."""
+    """The policy's choice for all n envs. Each algorithm adds the data that its learner needs."""
 
     @property
     def played(self) -> NDArray[Any]:
@@ -134,10 +133,10 @@ class Actor(ABC, Generic[C]):
     """Steps all envs with the newest weights while `exchange.learning` is held.
 
     `model` is the learner's model after `_setup_learn`, so its envs are already reset. `policy` is
-    the actor's own copy of the module that chooses actions; `weights` holds the newest weights of
-    that module. `exchange` receives the steps. `observations` are the newest observations, with a
-    first axis of n. `gaps` has the time from each observation to its action. `late_steps` counts
-    the steps with late actions; one step of all n envs counts once.
+    the actor's own copy of the module that chooses actions. `weights` holds the module's newest
+    weights. `exchange` receives the steps. `observations` has the newest observations of the n
+    envs, along its first axis. `gaps` has the time from each observation to its action.
+    `late_steps` counts the steps with late actions; one step of all n envs counts as one.
     """
 
     def __init__(
@@ -171,18 +170,18 @@ class Actor(ABC, Generic[C]):
         self._thread = threading.Thread(target=self._run, name="sc2pool-actor", daemon=True)
 
     def start(self) -> None:
-        """Start the thread; call this while `exchange.learning` is held."""
+        """Start the actor's thread. The caller must hold `exchange.learning`."""
         self._thread.start()
 
     def finish(self) -> None:
-        """Wait until the thread has ended; `exchange.learning` must have been released."""
+        """Wait until the thread has ended. The caller must have released `exchange.learning`."""
         self._exchanged.wake_actor()
-        with suppress(RuntimeError):  # raised if an interrupt prevented its start
+        with suppress(RuntimeError):  # raised if an interrupt prevented the thread's start
             self._thread.join()
 
     @abstractmethod
     def _choose(self, observations: Any) -> C:
-        """Choose actions; may run in another thread than `_exchange`."""
+        """Choose actions. This method may run in another thread than `_exchange`."""
 
     @abstractmethod
     def _choose_late(self, chosen: C, played: NDArray[Any]) -> C:
@@ -192,7 +191,7 @@ class Actor(ABC, Generic[C]):
     def _exchange(self, choice: C, played: Played) -> bool:
         """Pass a step to the learner; return True if `VecNormalize`'s statistics may change now.
 
-        `self.observations` are still those before the step.
+        `self.observations` still has the observations before the step.
         """
 
     def _run(self) -> None:
@@ -264,8 +263,8 @@ A = TypeVar("A", bound=Actor[Any])
 def short_collections() -> Iterator[None]:
     """In the block, exempt all objects that exist now from garbage collection.
 
-    Torch and SB3 alone bring 200,000 objects. A collection that checks all of them stops every
-    thread for 0.1 s or longer, which is more than a decision period of most games.
+    Torch and SB3 alone create 200,000 objects. A garbage collection that checks all of them stops
+    every thread for 0.1 s or longer, which is more than a decision period of most games.
     """
     theirs = gc.get_freeze_count()  # not 0 if the program has frozen objects itself
     if not theirs:
@@ -279,23 +278,23 @@ def short_collections() -> Iterator[None]:
 
 
 class ActsWhileLearning(BaseAlgorithm, Generic[A]):
-    """Holds the actor of a running `learn`. As a base class, put it before SB3's class.
+    """Holds the actor of a running `learn`. Put this class before SB3's class among the bases.
 
     Args:
-        args: see SB3's class.
-        late_after_s: how long the envs may wait for the policy's actions, in seconds. After this
-            time they get late actions, until the policy's actions are there. Choose less than a
-            decision period; the env's `step` must last until the period's end. None: the envs wait
-            for the policy.
-        on_late: the late actions. `"repeat"` plays the last actions of the policy once more. An
-            action of the action space, for example a no-op, is played by all envs. A function gets
-            the last actions of the policy, as the envs received them, with a first axis of n, and
-            the number of late steps since those actions, counted from 1. It returns the late
-            actions in the same shape.
-        kwargs: see SB3's class.
+        args: The arguments of SB3's class.
+        late_after_s: How long the envs wait for the policy's actions, in seconds. After this time
+            the envs get late actions, until the policy's actions are ready. Choose less than a
+            decision period; the env's `step` must last until the period's end. With None the envs
+            wait for the policy without a limit.
+        on_late: The kind of late actions. `"repeat"` plays the last actions of the policy again.
+            An action of the action space, for example a no-op, is played by all envs. A function
+            gets the last actions of the policy for the n envs, as an array whose first axis is n,
+            and the number of late steps since these actions, counted from 1. The function returns
+            late actions in the same shape.
+        kwargs: The keyword arguments of SB3's class.
 
     Raises:
-        ConfigError: invalid `late_after_s` or `on_late`.
+        ConfigError: The value of `late_after_s` or of `on_late` is invalid.
     """
 
     def __init__(
@@ -313,10 +312,10 @@ class ActsWhileLearning(BaseAlgorithm, Generic[A]):
         check_late_actions(late_after_s, on_late, getattr(self, "action_space", None))
 
     def _warm_up(self, policy: BasePolicy) -> None:
-        """Make a choice, a gradient and an optimizer step, because the first of each takes longer.
+        """Choose an action, compute a gradient and make an optimizer step, all for the first time.
 
-        The first gradient and optimizer step block the interpreter for 30 ms, so the actor would be
-        late. Call this before the envs are reset, because a game in real time would not wait.
+        Without this warm-up, the first gradient and optimizer step would block the interpreter for
+        30 ms during play, so the actor would be late. Call this method before the envs are reset.
         """
         policy.predict(
             batch_space(self.observation_space, self.n_envs).sample(), deterministic=True
@@ -328,8 +327,8 @@ class ActsWhileLearning(BaseAlgorithm, Generic[A]):
     def _end_actor(self) -> None:
         """Wait until the actor has ended, if there is one.
 
-        Afterwards model and env are as SB3's `learn` leaves them. If an interrupt ends the wait,
-        the next `learn` waits again.
+        Afterwards model and env are in the state in which SB3's `learn` leaves them. If an
+        interrupt ends the wait, the next call of `learn` waits again.
         """
         actor = self._actor
         if actor is None:
@@ -339,12 +338,12 @@ class ActsWhileLearning(BaseAlgorithm, Generic[A]):
         self._actor = None
 
     def _adopt(self, actor: A) -> None:
-        """Take over the observations of an actor that has ended."""
-        if self._last_obs is not None:  # otherwise `set_env` has given the model another env
+        """Give the model the observations of an actor that has ended."""
+        if self._last_obs is not None:  # it is None if `set_env` has given the model another env
             self._last_obs = actor.observations
 
     def _log_acting(self, actor: A, lags: Sequence[int], figures: Mapping[str, float]) -> None:
-        """Log, as `async/…`, these figures and those that every algorithm has."""
+        """Log these figures, and the figures that every algorithm has, under `async/…`."""
         figures = {
             **figures,
             "late_steps": actor.late_steps * self.n_envs,
@@ -360,12 +359,12 @@ class ActsWhileLearning(BaseAlgorithm, Generic[A]):
 
 
 OnLate = Literal["repeat"] | int | NDArray[Any] | Callable[[NDArray[Any], int], NDArray[Any]]
-"""See `ActsWhileLearning`."""
+"""The kind of late actions; see `ActsWhileLearning`."""
 T = TypeVar("T")
 
 
 class LateActions:
-    """Makes the late actions of a training; `ActsWhileLearning` explains the arguments."""
+    """Makes the late actions during a training; `ActsWhileLearning` explains the arguments."""
 
     def __init__(self, after_s: float, on_late: OnLate) -> None:
         self.after_s = after_s
@@ -374,7 +373,7 @@ class LateActions:
     def actions(self, chosen: NDArray[Any], n_late: int) -> NDArray[Any]:
         """The actions for all envs in the `n_late`-th late step after the policy's actions.
 
-        `ConfigError` if the user's function did not return actions in the shape of `chosen`.
+        Raises `ConfigError` if the user's function returned actions in another shape than `chosen`.
         """
         if isinstance(self._on_late, str):
             return chosen
@@ -393,7 +392,7 @@ def check_late_actions(
 ) -> None:
     """Raise `ConfigError` if late actions cannot be made from these settings.
 
-    `action_space` is the space of one env's actions; None if it is not known yet.
+    `action_space` is the space of one env's actions; None if the space is not known yet.
     """
     if after_s is None:
         if not isinstance(on_late, str) or on_late != "repeat":
@@ -423,8 +422,8 @@ class Chooser:
     def chosen_within(self, timeout_s: float | None, choose: Callable[[], T]) -> T | None:
         """The result of the pending call of `choose`, or None if the call takes too long.
 
-        If no call is pending, begin one in the other thread. Without `timeout_s`, wait until the
-        result is there. An error of `choose` is raised.
+        If no call is pending, begin a call in the other thread. If `timeout_s` is None, wait for
+        the result without a limit. An error of `choose` is raised here.
         """
         if self._pending is None:
             self._pending = self._executor.submit(choose)
@@ -443,16 +442,16 @@ class Chooser:
 
 
 _WAKE_UP_S: Final = 1.0
-"""The longest single wait, because on some systems Ctrl-C does not interrupt an unlimited wait."""
+"""Time limit of a single wait. On some systems Ctrl-C does not interrupt an unlimited wait."""
 _MAX_GAPS: Final = 1 << 16
-"""How many of the newest gaps are kept between two log records."""
+"""The maximum number of gaps, the newest ones, that are kept between two log records."""
 
 
 class Signal:
     """Wakes a thread that waits now or will wait later. One thread gives the signal, another waits.
 
-    The signal is a lock that the giver releases. A `threading.Condition` would not do, because it
-    is written in Python: an interrupt inside it could leave the other thread blocked for ever.
+    The signal is a lock that the giving thread releases. A `threading.Condition` is written in
+    Python, so an interrupt inside it could leave the waiting thread blocked for ever.
     """
 
     def __init__(self) -> None:
@@ -464,26 +463,26 @@ class Signal:
             self._lock.release()
 
     def wait_briefly(self) -> None:
-        """Wait for the signal, for at most `_WAKE_UP_S`."""
+        """Wait for the signal, for at most `_WAKE_UP_S` seconds."""
         self._lock.acquire(timeout=_WAKE_UP_S)
 
 
 class WeightVersion(NamedTuple):
-    """A copy of all parameters and buffers of the acting module after `number` updates."""
+    """A copy, after `number` updates, of the parameters and buffers of the module that acts."""
 
     number: int
     state: dict[str, th.Tensor]
 
 
 COPIED: Final = WeightVersion(0, {})
-"""The version of the weights with which the actor's module was made."""
+"""The version of the weights that the actor's module has when it is made."""
 
 
 class Weights:
-    """The newest version of the policy's weights; written by the learner, read by the actor.
+    """Holds the newest version of the policy's weights; the learner writes it, the actor reads it.
 
-    If a callback has changed the policy since the actor's copy was made, the changed weights are
-    published at once.
+    If a callback has changed the policy after the actor's copy was made, the constructor publishes
+    the changed weights.
     """
 
     def __init__(self, policy: BaseModel, copied: BaseModel) -> None:
@@ -493,10 +492,10 @@ class Weights:
             self.publish(policy)
 
     def publish(self, policy: BaseModel) -> None:
-        """Make a copy of this policy's weights the newest version."""
+        """Copy the policy's weights, and make the copy the newest version."""
         state = copy.deepcopy(
             {
-                # A module's own `get_extra_state` may return anything.
+                # A module's own `get_extra_state` may return an object that is no tensor.
                 name: value.detach() if isinstance(value, th.Tensor) else value
                 for name, value in policy.state_dict().items()
             }
@@ -508,7 +507,7 @@ class Weights:
 
 
 class Gaps:
-    """Gaps: times from an observation to its action; written by the actor, read by the learner."""
+    """Records gaps, the times from observations to actions. The actor writes, the learner reads."""
 
     def __init__(self) -> None:
         self.updating = False
@@ -517,7 +516,7 @@ class Gaps:
 
     @contextmanager
     def update(self) -> Iterator[None]:
-        """Mark the block as an update of the learner."""
+        """In the block, mark that the learner updates the policy."""
         self.updating = True
         try:
             yield
@@ -529,7 +528,7 @@ class Gaps:
         self._recorded.append((gap_s, during_update))
 
     def drain(self) -> dict[str, float]:
-        """By log name: p50 (median), p99 and maximum of the gaps, in s, since the last call."""
+        """The gaps' p50 (median), p99 and maximum since the last call, in seconds, by log name."""
         recorded = [self._recorded.popleft() for _ in range(len(self._recorded))]
         return {
             **_percentiles("gap_s", [gap_s for gap_s, _ in recorded]),
@@ -545,7 +544,7 @@ def _percentiles(name: str, seconds: Sequence[float]) -> dict[str, float]:
 
 
 class FrozenStatistics(RunningMeanStd):
-    """Running statistics that collect new samples, and apply them only in `commit`."""
+    """Running statistics that collect new samples, and change only in `commit`."""
 
     def __init__(self, running: RunningMeanStd) -> None:
         self._lock = threading.Lock()
@@ -553,7 +552,7 @@ class FrozenStatistics(RunningMeanStd):
         self.mean, self.var, self.count = running.mean, running.var, running.count
 
     def update(self, arr: NDArray[Any]) -> None:
-        """Collect a batch, with the samples along the first axis."""
+        """Collect a batch of samples, which lie along the first axis."""
         self._collected.update(arr)
 
     def commit(self) -> None:
@@ -583,7 +582,7 @@ def _running_statistics(mean: Any, var: Any, count: float) -> RunningMeanStd:
 def frozen(normalize: VecNormalize | None) -> Iterator[Callable[[], None]]:
     """Freeze the statistics of `normalize` in the block; yield a function that commits the samples.
 
-    After the block the statistics are objects of SB3's class again, with all samples committed.
+    At the block's end all samples are committed, and the statistics get SB3's class again.
     """
     statistics: list[FrozenStatistics] = []
 
@@ -609,7 +608,7 @@ def frozen(normalize: VecNormalize | None) -> Iterator[Callable[[], None]]:
 def _replace_statistics(
     normalize: VecNormalize, replacement: Callable[[Any], RunningMeanStd]
 ) -> None:
-    """Replace each of the statistics of `normalize` by the result of `replacement`."""
+    """Replace each statistics object of `normalize` by the result of `replacement` for it."""
     if normalize.norm_obs:
         obs_rms = normalize.obs_rms
         if isinstance(obs_rms, dict):

@@ -1,19 +1,20 @@
 """`AsyncSAC`, `AsyncTD3` and `AsyncDQN`: SB3's algorithms with an actor in a thread of its own.
 
-    actor    choose ─ step ─ choose ─ step ─ choose ─ …        a thread; it steps the env
+The actor is a thread that steps the env. The diagram shows the data that actor and learner pass.
+
+    Actor    choose ─ step ─ choose ─ step ─ choose ─ …
                        │ steps             ▲ weights
     StepQueue          ▼                   │
-    learner  callbacks, replay buffer ─► updates ─► callbacks, replay buffer ─► …
+    learner  callbacks, replay buffer ─► updates ─► callbacks, replay buffer ─► ….
 
-Rules:
-- Every step that the actor plays is added to the replay buffer, once and in order. Only a second
+* Every step that the actor plays is added to the replay buffer, once and in order. Only a second
   Ctrl-C can lose a step. Steps wait in a queue; if the queue is full, the actor waits.
-- The learner never makes more updates than `train_freq` and `gradient_steps` allow for the steps
-  taken. If the learner is too slow, it makes the missing updates later, when it has time. Before
-  each update it takes all steps that wait, so a callback sees these in time.
-- The actor chooses and stores with SB3's own `_sample_action` and `_store_transition`. Both run on
-  a shallow copy of the model, which has the actor's policy, observations and count of steps.
-- Callbacks, `num_timesteps`, episode statistics and DQN's schedule belong to the learner's thread.
+* For the steps that it has taken, the learner makes at most as many updates as `train_freq` and
+  `gradient_steps` demand. If it is too slow, it makes the missing updates later. Before each update
+  the learner takes all steps that wait in the queue, so a callback sees these steps in time.
+* The actor chooses and stores with SB3's own `_sample_action` and `_store_transition`. These
+  methods run on a shallow copy of the model with the actor's policy, observations and step count.
+* Callbacks, `num_timesteps`, episode statistics and DQN's schedule belong to the learner's thread.
   Action noise and gSDE's noise belong to the actor's thread.
 """
 
@@ -56,8 +57,8 @@ from sc2pool.realtime.acting import (
 from sc2pool.realtime.async_ppo.update_process import copied
 
 _MAX_QUEUED: Final = 1_000
-"""How many steps of all envs may wait: 450 MB for 8 envs with four frames of 84 x 84 pixels. The
-learner takes them between any two updates, so only a slow callback fills the queue."""
+"""Maximum length of the queue, in steps of all envs. The learner takes all steps between any two
+updates. For 8 envs with four frames of 84 x 84 pixels, a full queue takes 450 MB."""
 
 
 class PlayedStep(NamedTuple):
@@ -68,7 +69,7 @@ class PlayedStep(NamedTuple):
     transition: tuple[Any, ...]
     """The arguments of `ReplayBuffer.add`."""
     rollout_steps: int
-    """If this step ends a rollout of `train_freq`, the rollout's number of env steps; else 0."""
+    """The number of env steps of the rollout that this step ends; 0 if it ends no rollout."""
 
 
 class StepQueue(Exchange):
@@ -87,7 +88,7 @@ class StepQueue(Exchange):
         return len(self._steps)
 
     def add(self, step: PlayedStep) -> None:
-        """Add a step, and wait if the queue is full; called by the actor."""
+        """Add a step, and wait if the queue is full. The actor calls this method."""
         self._steps.append(step)
         self._added.give()
         if self._game_waits and step.rollout_steps:
@@ -101,12 +102,12 @@ class StepQueue(Exchange):
             self._taken.wait_briefly()
 
     def take(self) -> PlayedStep:
-        """Wait for the oldest step and remove it; called by the learner.
+        """Wait for the oldest step, and remove it. The learner calls this method.
 
-        Once all steps were taken, raises the error that `fail` was given.
+        After the last step, raises the error that `fail` has received.
         """
         while True:
-            error = self._error  # read first, because it is set after the last step was added
+            error = self._error  # read before the steps, because it is set after the last step
             if self._steps:
                 step = self._steps.popleft()
                 self._taken.give()
@@ -114,15 +115,15 @@ class StepQueue(Exchange):
             self._wait_for_step(error)
 
     def rest(self) -> Iterator[PlayedStep]:
-        """Remove and yield the steps of an actor that has ended."""
+        """Remove and yield the steps that wait after the actor has ended."""
         while self._steps:
             yield self._steps.popleft()
 
 
 class UpdateRatio:
-    """Counts the updates of one `learn`: those that SB3 would have made, and those really made.
+    """Counts, for one call of `learn`, the updates that SB3 would make and the updates made.
 
-    `gradient_steps` is SB3's argument: updates per rollout; below 0, one update per env step.
+    `gradient_steps` is SB3's argument: the updates per rollout, or, if negative, one per env step.
     """
 
     def __init__(self, gradient_steps: int) -> None:
@@ -133,7 +134,7 @@ class UpdateRatio:
         self._made = 0
 
     def owe(self, env_steps: int) -> None:
-        """Record that the learner has taken a rollout, whose updates it now has to make."""
+        """Record that the learner has taken a rollout, and now has to make its updates."""
         updates = self._gradient_steps if self._gradient_steps >= 0 else env_steps
         self._owed.append(updates)
         self._env_steps += env_steps
@@ -145,13 +146,13 @@ class UpdateRatio:
         return bool(self._owed)
 
     def pay(self) -> int:
-        """Record the updates for the oldest owing rollout as made; return their number."""
+        """Count the updates of the oldest recorded rollout as made, and return their number."""
         updates = self._owed.popleft()
         self._made += updates
         return updates
 
     def figures(self) -> dict[str, float]:
-        """By log name: how many updates per env step were made, and how many were wanted."""
+        """The number of updates per env step that were made, and wanted, by log name."""
         if not self._env_steps:
             return {}
         return {
@@ -162,7 +163,7 @@ class UpdateRatio:
 
 @dataclass(frozen=True)
 class OffPolicyChoice:
-    """The choice of SB3's `_sample_action`."""
+    """The actions that SB3's `_sample_action` has chosen."""
 
     version: int
     """The version of the weights that chose the actions."""
@@ -173,7 +174,7 @@ class OffPolicyChoice:
 
 
 class _Transition:
-    """Stands in for a replay buffer, and keeps the arguments of `add`."""
+    """Takes the place of a replay buffer, and keeps the arguments of `add`."""
 
     arguments: tuple[Any, ...] = ()
 
@@ -182,10 +183,10 @@ class _Transition:
 
 
 class OffPolicyActor(Actor[OffPolicyChoice]):
-    """Puts steps into a queue.
+    """An actor that puts its steps into a queue.
 
-    `policy` is the actor's own copy of the whole policy of `model`; for `model` see `Actor`.
-    `original_observations` are the newest observations before normalisation by `VecNormalize`.
+    `policy` is the actor's own copy of the whole policy of `model`. `Actor` explains `model`.
+    `original_observations` has the newest observations before `VecNormalize` normalised them.
     """
 
     def __init__(self, model: AsyncOffPolicy, policy: BasePolicy, steps: StepQueue) -> None:
@@ -234,7 +235,7 @@ class OffPolicyActor(Actor[OffPolicyChoice]):
         return True
 
     def _as_model(self, observations: Any) -> AsyncOffPolicy:
-        """A copy of the model, with the actor's policy and step count, and these observations."""
+        """A copy of the model with these observations, and the actor's policy and step count."""
         model = copy.copy(self._model)
         model.policy = self._whole_policy
         model._create_aliases()  # type: ignore[attr-defined]  # all three of SB3's classes have it
@@ -249,7 +250,7 @@ class OffPolicyActor(Actor[OffPolicyChoice]):
                 noise.reset(**({"indices": [env]} if self._env.num_envs > 1 else {}))
 
     def _counted(self, dones: NDArray[np.bool_]) -> int:
-        """Count a step; if it ends a rollout, return the rollout's env steps, else 0."""
+        """Count a step. Return the env steps of the rollout that it ends; 0 if it ends none."""
         self._num_timesteps += self._env.num_envs
         self._rollout_steps += 1
         self._rollout_episodes += int(dones.sum())
@@ -264,53 +265,53 @@ class OffPolicyActor(Actor[OffPolicyChoice]):
 
     def _load_newest_weights(self) -> None:
         super()._load_newest_weights()
-        self._draws_noise = True  # the noise depends on the weights
+        self._draws_noise = True  # because the noise depends on the weights
 
 
 class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
-    """SB3's off-policy algorithms, acting while they learn; the base of the three classes below.
+    """The base class of `AsyncSAC`, `AsyncTD3` and `AsyncDQN`, which act while they learn.
 
         model = AsyncSAC("MlpPolicy", env)
-        model.learn(100_000)
+        model.learn(100_000).
 
-    Each class takes any `VecEnv`, and all arguments of SB3's class. `learn`, `save`, `load`, the
-    replay buffer's files, callbacks and loggers are SB3's. Each class loads models that SB3's class
-    has saved, and the reverse.
+    Each class takes any `VecEnv`, and all arguments of SB3's class. Its `learn`, `save`, `load`,
+    replay buffer files, callbacks and loggers work as in SB3. Each class loads models that SB3's
+    class has saved, and SB3's class loads models that this class has saved.
 
-    There are as many updates per step as `train_freq` and `gradient_steps` demand, never more. A
-    learner that is too slow makes fewer, and the log says so. No step is lost: steps that wait when
-    `learn` ends are added to the replay buffer, although `num_timesteps` and callbacks do not count
-    them. The actor's weights are usually one update old. As in SB3, `VecNormalize`'s statistics
-    change in every step.
+    There are at most as many updates per step as `train_freq` and `gradient_steps` demand. A
+    learner that is too slow makes fewer updates, and the log shows this. No step is lost: `learn`
+    ends by adding the steps that still wait to the replay buffer. But `num_timesteps` and callbacks
+    do not count these steps. The actor's weights are usually one update old. As in SB3,
+    `VecNormalize`'s statistics change in every step.
 
     A callback must not call the training env, because the actor steps it; only `stats()` of a pool
     is always allowed. `PauseCallback` cannot be used.
 
-    After every `log_interval` episodes these figures are logged with SB3's own:
+    After every `log_interval` episodes the following figures are logged with SB3's own figures.
 
-    - `async/updates_per_step`, `async/updates_per_step_wanted`: updates per env step since `learn`
-      began, without the first `learning_starts` steps
-    - `async/lag_mean`, `async/lag_max`: by how many versions of the weights the actor was behind
-      the learner, in the steps since the last record. Each rollout of `train_freq` makes a version.
-    - `async/full_queue_steps`: env steps since `learn` began, at whose end the actor waited for the
-      learner because the queue was full, with 1,000 steps of all envs
-    - `async/late_steps`: env steps with late actions, since `learn` began
-    - `async/gap_s_p50`, `async/gap_s_p99`, `async/gap_s_max`: seconds from an observation to its
-      action, since the last record
-    - `async/update_gap_s_p50`, …: the same figures, only for the steps during an update
+    * `async/updates_per_step`, `async/updates_per_step_wanted`: Updates per env step since `learn`
+      began, without the first `learning_starts` steps.
+    * `async/lag_mean`, `async/lag_max`: The number of versions of the weights by which the actor
+      was behind the learner, since the last record. Each rollout of `train_freq` makes a version.
+    * `async/full_queue_steps`: The number of env steps since `learn` began after which the actor
+      waited for the learner, because the queue was full with 1,000 steps of all envs.
+    * `async/late_steps`: The number of env steps with late actions since `learn` began.
+    * `async/gap_s_p50`, `async/gap_s_p99`, `async/gap_s_max`: Seconds from an observation to its
+      action, since the last record.
+    * `async/update_gap_s_p50`, …: Seconds from an observation to its action during updates.
 
     Args:
-        args: see SB3's class.
+        args: The arguments of SB3's class.
         game_waits: True if the env does not advance between two steps, like StarCraft II without
             `realtime=True`. The actor then waits for a slower learner, so there are exactly as many
             updates per step as with SB3's class. The actor is at most one rollout ahead.
-        kwargs: `late_after_s` and `on_late`, see `ActsWhileLearning`, and those of SB3's class.
+        kwargs: The keyword arguments of SB3's class and of `ActsWhileLearning`.
 
     Raises:
-        ConfigError: invalid `late_after_s` or `on_late`.
-        ConfigError: from `learn`: the replay buffer is a `HerReplayBuffer`, whose samples call the
+        ConfigError: The value of `late_after_s` or of `on_late` is invalid.
+        ConfigError: In `learn`, if the replay buffer is a `HerReplayBuffer`, whose samples call the
             env, or `train_freq` is below 1, or `train_freq` counts the episodes of several envs.
-        Exception: from `learn`: the policy cannot be pickled, so the actor cannot have a copy.
+        Exception: In `learn`, if the policy cannot be pickled, so the actor cannot have a copy.
     """
 
     _acting_module: ClassVar[str]
@@ -337,7 +338,7 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
     ) -> Self:
-        """See SB3; the actor runs from the first step to the end of the last update."""
+        """Learn as in SB3. The actor runs from the first step to the end of the last update."""
         self._end_actor()
         self._check()
         policy = copied(self.policy)
@@ -407,9 +408,9 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
         learning_starts: int = 0,
         log_interval: int | None = None,
     ) -> RolloutReturn:
-        """Take the actor's steps; called by `learn`.
+        """Take all steps that wait in the queue. `learn` calls this method.
 
-        Take all steps that wait. If no updates have to be made then, wait for the rollout's end.
+        If no updates are due after these steps, also wait for the rollout's end.
         """
         actor, ratio = self._actor, self._ratio
         assert actor is not None, "only learn() calls this, while the actor runs"
@@ -458,7 +459,7 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
         )
 
     def dump_logs(self) -> None:
-        """See SB3; while the actor runs, logs the actor's figures as well."""
+        """Log as in SB3. While the actor runs, log the actor's figures as well."""
         if self._actor is not None:
             full_queue_steps = self._actor.steps.full * self.n_envs
             figures = {**self._ratio.figures(), "full_queue_steps": full_queue_steps}

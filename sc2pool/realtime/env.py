@@ -1,27 +1,26 @@
-"""`RealTimeEnv`: a live program, which does not wait for actions, as a `gymnasium.Env`.
+"""`RealTimeEnv` makes a `gymnasium.Env` of a live program, which does not wait for actions.
 
-    step(action) ─► act: the action takes effect ─► the period passes ─► observe ─► return
-                 └ late by less than a period: the period is shorter; by more: lost periods
+    Step(action) ─► act: the action takes effect ─► the period passes ─► observe ─► return.
 
 A subclass writes `begin`, `act` and `observe`, and sets the two spaces and the length of a decision
-period. This class keeps the clock (`sc2pool.game.clock`, the clock of StarCraft II in real time). A
-policy that answers in time acts once per period, and a late action shortens its own period.
+period. `RealTimeEnv` keeps the clock (`sc2pool.game.clock`, the clock of StarCraft II in real
+time). A policy that answers in time acts once per period. An action that is late by less than a
+period shortens its own period. An action that is later loses whole periods.
 
-Rules:
-- The clock counts the game's ticks, if the game reports them (`ticks`, `period_ticks`). Otherwise
-  it counts seconds, except those for which the process `game_pid` was stopped or a `PausableEnv`
-  around this env had paused the game. So a pause is never counted as a late action.
-- A game that has ended, or that is frozen, is a `GameFault`. A pool replaces the env and its game.
-- Every wait notices the end of the game.
+* The clock counts the game's ticks, if the game reports them (`ticks`, `period_ticks`). Otherwise
+  it counts seconds, except the seconds for which the process `game_pid` was stopped or a
+  `PausableEnv` had paused the game. So a pause is never counted as a late action.
+* If a game has ended or is frozen, a `GameFault` is raised, and a pool replaces env and game.
+* Every wait notices the end of the game.
 
-`GameProcess` sees from outside whether the game's process has ended, and how. Rule: the exit code
-is only read, not collected, so the `Popen` object of the game's owner still gets the code.
+`GameProcess` checks from outside whether and how the game's process has ended. It only reads the
+exit code, and does not collect it, so the `Popen` object of the game's owner still gets the code.
 
 `RunningClock` counts the time for which a process was not stopped. A pool that pauses an env stops
 the child processes of the env's worker, and a `PauseGate` stops the game's process tree. In both
 cases the system reports the game's process as stopped, so the clock needs no message about pauses.
 No system counts for how long a process is stopped. So a thread reads the process's state many times
-per decision period. At the beginning and at the end of a pause the clock is wrong by at most the
+per decision period. Each beginning and each end of a pause makes the clock wrong by at most the
 time between two readings.
 """
 
@@ -59,25 +58,25 @@ _MICROSECONDS: Final = 1_000_000
 """The clock's ticks per second for a game that reports no ticks."""
 _LOOKS_PER_PERIOD: Final = 20
 _LOOK_S: Final = (0.002, 0.02)
-"""Shortest and longest time between two checks whether a process is stopped."""
+"""Shortest and longest time, in seconds, between two checks if a process is stopped."""
 _SLEEP_S: Final = (0.001, 0.02)
-"""Shortest and longest sleep between two checks of the game's ticks, or of whether it has ended."""
+"""Shortest and longest sleep, in seconds, between two checks of a game's ticks or of its end."""
 _END_FOLLOWS_S: Final = 0.5
-"""How long after a broken connection the game's end may become visible."""
+"""Time limit, after a broken connection, for the system's report that the game has ended."""
 _WAIT_POLL_S: Final = 0.01
 """Sleep between two calls of `wait_until`'s function, which may capture the screen."""
 
 
 @dataclass(frozen=True)
 class StepResult(Generic[ObsT]):
-    """What `RealTimeEnv.observe` returns if it has more than an observation.
+    """The result of `RealTimeEnv.observe` if it returns more than an observation.
 
     Attributes:
-        observation: an element of the observation space.
-        reward: the reward of the step; ignored at the beginning of an episode.
-        terminated: whether the episode has ended by the game's rules.
-        truncated: whether the episode ends for another reason, for example a time limit.
-        info: more about the step.
+        observation: An element of the observation space.
+        reward: The reward of the step, which is ignored at the beginning of an episode.
+        terminated: True if the episode has ended by the game's rules.
+        truncated: True if the episode ends for another reason, for example a time limit.
+        info: More data about the step.
     """
 
     observation: ObsT
@@ -88,7 +87,7 @@ class StepResult(Generic[ObsT]):
 
 
 class _Unset:
-    """A class attribute that raises until a subclass, or an instance, sets it."""
+    """A class attribute that raises an error until a subclass or an instance sets it."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -104,34 +103,34 @@ class _Unset:
 class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
     """Base class for an env whose game runs by itself.
 
-    A subclass sets, in the class or in `__init__`:
+    A subclass sets the following attributes, in the class or in `__init__`.
 
-    - `observation_space` and `action_space`;
-    - `period_s`: the length of a decision period in seconds, at the game's usual speed;
-    - `period_ticks`: the same length in ticks, if the game reports ticks; else None;
-    - `game_pid`: the pid of the game's process, if it has one. With a pid, the end of the game is
+    * `observation_space` and `action_space`: The spaces of the env.
+    * `period_s`: The length of a decision period in seconds, at the game's usual speed.
+    * `period_ticks`: The length of a decision period in ticks; None if the game reports no ticks.
+    * `game_pid`: The pid of the game's process, if it has one. With a pid, the end of the game is
       noticed immediately, and the clock stands still while the process is stopped. Without pid and
-      ticks, only `PausableEnv` can pause the clock; any other pause counts as a late action;
-    - `frozen_after_s`: the game counts as frozen if its ticks, or without ticks its observations,
-      stay exactly the same for this time. None switches this check off.
+      ticks, only `PausableEnv` can pause the clock; any other pause counts as a late action.
+    * `frozen_after_s`: The time in seconds after which a game counts as frozen, if its ticks stay
+      exactly the same, or, without ticks, its observations. None switches this check off.
 
     A subclass writes `begin`, `act` and `observe`, and if needed `ticks`, `log_tail`, `render` and
-    `close`, which must call `super().close()`.
+    `close`. The method `close` must call `super().close()`.
 
-    The info of each step gets two keys: `sc2pool.gap_s` (seconds from the last observation to this
-    step's action, without pauses) and `sc2pool.lost_periods` (number of whole periods that ended
-    without a new action). A pool sums up both in `stats().realtime`.
+    The info of each step gets two keys. `sc2pool.gap_s` is the time in seconds from the last
+    observation to this step's action, without pauses. `sc2pool.lost_periods` is the number of whole
+    periods that ended without a new action. A pool sums up both figures in `stats().realtime`.
 
     Attributes:
-        gap_s: the newest action's `sc2pool.gap_s`, which `act` can already read.
-        lateness: how late the newest step was; None before the first step of an episode.
-        slow_acts: how many calls of `act` took a whole period or longer.
+        gap_s: The newest action's `sc2pool.gap_s`, which `act` can already read.
+        lateness: The lateness of the newest step; None before the first step of an episode.
+        slow_acts: The number of calls of `act` that took a whole period or longer.
 
     Raises:
-        ConfigError: an attribute is missing or has a wrong value.
-        ActionError: an action is not in the action space; the game has not got the action.
-        GameFault: the game has ended or is frozen.
-        gymnasium.error.ResetNeeded: a step before the first reset, or after a fault.
+        ConfigError: An attribute is missing or has a wrong value.
+        ActionError: An action is not in the action space, so the game has not received it.
+        GameFault: The game has ended or is frozen.
+        gymnasium.error.ResetNeeded: `step` was called before the first reset, or after a fault.
     """
 
     observation_space: spaces.Space[ObsT] = _Unset()  # type: ignore[assignment]
@@ -147,19 +146,19 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
     _game: GameProcess | None = None
     _running: RunningClock | None = None
     _clock: ElasticClock | None = None
-    """The grid of periods; None before the first `reset`."""
+    """The clock of the decision periods; None before the first `reset`."""
     _closed = False
     _observed_s = 0.0
     _seen_s = 0.0
-    """When the newest ticks were read, by `time.monotonic()`; only if the game reports ticks."""
+    """The `time.monotonic()` at which the ticks were last read, if the game reports ticks."""
     _seen_tick = 0
     _game_s = 0.0
     _excluded_s = 0.0
-    """The length of all pauses that neither ticks nor the process's state showed."""
+    """The seconds of all pauses that neither the ticks nor the process's state showed."""
     _stopped_s = 0.0
-    """For how long in total the process had been stopped at the newest observation."""
+    """The total time for which the process had been stopped until the newest observation."""
     _same: tuple[int, int] = (0, 0)
-    """Hash of the newest observation, and for how many periods the observation stayed the same."""
+    """Hash of the newest observation, and the number of periods in which it stayed the same."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -173,24 +172,24 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         """Bring the game to the beginning of a new episode, and return as soon as the game runs.
 
         Args:
-            options: the options of `reset`.
+            options: The options that `reset` received.
         """
         raise NotImplementedError(f"{type(self).__name__} has no method begin")
 
     def act(self, action: ActT) -> None:
-        """Let an action take effect, for example hold keys down, and return at once."""
+        """Let an action take effect, for example hold keys down, and return without waiting."""
         raise NotImplementedError(f"{type(self).__name__} has no method act")
 
     def observe(self) -> ObsT | StepResult[ObsT]:
-        """Return the current observation, or a `StepResult` with a reward and more."""
+        """Return the current observation, or a `StepResult` that also has a reward."""
         raise NotImplementedError(f"{type(self).__name__} has no method observe")
 
     def ticks(self) -> int:
-        """The number of ticks that the game has played; only called with `period_ticks`."""
+        """The number of ticks that the game has played. Only called if `period_ticks` is set."""
         raise NotImplementedError(f"{type(self).__name__} has period_ticks, but no method ticks")
 
     def log_tail(self) -> str:
-        """The end of the game's log, which is shown if the game fails; may be empty."""
+        """The last lines of the game's log, for the error if the game fails; may be empty."""
         return ""
 
     # ---- gymnasium's methods ---------------------------------------------------------------------
@@ -198,7 +197,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[ObsT, dict[str, Any]]:
-        """Begin an episode. The seed is only for `np_random`, because most games have no seed."""
+        """Begin an episode. The seed goes only to `np_random`, because most games have no seed."""
         if self._closed:
             raise ClosedError(f"{type(self).__name__} is closed")
         for name, check in _CHECKS.items():
@@ -251,7 +250,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         )
 
     def close(self) -> None:
-        """End the clock; a subclass ends its game and calls this. May be called again."""
+        """End the clock. A subclass ends its game, and calls this method. May be called again."""
         self._closed = True
         self._clock = None
         if self._running is not None:
@@ -259,13 +258,13 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
             self._running = None
 
     def exclude_pause(self, pause_s: float) -> None:
-        """Leave a pause since the last observation out of the clock; called by `PausableEnv`.
+        """Do not count a pause since the last observation. `PausableEnv` calls this method.
 
-        No pause is left out twice: ticks stand still in a pause, and the clock notices that the
-        process `game_pid` is stopped. The clock does not notice a game that pauses itself.
+        The clock notices pauses in which ticks stand still or the process `game_pid` is stopped, so
+        these are not excluded twice. The clock does not notice that a game has paused itself.
 
         Args:
-            pause_s: length of the pause in seconds.
+            pause_s: The length of the pause in seconds.
         """
         if not self.period_ticks:
             noticed_s = 0.0
@@ -280,12 +279,12 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         """Wait until `reached()` returns a true value, for example when a new level has begun.
 
         Args:
-            reached: is called about 100 times a second.
-            within_s: time limit.
-            what: the awaited event, for the error's text, such as "the new level".
+            reached: A function that is called about 100 times a second.
+            within_s: The time limit in seconds.
+            what: The awaited event, for the error's text, such as "the new level".
 
         Raises:
-            GameFault: the game has ended, or the time is over.
+            GameFault: The game has ended, or the time is over.
         """
         deadline = Deadline.after(within_s)
         self._follow_game()
@@ -312,9 +311,9 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
 
     @contextmanager
     def _blaming_ended_game(self) -> Iterator[None]:
-        """If a hook in the block raises because the game has ended, raise that `GameFault` instead.
+        """Raise a `GameFault` instead of a hook's error in the block, if the game has ended.
 
-        A fault ends the episode; after any other error of a hook the episode goes on.
+        A `GameFault` ends the episode. After any other error of a hook the episode goes on.
         """
         try:
             try:
@@ -322,7 +321,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
             except GameFault:
                 raise
             except Exception as error:
-                self._follow_game()  # `begin` may have started another one
+                self._follow_game()  # `begin` may have started another game
                 self._check_game(error)
                 raise
         except GameFault:
@@ -330,7 +329,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
             raise
 
     def _check_game(self, error: Exception | None = None) -> None:
-        """Raise `GameFault` if the game has ended, which may have caused the `error` of a hook."""
+        """Raise `GameFault` if the game has ended. A hook's `error` may be due to this end."""
         if self._game is None:
             return
         # A connection to the game breaks a moment before the system reports the game's end.
@@ -367,7 +366,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         if not self.period_ticks:
             now_s = self._running.now_s() if self._running else time.monotonic()
             return now_s - self._excluded_s
-        # Count no more time than the new ticks take, because the game may have been paused.
+        # Count at most the time that the new ticks take, because the game may have been paused.
         now_s, tick = time.monotonic(), self.ticks()
         most_s = (tick - self._seen_tick + 1) / self._ticks_per_s
         self._game_s += min(now_s - self._seen_s, most_s)
@@ -390,7 +389,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         return clock.act(self._period, now_s)
 
     def _wait_for_tick(self, due: int) -> None:
-        """Wait for the end of the period; `GameFault` if the game has ended or stands still."""
+        """Wait for the end of the period. `GameFault` if the game has ended or stands still."""
         newest, moved = -1, Deadline.after(self.frozen_after_s)
         while (tick := self._ticks()) < due:
             self._check_game()
@@ -398,7 +397,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
                 newest, moved = tick, Deadline.after(self.frozen_after_s)
             elif moved.expired():
                 raise self._stands_still(tick)
-            # The last tick may end at any moment.
+            # The current tick may end at any moment.
             left_s = (due - tick - bool(self.period_ticks)) / self._ticks_per_s
             time.sleep(min(max(left_s, _SLEEP_S[0]), _SLEEP_S[1]))
 
@@ -433,7 +432,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         return seen if isinstance(seen, StepResult) else StepResult(seen)
 
     def _check_change(self, observation: ObsT) -> None:
-        """Without ticks, raise `GameFault` if the observation has been the same for too long."""
+        """Raise `GameFault` if a game without ticks has shown the same observation for too long."""
         if self.frozen_after_s is None or self.period_ticks:
             return
         # Compare hashes, because a subclass may return the same array with other content. Count
@@ -489,14 +488,14 @@ class ActionInFlightObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
     `observation`, `last_action` and `delay_periods`.
 
     Args:
-        env: a `RealTimeEnv`, or a wrapper of one.
+        env: A `RealTimeEnv`, or a wrapper of a `RealTimeEnv`.
 
     Raises:
-        ConfigError: the env is not a `RealTimeEnv`, or has an action space of an unusual kind.
+        ConfigError: The env is not a `RealTimeEnv`, or has an action space of an unusual kind.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
-        # Imported here, because this import loads the game's messages.
+        # This import is not at the top of the file, because it loads the game's messages.
         from sc2pool.tasks.in_flight import in_flight_space  # noqa: PLC0415
 
         super().__init__(env)
@@ -530,12 +529,12 @@ class ActionInFlightObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 _STOPPED: Final = frozenset({psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP})
 _REST: Final = 20
-"""The thread's rest, in multiples of the time that a check takes (milliseconds on Windows)."""
+"""Rest of `RunningClock`'s thread after a check, in multiples of the time that the check took."""
 _ENDS_WITHIN_S: Final = 5.0
 
 
 class GameProcess:
-    """A game's process, which another program may have started; `GameFault` if there is none."""
+    """A game's process, which any program may have started. `GameFault` if it does not exist."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -551,7 +550,7 @@ class GameProcess:
     def end(self) -> str | None:
         """How the process has ended, for example `exit code 3`; None if it has not ended."""
         if not WINDOWS and hasattr(os, "waitid"):  # macOS has `waitid` since Python 3.13
-            with suppress(ChildProcessError):  # not our child, or its exit code was collected
+            with suppress(ChildProcessError):  # not our child, or its code was collected
                 ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
                 if ended is None:
                     return None
@@ -576,9 +575,9 @@ class GameProcess:
 class RunningClock:
     """A clock that stands still while a process is stopped.
 
-    `stopped_s` is how long, in seconds, the process had been stopped at the last check.
+    `stopped_s` is the total time for which the process had been stopped until the last check.
     `interval_s`, the time between two checks of the process, is the clock's accuracy. On Windows a
-    check takes long, so the time between two checks may be longer.
+    check takes milliseconds, so the time between two checks may be longer.
     """
 
     def __init__(self, process: GameProcess, interval_s: float) -> None:
@@ -594,10 +593,10 @@ class RunningClock:
     def now_s(self) -> float:
         """Seconds of `time.monotonic()`, except those for which the process was stopped."""
         with self._lock:
-            if time.monotonic() - self._looked_s >= self._rest_s:  # the thread is late
+            if time.monotonic() - self._looked_s >= self._rest_s:  # the checking thread is late
                 self._look()
             since_s = 0.0 if self._is_stopped else time.monotonic() - self._looked_s
-            # A check may find an earlier stop, but this clock never goes back.
+            # A check may show that the process stopped earlier, but this clock never goes back.
             self._shown_s = max(self._shown_s, self._looked_s - self.stopped_s + since_s)
             return self._shown_s
 
@@ -610,7 +609,7 @@ class RunningClock:
         before_s, was_stopped = self._looked_s, self._is_stopped
         self._is_stopped = self._process.is_stopped()
         self._looked_s = time.monotonic()
-        # If the state has changed since the last check, count half of the time since then.
+        # If the state has changed since the last check, count half of the time between the checks.
         share = (was_stopped + self._is_stopped) / 2
         self.stopped_s += share * (self._looked_s - before_s)
 
@@ -621,6 +620,6 @@ class RunningClock:
             self._rest_s = max(self._interval_s, _REST * (time.monotonic() - began_s))
 
     def close(self) -> None:
-        """End the thread, which otherwise ends with the process; may be called again."""
+        """End the checking thread, which also ends with the process. May be called again."""
         self._closing.set()
         self._thread.join(_ENDS_WITHIN_S)

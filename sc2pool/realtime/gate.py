@@ -1,22 +1,21 @@
 """The pause gate: pauses and resumes a game, for example while the learner updates the policy.
 
-    PauseGate(game.pid)                                         stops the game's processes
-    PauseGate(pause=press_p, resume=press_p, ticks=read_tick)   the game pauses itself, by its key
-    PauseGate(pause=press_p, resume=press_p, picture=grab)      the same, for a game without ticks
+`PauseGate(game.pid)` stops the game's processes.
+`PauseGate(pause=press_p, resume=press_p, ticks=read_tick)` presses a key that pauses the game.
+`PauseGate(pause=press_p, resume=press_p, picture=grab)` presses the key of a game without ticks.
+`PausableEnv(MyGame(), gate)` is an env that `PauseCallback` pauses, and that its next step resumes.
 
-    env = PausableEnv(MyGame(), gate)    `PauseCallback` pauses it, its next step resumes it
+A `PauseGate` is for games that no pool has started. Call `env.pause()` to pause a pool's games.
 
-The gate is for games that no pool has started. To pause the games of a pool, call `env.pause()`.
+Each pause and resume is checked. For a stopped game, the system reports which processes are
+stopped. For a game that pauses itself, the gate reads a sign of life, the game's tick or picture,
+which changes while the game runs and stands still while the game is paused. Pauses are counted: a
+game that was paused twice needs two calls of `resume`. Before a pause, receive the replies to all
+requests, because a paused game does not reply.
 
-Rules: each pause and resume is checked. The system reports which processes are stopped. A game that
-pauses itself is checked by a sign of life, its tick or its picture, which changes while the game
-runs and stands still while the game is paused. Pauses are counted: a game that was paused twice
-needs two calls of `resume`. Before a pause, receive the replies to all requests, because a paused
-game does not reply.
-
-If the program that paused the game ends, `Guard` kills a stopped process tree, which would
-otherwise stay for ever, because a stopped process handles no SIGTERM. A game that has paused itself
-stays alive: its user sees the pause menu, and can resume or close the game.
+If the program that paused the game ends, `Guard` kills a stopped process tree. Without `Guard` the
+processes would stay for ever, because a stopped process handles no SIGTERM. A game that has paused
+itself stays alive, because its user sees the pause menu, and can resume or close the game.
 """
 
 from __future__ import annotations
@@ -52,23 +51,23 @@ _POLL_S: Final = 0.01
 class PauseGate:
     """Pauses one game; safe to use from several threads.
 
-    Give either `pid`, or `pause`, `resume` and one of `ticks` and `picture`. If you also give `pid`
-    with these, the pid only shows whether the game has ended.
+    Give either `pid` alone, or `pause`, `resume` and one of `ticks` and `picture`. If you give
+    `pid` with `pause`, the pid only shows whether the game has ended.
 
     Args:
-        pid: the root of the game's process tree.
-        pause: pauses the game, for example by its key. It is called only if the game seems to run,
-            so it may be a toggle.
-        resume: resumes the game; for a toggle, the same function as `pause`.
-        ticks: returns the game's tick, a number that changes while the game runs.
-        picture: returns a picture of the game, or of a part of it, as an array. All pictures in a
-            pause must be equal, so leave out blinking parts of a pause menu.
-        still_s: for how many seconds ticks or picture must stand still to show a pause. Choose more
-            than the time between two ticks, or between two changes of the picture.
+        pid: The pid of the root of the game's process tree.
+        pause: A function that pauses the game, for example by its pause key. It is called only if
+            the game seems to run, so it may press a key that both pauses and resumes.
+        resume: A function that resumes the game; it may be the same function as `pause`.
+        ticks: A function that returns the game's tick, a number that changes while the game runs.
+        picture: A function that returns a picture of the game, or of a part of it, as an array. All
+            pictures in a pause must be equal, so leave out blinking parts of a pause menu.
+        still_s: The seconds for which ticks or picture must stand still to show a pause. Choose
+            more than the time between two ticks, or between two changes of the picture.
 
     Raises:
-        ConfigError: the arguments do not fit together, or the process to stop is this program.
-        PauseError: the process does not exist.
+        ConfigError: The arguments do not fit together, or the process to stop is this program.
+        PauseError: The process does not exist.
     """
 
     def __init__(
@@ -103,17 +102,17 @@ class PauseGate:
         return self._pauses > 0
 
     def stats(self) -> PauseStats:
-        """The pauses that are over; `loops` counts the ticks that passed in pauses, if known."""
+        """The sums over past pauses; `loops` counts the ticks that passed in pauses, if known."""
         return self._stats
 
     def pause(self) -> None:
         """Pause the game, or count one more pause if the game is paused already.
 
         Raises:
-            PauseError: the game does not run, or was not paused in time. Processes that were
-                stopped are resumed; a game that pauses itself is left as it is.
-            GameFault: the game has ended.
-            ClosedError: the gate is closed.
+            PauseError: The game does not run, or was not paused in time. Processes that were
+                stopped are resumed. A game that pauses itself is left as it is.
+            GameFault: The game has ended.
+            ClosedError: The gate is closed.
         """
         with self._lock:
             if self._closed:
@@ -133,11 +132,11 @@ class PauseGate:
                 raise
 
     def resume(self) -> None:
-        """Undo one pause; undoing the last pause resumes the game. No effect without a pause.
+        """Undo one call of `pause`. The game resumes after the last undone call.
 
         Raises:
-            PauseError: the game did not resume in time; it still counts as paused.
-            GameFault: the game has ended.
+            PauseError: The game did not resume in time, so it still counts as paused.
+            GameFault: The game has ended.
         """
         with self._lock:
             if self._pauses == 1:
@@ -155,10 +154,10 @@ class PauseGate:
             self.resume()
 
     def close(self) -> None:
-        """Resume the game, regardless of the number of pauses; may be called again.
+        """Resume the game, regardless of the number of pauses. May be called again.
 
         Raises:
-            PauseError: the game did not resume in time.
+            PauseError: The game did not resume in time.
         """
         with self._lock:
             if self._closed:
@@ -206,7 +205,7 @@ class PauseGate:
 
 
 class _StoppedByTheSystem:
-    """A process tree that the system stops; `root` is the pid and creation time of its root."""
+    """A process tree that the system stops; `root` has the pid and creation time of its root."""
 
     def __init__(self, root: tuple[int, float]) -> None:
         self._root = root
@@ -223,7 +222,7 @@ class _StoppedByTheSystem:
             raise
 
     def check_paused(self) -> None:
-        """Nothing to do: `stop` has checked that the tree is stopped."""
+        """Do nothing, because `stop` has checked that the process tree is stopped."""
 
     def resume(self) -> int:
         self._tree.resume()
@@ -272,7 +271,7 @@ class _PausesItself:
     def pause(self) -> None:
         """Check that the game runs, and then pause it."""
         self._before = self._read()
-        # While the game runs, a picture may stand still. Ticks do so only on a busy machine.
+        # The picture of a running game may stand still; its ticks stand still on a busy machine.
         within_s = _REACTS_WITHIN_S if self._has_ticks else self._still_s
         self._runs = self._changes_from(self._before, within_s)
         if self._has_ticks and not self._runs:
@@ -285,7 +284,7 @@ class _PausesItself:
     def check_paused(self) -> None:
         """Wait until the game is paused, or raise `PauseError`."""
         deadline = Deadline.after(_REACTS_WITHIN_S + self._still_s)
-        self._while_paused = self._before  # for `resume`, if this check is interrupted
+        self._while_paused = self._before  # `resume` needs it if this check is interrupted
         last = self._read()
         while self._changes_from(last, self._still_s):
             if deadline.expired():
@@ -318,14 +317,14 @@ class _PausesItself:
         return int(now - paused) if self._has_ticks else 0
 
     def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing, because nothing is open."""
 
     def _read(self) -> Any:
-        """A copy of the sign of life, because a capture may reuse its array."""
+        """A copy of the game's tick or picture, because a capture may reuse its array."""
         return np.array(self._read_sign())
 
     def _changes_from(self, value: Any, within_s: float) -> bool:
-        """True as soon as the sign differs from this value; False after `within_s`."""
+        """True as soon as the tick or picture differs from `value`; False after `within_s`."""
         deadline = Deadline.after(within_s)
         while np.array_equal(self._read(), value):
             if deadline.expired():
@@ -343,11 +342,11 @@ class PausableEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
 
     The next `step` or `reset` resumes the game before the action takes effect. So the game also
     waits while the policy computes the first action after an update. The clock of a `RealTimeEnv`
-    leaves the pause out.
+    does not count the pause.
 
     Args:
-        env: the env of one game.
-        gate: the gate of this game; the env's `close` also closes the gate.
+        env: The env of one game.
+        gate: The `PauseGate` of this game; the env's `close` also closes the gate.
     """
 
     def __init__(self, env: gymnasium.Env[ObsType, ActType], gate: PauseGate) -> None:
@@ -356,7 +355,7 @@ class PausableEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
         self._holds = False
 
     def pause(self) -> None:
-        """Pause the game until the next `step`, `reset` or `resume`; see `PauseGate.pause`."""
+        """Pause the game until the next call of `step`, `reset` or `resume`."""
         if not self._holds:
             self._gate.pause()
             self._holds = True
@@ -372,7 +371,7 @@ class PausableEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
                 game.exclude_pause(self._gate.stats().paused_s - before_s)
 
     def stats(self) -> PauseStats:
-        """The pauses that are over; see `PauseGate.stats`."""
+        """The sums over past pauses; see `PauseGate.stats`."""
         return self._gate.stats()
 
     def step(self, action: ActType) -> tuple[ObsType, Any, bool, bool, dict[str, Any]]:
@@ -386,7 +385,7 @@ class PausableEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
         return self.env.reset(seed=seed, options=options)
 
     def close(self) -> None:
-        """Close the gate, which resumes the game, and then the env."""
+        """Close the gate, which resumes the game. After this, close the env."""
         try:
             self._gate.close()
         finally:
@@ -394,7 +393,7 @@ class PausableEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
 
 
 def pause_figures(every: Iterable[PoolStats | PauseStats]) -> dict[str, float]:
-    """The sums of all pauses, for a log; `every` has the `stats()` of each pausable env."""
+    """The sums over all pauses, for a log; `every` has the `stats()` of each pausable env."""
     pauses = [stats if isinstance(stats, PauseStats) else stats.pauses for stats in every]
     return {
         "paused_s": sum(pause.paused_s for pause in pauses),
@@ -403,7 +402,7 @@ def pause_figures(every: Iterable[PoolStats | PauseStats]) -> dict[str, float]:
 
 
 def _root_of(pid: int) -> tuple[int, float]:
-    """Pid and creation time of a process; an error if this program must not or cannot stop it."""
+    """Pid and creation time of a process. An error if this program cannot or must not stop it."""
     if not isinstance(pid, int) or pid <= 0:
         raise ConfigError(f"PauseGate: pid={pid!r}, expected the pid of a process")
     if pid == os.getpid() or pid in (parent.pid for parent in psutil.Process().parents()):

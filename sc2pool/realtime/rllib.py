@@ -1,12 +1,12 @@
 """`RLlibPauseCallback`: pauses games in real time while RLlib updates the policy.
 
-    env runner   … step ─► on_sample_end: pause ─┐             ┌─► first step of the next sample:
-    algorithm                                    └─► update ─► │   the env resumes its games
+    Env runner   … step ─► on_sample_end: pause ─┐             ┌─► first step of the next sample.
+    Algorithm                                    └─► update ─► │
 
 RLlib's new API stack makes one callback object per process, samples several fragments for one
-update, and calls `on_train_result` once for several updates. So there are two rules. An env
-runner's process pauses its own games after each fragment. No callback resumes games; the env knows
-that it is paused, and resumes its games when it is stepped or reset.
+update, and calls `on_train_result` once for several updates. So an env runner's process pauses its
+own games after each fragment. No callback resumes games: a paused env resumes its games when it is
+stepped or reset.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from sc2pool.realtime.gate import pause_figures
 from sc2pool.realtime.sample_timeout import Discards, Fragment, check_fragment
 
 _ANSWER_S = 60.0
-"""How long env runners may take to answer the check. A runner without an answer is not checked."""
+"""Time limit for env runners to answer the check. A runner that does not answer is not checked."""
 _STEPS_LEARNED_FROM = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
 
 
 class RLlibPauseCallback(RLlibCallback):
     """Pauses an env runner's games from the end of each fragment until the first step of the next.
 
-        config.callbacks(RLlibPauseCallback)
+        config.callbacks(RLlibPauseCallback).
 
-    The envs are `SC2GymEnv`s, or `PausableEnv`s of other games, in any vectorisation of RLlib. Or
-    each runner has one `SC2VectorEnv` (`gym_env_vectorize_mode="vector_entry_point"`), which steps
-    its games together.
+    The envs are `SC2GymEnv`s, or `PausableEnv`s of other games, in any vectorisation of RLlib. A
+    runner may instead have one `SC2VectorEnv`, which steps its games together
+    (`gym_env_vectorize_mode="vector_entry_point"`).
 
     In each result, `result["env_runners"]["pause"]` has two sums over all env runners since the
     training began. `paused_s` is the time for which games were paused. `loops_passed` is the number
-    of game loops (or ticks of the game, as far as known) that passed in pauses, which should be 0.
-    Both count a pause only after its end.
+    of game loops (or of ticks, if a game reports them) that passed in pauses, which should be 0. A
+    pause is counted in these sums only after its end.
 
     Raises:
-        ConfigError: the env is of another kind.
-        PauseError: a game could not be paused.
-        SampleTimeoutError: fragments take longer than RLlib waits for them, see `sample_timeout`.
+        ConfigError: The envs are of another kind.
+        PauseError: A game could not be paused.
+        SampleTimeoutError: Fragments take longer than RLlib waits for them, see `sample_timeout`.
     """
 
     def __init__(self) -> None:
@@ -84,10 +84,10 @@ class RLlibPauseCallback(RLlibCallback):
     def on_algorithm_init(
         self, *, algorithm: Algorithm, metrics_logger: MetricsLogger, **keywords: Any
     ) -> None:
-        """Before the first fragment, check that none takes longer than RLlib waits for it."""
+        """Before the training, check that no fragment takes longer than RLlib waits for it."""
         del metrics_logger, keywords
         runners = algorithm.env_runner_group
-        # IMPALA and its variants take what is ready; without remote runners no wait has a limit.
+        # IMPALA and its variants never wait, and without remote runners no wait has a limit.
         if isinstance(algorithm.config, IMPALAConfig) or not runners.num_remote_workers():
             return
         try:
@@ -97,7 +97,7 @@ class RLlibPauseCallback(RLlibCallback):
                 if fragment is not None:
                     check_fragment(fragment, algorithm.config.sample_timeout_s)
         except SampleTimeoutError:
-            algorithm.cleanup()  # the caller never gets the algorithm, so it cannot stop it
+            algorithm.cleanup()  # because the caller never gets the algorithm to stop it
             raise
 
         def check_discards() -> None:
@@ -113,7 +113,7 @@ class RLlibPauseCallback(RLlibCallback):
 def log_growth(
     metrics_logger: MetricsLogger, key: str, before: Mapping[str, float], now: Mapping[str, float]
 ) -> Mapping[str, float]:
-    """Log the growth of these figures, because RLlib adds up logs; return the current figures."""
+    """Log by how much the figures have grown, because RLlib adds up logs. Return `now`."""
     for name, total in now.items():
         grown = total - before.get(name, 0)
         metrics_logger.log_value((key, *name.split("/")), grown, reduce="lifetime_sum")
@@ -123,8 +123,8 @@ def log_growth(
 def after_each_training_step(algorithm: Algorithm, check: Callable[[], None]) -> None:
     """Call `check` after each training step; its error ends the training.
 
-    A callback's method would not suffice: with `min_sample_timesteps_per_iteration`, RLlib repeats
-    empty training steps for ever and calls no callback.
+    A method of a callback would not suffice. With `min_sample_timesteps_per_iteration`, RLlib
+    repeats empty training steps for ever, and calls no callback.
     """
     training_step = algorithm.training_step
 
@@ -132,7 +132,7 @@ def after_each_training_step(algorithm: Algorithm, check: Callable[[], None]) ->
         try:
             training_step()
         except Exception:
-            check()  # may raise a better error: RLlib's RuntimeError has no message
+            check()  # may raise an error with a message, which RLlib's RuntimeError lacks
             raise
         check()
 
@@ -140,7 +140,7 @@ def after_each_training_step(algorithm: Algorithm, check: Callable[[], None]) ->
 
 
 def _fragment(runner: EnvRunner) -> Fragment | None:
-    """The fragment that a runner plays per sample; None unless on StarCraft II in real time."""
+    """The fragment that a runner plays per sample; None if it does not play SC2 in real time."""
     env = runner.env.unwrapped
     of_pools = all(isinstance(stats, PoolStats) for stats in _of_each_env(env, "stats"))
     if not of_pools or not any(_of_each_env(env, "realtime")):
@@ -151,7 +151,7 @@ def _fragment(runner: EnvRunner) -> Fragment | None:
 
 
 def _of_each_env(env: Any, name: str) -> tuple[Any, ...]:
-    """For each env in a vector env: its attribute of this name, or the result of its method."""
+    """The attribute `name` of each env in a vector env, or the result of the method `name`."""
     if isinstance(getattr(env, "pool", None), Pool):
         found = getattr(env, name)
         return (found() if callable(found) else found,)

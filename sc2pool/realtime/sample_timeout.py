@@ -2,10 +2,9 @@
 
 RLlib's synchronous algorithms wait `sample_timeout_s` (60 s by default) for their env runners. They
 discard samples that come later, and the training continues without data and without an error. Two
-checks find this fault. `check_fragment` computes the minimum duration of a fragment: `step_mul`
-loops per step at 22.4 loops a second. `Discards` reads RLlib's count of discarded samples.
-
-Rule: this module does not import RLlib; `sc2pool.realtime.rllib` calls it.
+checks find such a training. `check_fragment` computes the minimum duration of a fragment, in which
+each step takes `step_mul` loops at 22.4 loops a second. `Discards` reads RLlib's count of discarded
+samples. This module does not import RLlib; `sc2pool.realtime.rllib` calls it.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ _REMEDY: Final = (
 
 @dataclass(frozen=True)
 class Fragment:
-    """A fragment: what the envs of an env runner play, in parallel, for one sample.
+    """A fragment: the steps that the envs of an env runner play, in parallel, for one sample.
 
-    `steps` is the number of steps in each env; 1 for whole episodes, whose length is unknown.
+    `steps` is the number of steps in each env. It is 1 for whole episodes of unknown length.
     """
 
     steps: int
@@ -39,7 +38,7 @@ class Fragment:
 
     @property
     def minimum_s(self) -> float:
-        """The duration if there were no resets and the policy took no time."""
+        """The duration of the fragment without resets and without the policy's time, in seconds."""
         return self.steps * self.step_mul / LOOPS_PER_S
 
     def __str__(self) -> str:
@@ -50,7 +49,7 @@ class Fragment:
 
 
 def check_fragment(fragment: Fragment, timeout_s: float | None) -> None:
-    """Raise `SampleTimeoutError` if a fragment takes `timeout_s` or longer; None for no limit."""
+    """Raise `SampleTimeoutError` if a fragment takes `timeout_s` or longer. None means no limit."""
     if timeout_s is None or fragment.minimum_s < timeout_s:
         return
     longest = ceil(timeout_s * LOOPS_PER_S / fragment.step_mul) - 1
@@ -63,8 +62,8 @@ def check_fragment(fragment: Fragment, timeout_s: float | None) -> None:
 class Discards:
     """Watches the number of samples that RLlib discards because they arrive too late.
 
-    Rule: one training step without data is only logged, because a game may have been replaced,
-    which takes longer than a fragment. Two such steps in a row mean that the timeout is too short.
+    One training step without data is only logged, because replacing a game takes longer than a
+    fragment. Two training steps without data in a row mean that the timeout is too short.
     """
 
     def __init__(self) -> None:
@@ -73,9 +72,9 @@ class Discards:
         self._empty_in_a_row = 0
 
     def after_training_step(self, discarded: int, steps: int, timeout_s: float | None) -> None:
-        """Check the counters after one of RLlib's training steps (samples, then an update).
+        """Check RLlib's counters after a training step, which samples and then updates the policy.
 
-        `discarded` (samples) and `steps` (env steps learned from) are counts since the training
+        `discarded` counts samples, and `steps` the env steps learned from, since the training
         began. `SampleTimeoutError` if all samples of the last two training steps were discarded.
         """
         newly_discarded, self._discarded = discarded - self._discarded, discarded

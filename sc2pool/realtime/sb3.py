@@ -1,10 +1,10 @@
 """`PauseCallback`: pauses games in real time while Stable-Baselines3 updates the policy.
 
-    collect_rollouts ─► on_rollout_end: pause ─► train() ─► first step of the next rollout: resume
+    `collect_rollouts` ─► on_rollout_end: pause ─► train() ─► first step of next rollout: resume.
 
-Rule: the callback only pauses. The next step or reset of the env resumes the games. No step follows
-after the last update, after an early end by a callback, or after an exception. The games then stay
-paused, and use no CPU.
+The callback only pauses. The next step or reset of the env resumes the games. No step follows after
+the last update, after an early end by a callback, or after an exception. In these cases the games
+stay paused, and use no CPU.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from sc2pool.realtime.gate import pause_figures
 class PauseCallback(BaseCallback):
     """Pauses the games from the end of each rollout until the first step of the next.
 
-        model.learn(100_000, callback=PauseCallback())
+        model.learn(100_000, callback=PauseCallback()).
 
     The env is a `SubprocSC2VecEnv`, or a `VecEnv` of envs that have `pause` and `stats`, such as
-    `PausableEnv(env, gate)`. From a single env Stable-Baselines3 makes such a `VecEnv` itself.
+    `PausableEnv(env, gate)`. Stable-Baselines3 itself puts a single env into a `VecEnv`.
 
     The callback logs two sums since the env was made. `pause/paused_s` is the time for which games
-    were paused. `pause/loops_passed` is the number of game loops (or ticks of the game, as far as
-    known) that passed in pauses, which should be 0.
+    were paused. `pause/loops_passed` is the number of game loops (or of ticks, if a game reports
+    them) that passed in pauses, which should be 0.
 
-    If another callback ends a rollout early, SB3 neither calls `on_rollout_end` nor updates. The
-    games are then paused at the end of the training.
+    If another callback ends a rollout early, SB3 does not call `on_rollout_end` and does not
+    update. In this case the callback pauses the games at the end of the training.
 
     Raises:
-        ConfigError: the model's env is of another kind, or the model acts while it learns, like
+        ConfigError: The model's env is of another kind, or the model acts while it learns, like
             `AsyncPPO`, and so needs running games during its updates.
-        PauseError: a game could not be paused.
+        PauseError: A game could not be paused.
     """
 
     _paused = False
@@ -58,7 +58,7 @@ class PauseCallback(BaseCallback):
         return True
 
     def _on_rollout_start(self) -> None:
-        # Do not resume here: the first step resumes the games, when its action is ready.
+        # Do not resume here, because the first step resumes the games when its action is ready.
         self._paused = False
 
     def _on_rollout_end(self) -> None:

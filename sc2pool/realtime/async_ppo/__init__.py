@@ -1,10 +1,11 @@
 """`AsyncPPO`: PPO whose actor keeps acting while the learner updates the policy.
 
-learner.py    actor: observe ─ act ─ observe ─ act ─ observe ─ …      a thread; it steps the env
-                        │ rollouts                ▲ weights
-                        ▼                         │
-              callbacks ─► update ────────────────┴─► callbacks ─► …  `AsyncPPO.learn`
+`learner.py` has the actor, a thread that steps the env, and `AsyncPPO.learn`.
 
-decoupled.py       the update: PPO's loss, corrected for data of an older policy
-update_process.py  the same update in a child process (`actor="process"`): both processes' code
+    Actor:    observe ─ act ─ observe ─ act ─ observe ─ …
+                     │ rollouts                ▲ weights
+    Learner:         ▼                         │
+    callbacks ─► update ───────────────────────┴─► callbacks ─► ….
+`decoupled.py` has the update: PPO's loss, corrected for data of an older policy.
+`update_process.py` makes this update in a child process, if `actor="process"`.
 """

@@ -1,6 +1,6 @@
 """The entry point of the update process, which is tied to its trainer before it imports torch.
 
-`python -m sc2pool.realtime.async_ppo` inherits the socket, and ends with its trainer.
+`python -m sc2pool.realtime.async_ppo` inherits its trainer's socket, and ends with the trainer.
 """
 
 from __future__ import annotations

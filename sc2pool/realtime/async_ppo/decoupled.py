@@ -1,20 +1,20 @@
 """PPO's update for data that an older policy has collected.
 
 The loss uses three policies (Hilton, Cobbe and Schulman 2021, "Batch size-invariance for policy
-optimization"):
+optimization").
 
-    behaviour   chose the actions of the rollout
-    proximal    is the learner's policy when the update begins
-    current     is the policy while the update changes it
+The *behaviour* policy chose the actions of the rollout.
+The *proximal* policy is the learner's policy when the update begins.
+The *current* policy is the policy while the update changes it.
 
 PPO assumes that behaviour and proximal policy are the same. The decoupled loss clips the ratio
-current / proximal, and multiplies each action's term by the action's importance weight, proximal /
+current / proximal. It multiplies each action's term by an importance weight, the ratio proximal /
 behaviour, up to a cap. Clipping around the behaviour policy would pull the learner back to an old
-policy. Without the weights, the loss would not correct for the older policy.
+policy. Without importance weights, the loss would not correct for the older policy.
 
-`update` is the `train` of SB3's PPO (`stable_baselines3/ppo/ppo.py`) with this loss. Rules: if all
-three policies are the same, the loss is PPO's. The rollout buffer has the behaviour policy's
-log-probs. The proximal log-probs are computed before the first epoch. The log uses SB3's names.
+`update` is the `train` of SB3's PPO (`stable_baselines3/ppo/ppo.py`) with the decoupled loss. If
+all three policies are the same, this loss equals PPO's loss. The rollout buffer has the behaviour
+policy's log-probs. The proximal log-probs are computed before the first epoch.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from stable_baselines3.common.utils import explained_variance
 from torch.nn import functional
 
 _EVALUATION_BATCH: Final = 1024
-"""How many samples one forward pass without gradients gets."""
+"""The number of samples in one forward pass without gradients."""
 
 
 def importance_weights(
     proximal_log_prob: th.Tensor, behaviour_log_prob: th.Tensor, cap: float
 ) -> th.Tensor:
-    """min(π_proximal / π_behaviour, cap) of each action, float (n,), without a gradient.
+    """Each action's weight min(π_proximal / π_behaviour, cap), float (n,), without a gradient.
 
     The log-probs are float (n,). For an action that the policy has not chosen, the behaviour
-    policy's log-prob is infinity, so the weight is 0. The cap bounds the variance of the gradient.
+    policy's log-prob is infinity, so the weight is 0. The cap limits the gradient's variance.
     """
     return th.exp(proximal_log_prob - behaviour_log_prob).clamp(max=cap).detach()
 
@@ -52,9 +52,9 @@ def policy_loss(
     weights: th.Tensor,
     clip_range: float,
 ) -> th.Tensor:
-    """PPO's clipped surrogate loss around the proximal policy, with weights; a scalar to minimise.
+    """PPO's clipped surrogate loss around the proximal policy, with importance weights; a scalar.
 
-    All tensors are float (n,); `log_prob` is of the current policy, and the advantages may be
+    All tensors are float (n,). `log_prob` belongs to the current policy. The advantages may be
     normalised. The ratio current / proximal is clipped to 1 ± `clip_range`.
     """
     ratio = th.exp(log_prob - proximal_log_prob)
@@ -114,7 +114,7 @@ def update(model: PPO, weight_cap: float) -> None:
 
 
 def buffer_log_probs(model: PPO) -> tuple[th.Tensor, th.Tensor]:
-    """Log-probs, float (n,), of the buffer's actions under current and behaviour policy."""
+    """The log-probs, float (n,), of the buffer's actions under current and behaviour policy."""
     model.policy.set_training_mode(False)
     now, behaviour = [], []
     with th.no_grad():
@@ -131,7 +131,7 @@ def _minibatches(
     buffer = model.rollout_buffer
     total = buffer.buffer_size * buffer.n_envs
     if not buffer.generator_ready:
-        next(buffer.get(1))  # flattens steps and envs to one axis
+        next(buffer.get(1))  # this call flattens steps and envs to one axis
     order = np.random.permutation(total) if shuffled else np.arange(total)
     for start in range(0, total, size):
         indices = order[start : start + size]
@@ -159,7 +159,7 @@ def _loss(
         batch.observations, _actions(model, batch)
     )
     values = values.flatten()
-    # The ratio of an action that the policy has not chosen may be infinite, and 0 * inf is nan.
+    # If the policy has not chosen an action, its ratio may be infinite, and 0 * inf is nan.
     log_prob = th.where(weights > 0, log_prob, proximal_log_prob)
     advantages = batch.advantages
     if model.normalize_advantage and len(advantages) > 1:
@@ -195,12 +195,12 @@ def _log_update(
     clip_range: float,
     clip_range_vf: float | None,
 ) -> None:
-    """Log the same figures of an update as SB3, under the same names."""
+    """Log the figures that SB3 logs after an update, under SB3's names."""
     values, returns = model.rollout_buffer.values, model.rollout_buffer.returns
     figures: dict[str, float] = {
         **{name: float(np.mean([each[name] for each in all_terms])) for name in all_terms[-1]},
         "loss": all_terms[-1]["loss"],
-        "approx_kl": float(np.mean(approx_kls)),  # of the last epoch only
+        "approx_kl": float(np.mean(approx_kls)),  # the mean over the last epoch only
         "explained_variance": float(explained_variance(values.flatten(), returns.flatten())),
         "clip_range": clip_range,
     }

@@ -1,29 +1,29 @@
 """`AsyncPPO`: Stable-Baselines3's PPO with an actor in a thread of its own.
 
-The actor passes its steps to the learner in rollouts:
+The actor passes its steps to the learner in rollouts.
 
-    add(step) ──► in progress ──► waiting ──► taken by the learner
-                                     └─ dropped when the next rollout is complete
+    Add(step) ──► in progress ──► waiting ──► taken by the learner,
+                                     └─ or dropped when the next rollout is complete.
 
 The learner takes the waiting rollout. If no rollout waits, it takes the rollout in progress, and
 gets the further steps as the actor adds them.
 
-Rules of the rollouts: the actor never waits for the learner, unless `game_waits`. A rollout is
-dropped as a whole, and counted. The learner takes the waiting rollout before the one in progress,
-because a newer rollout stays fresh for longer.
+The actor never waits for the learner, unless `game_waits` is set. A rollout is dropped as a whole,
+and its steps are counted. The learner takes the waiting rollout before the rollout in progress,
+because the rollout in progress has newer steps, and so can wait for longer.
 
-The actor samples actions as SB3's `OnPolicyAlgorithm.collect_rollouts` does. Bootstrapping at time
-limits is the learner's work.
+The actor samples actions as SB3's `OnPolicyAlgorithm.collect_rollouts` does. The learner does the
+bootstrapping at time limits.
 
 The actor stays in the process that made the env. No other process can step the env, because the
 env's sockets, child processes and locks belong to this process. If one interpreter is too slow for
-both threads, `actor="process"` moves the update: a child process computes it and returns weights.
+actor and learner, `actor="process"` lets a child process compute the updates and return weights.
 
-Rules of the learner: it takes whole rollouts, in order. All that SB3 does with a step (callbacks,
+The learner takes whole rollouts, in order. All that SB3 does with a step (callbacks,
 `num_timesteps`, episode statistics) happens in the learner's thread, for the steps that the learner
-gets. Dropped steps are only counted. When `learn` ends, for any reason, the thread and the child
-process have ended. A second Ctrl-C ends the wait for both: they then make no further step or
-update, and the next `learn` waits for the thread's end.
+gets. Dropped steps are only counted. When `learn` ends, for any reason, it waits for the end of the
+actor's thread and of the child process. A second Ctrl-C ends this wait: the thread and the process
+then make no further step or update, and the next call of `learn` waits for the thread's end.
 """
 
 from __future__ import annotations
@@ -68,15 +68,15 @@ class ExchangedStep(NamedTuple):
 
 
 Rollout = list[ExchangedStep]
-"""Consecutive steps, to which the actor appends until the rollout is complete."""
+"""A list of consecutive steps. The actor appends steps until the rollout is complete."""
 
 
 class RolloutStore(Exchange):
     """Holds the rollout in progress, and at most one complete rollout (`n_steps` steps) that waits.
 
     If `game_waits`, the actor waits after a rollout until the learner has taken it.
-    `dropped_steps` counts steps dropped because the learner was too slow, `stale_steps` steps that
-    were too old when the learner took them. A step of all envs counts once.
+    `dropped_steps` counts the steps that were dropped because the learner was too slow.
+    `stale_steps` counts the steps that were too old for the learner. A step has all envs.
     """
 
     def __init__(self, n_steps: int, *, game_waits: bool = False) -> None:
@@ -88,10 +88,10 @@ class RolloutStore(Exchange):
         self._in_progress: Rollout = []
         self._waiting: Rollout | None = None
         self._followed: Rollout | None = None
-        """The rollout in progress, if the learner has taken it already."""
+        """The rollout in progress, if the learner has already taken it; else None."""
 
     def add(self, step: ExchangedStep) -> bool:
-        """Append the actor's step to the rollout in progress; True if the rollout is complete."""
+        """Append a step to the rollout in progress. Return True if the rollout is now complete."""
         with self._lock:
             rollout = self._in_progress
             rollout.append(step)
@@ -110,13 +110,13 @@ class RolloutStore(Exchange):
         return complete
 
     def take(self, oldest_version: int) -> Rollout:
-        """Wait for the next rollout with at least one step; called by the learner.
+        """Wait for the next rollout with at least one step. The learner calls this method.
 
-        Rollouts that begin with older weights than `oldest_version` are discarded. Raises the error
-        that `fail` was given, once all earlier rollouts were taken.
+        Rollouts that begin with older weights than `oldest_version` are discarded. After the last
+        rollout, raises the error that `fail` has received.
         """
         while True:
-            error = self._error  # read first, because it is set after the last step was added
+            error = self._error  # read before the steps, because it is set after the last step
             with self._lock:
                 waiting, self._waiting = self._waiting, None
                 rollout = self._in_progress if waiting is None else waiting
@@ -127,7 +127,7 @@ class RolloutStore(Exchange):
                     if is_fresh:
                         self._followed = rollout
                     else:
-                        self._in_progress = []  # the steps that follow may be new enough
+                        self._in_progress = []  # the actor's next steps may be new enough
             self._taken.give()
             if is_fresh:
                 return rollout
@@ -135,9 +135,9 @@ class RolloutStore(Exchange):
                 self._wait_for_step(error)
 
     def follow(self, rollout: Rollout) -> Iterator[ExchangedStep]:
-        """Yield the steps of a rollout from `take`, each as soon as the actor has added that step.
+        """Yield each step of a rollout from `take` as soon as the actor has added the step.
 
-        Raises the error that `fail` was given, in place of the first missing step.
+        If the actor fails, raises the error that `fail` has received, after the last step.
         """
         for index in range(self._n_steps):
             error = self._error
@@ -149,27 +149,27 @@ class RolloutStore(Exchange):
 
 @dataclass(frozen=True)
 class PPOChoice:
-    """The policy's choice."""
+    """The actions that the policy has chosen, and its data about them."""
 
     version: int
     """The version of the weights that chose the actions."""
     observations: Any
-    """The observations for which the actions were chosen: an array with a first axis of n, or a
-    dict of arrays. If the policy was late, the observations are older than the step."""
+    """The observations for which the policy chose: an array whose first axis is n, or a dict of
+    such arrays. If the policy was late, the observations are older than the step."""
     actions: NDArray[Any]
     """The policy's actions."""
     played: NDArray[Any]
     """The clipped actions, which the envs received."""
     values: th.Tensor | None
-    """float (n, 1), on the CPU; None if the policy was late: the learner then computes them."""
+    """Float (n, 1), on the CPU. None if the policy was late, so the learner must compute them."""
     log_probs: th.Tensor
-    """Of the behaviour policy, float (n,), on the CPU; infinity for actions it has not chosen."""
+    """The behaviour policy's log-probs, float (n,), on the CPU; infinity for late actions."""
 
 
 class PPOActor(Actor[PPOChoice]):
-    """Puts steps into `rollouts`; the other arguments are those of `Actor`.
+    """An actor that puts its steps into `rollouts`. `Actor` explains the other arguments.
 
-    `episode_starts`, bool (n,), is True if the newest observation is the first of an episode.
+    `episode_starts`, bool (n,), is True if an env's newest observation is an episode's first one.
     `VecNormalize`'s statistics change only between rollouts.
     """
 
@@ -179,13 +179,13 @@ class PPOActor(Actor[PPOChoice]):
         self.episode_starts: NDArray[np.bool_] = model._last_episode_starts
         self.rollouts: RolloutStore = rollouts
         self._actor_critic: ActorCriticPolicy = policy
-        # A policy with gSDE draws new exploration noise after this many steps.
+        # A policy with gSDE draws new exploration noise each time that this many steps are over.
         self._noise_period: int = (
             model.sde_sample_freq if model.sde_sample_freq > 0 else model.n_steps
         )
         self._n_steps: int = 0
         self._ended: NDArray[np.bool_] = np.zeros(self._env.num_envs, bool)
-        """True for envs whose episode has ended since the policy was given the observation."""
+        """True for envs whose episode has ended since the policy received its observation."""
 
     def _choose(self, observations: Any) -> PPOChoice:
         policy, version = self._actor_critic, self._loaded.number
@@ -209,7 +209,7 @@ class PPOActor(Actor[PPOChoice]):
         if choice.values is None:
             self._ended |= played.dones
         elif self._ended.any():
-            # The policy chose actions for these envs' previous episodes, not for the new ones.
+            # In these envs the policy chose actions for the previous episode, not for the new one.
             choice = replace(
                 choice,
                 observations=_where(self._ended, self.observations, choice.observations),
@@ -224,7 +224,7 @@ class PPOActor(Actor[PPOChoice]):
 
     def _load_newest_weights(self) -> None:
         super()._load_newest_weights()
-        if self._actor_critic.use_sde:  # the noise depends on the weights
+        if self._actor_critic.use_sde:  # because the noise depends on the weights
             self._actor_critic.reset_noise(self._env.num_envs)
 
     def _clipped(self, actions: NDArray[Any]) -> NDArray[Any]:
@@ -253,54 +253,54 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
     """PPO for games that do not wait: an actor keeps acting while the learner updates the policy.
 
         model = AsyncPPO("MlpPolicy", env, n_steps=64)
-        model.learn(100_000)
+        model.learn(100_000).
 
-    It takes any `VecEnv` and all arguments of `stable_baselines3.PPO`. `learn`, `save`, `load`,
-    callbacks and loggers are PPO's, and it loads models that PPO has saved.
+    `AsyncPPO` takes any `VecEnv` and all arguments of `stable_baselines3.PPO`. Its `learn`, `save`,
+    `load`, callbacks and loggers work as in PPO, and it loads models that PPO has saved.
 
-    The data comes from a slightly older policy than the one that learns. The loss corrects for this
-    age (`sc2pool.realtime.async_ppo.decoupled`). On data of the current policy the loss is PPO's.
+    The data comes from a slightly older policy than the policy that learns. The loss corrects for
+    the policy's age (`sc2pool.realtime.async_ppo.decoupled`). On data of the current policy the
+    loss is PPO's.
 
     If the learner is slower than the actor, rollouts are dropped. One complete rollout waits for
-    the learner, and the next one replaces it, unless `game_waits`. `num_timesteps` and callbacks
-    count the steps that the learner takes. A callback must not call the training env, because the
-    actor steps it; only `stats()` of a pool is always allowed. `PauseCallback` cannot be used.
+    the learner, and the next rollout replaces it, unless `game_waits`. `num_timesteps` and
+    callbacks count the steps that the learner takes. A callback must not call the training env,
+    because the actor steps it; only `stats()` of a pool is always allowed. `PauseCallback` cannot
+    be used.
 
-    After each rollout these figures are logged:
+    After each rollout the following figures are logged.
 
-    - `async/lag_mean`, `async/lag_max`: the age of the steps' policy, in updates
-    - `async/dropped_steps`: env steps since `learn` began that were dropped because the learner
-      was too slow
-    - `async/stale_steps`: env steps since `learn` began that were discarded because they were
-      older than `max_lag`
-    - `async/late_steps`: env steps with late actions, since `learn` began, including dropped ones
-    - `async/gap_s_p50`, `async/gap_s_p99`, `async/gap_s_max`: seconds from an observation to its
-      action, for all steps since the last record, including dropped ones
-    - `async/update_gap_s_p50`, …: the same figures, only for the steps during an update
+    * `async/lag_mean`, `async/lag_max`: The age of the policy that chose the actions, in updates.
+    * `async/dropped_steps`: Env steps dropped, because of a slow learner, since `learn` began.
+    * `async/stale_steps`: Env steps discarded, because of `max_lag`, since `learn` began.
+    * `async/late_steps`: Env steps with late actions since `learn` began, even if dropped.
+    * `async/gap_s_p50`, `async/gap_s_p99`, `async/gap_s_max`: Seconds from an observation to its
+      action, for all steps since the last record, even if dropped.
+    * `async/update_gap_s_p50`, …: Seconds from an observation to its action during updates.
 
-    After each update the importance weights are logged: their mean as `async/weight_mean`, their
-    maximum before the cap as `async/weight_max`, and as `async/weight_capped` the fraction above
-    the cap. Late actions have weight 0.
+    After each update three figures of the importance weights are logged. `async/weight_mean` is
+    the mean. `async/weight_max` is the maximum before the cap. `async/weight_capped` is the
+    fraction of weights above the cap. Late actions have weight 0.
 
     Args:
-        args: see PPO.
+        args: The arguments of PPO.
         actor: `"thread"`, or `"process"`, which computes the updates in a child process. A child
-            process pays off if an update keeps the interpreter busy. It takes 2 s to start, and the
-            model's state is sent both ways for each update. The script needs no `__main__` guard.
-            In the child process, `train` can read and change any attribute of the model that can be
-            pickled. Other changes, in the class, a module or a callback, are lost.
-        max_lag: how many updates old a rollout's oldest step may be. Older rollouts are discarded.
-            One or two updates are usual.
+            process helps if an update keeps the interpreter busy. It takes 2 s to start, and each
+            update sends the model's state both ways. The script needs no `__main__` guard. In the
+            child process, `train` can read and change any attribute of the model that can be
+            pickled. Changes to the class, a module or a callback are lost.
+        max_lag: The maximum age of a rollout's oldest step, usually one or two updates. Older
+            rollouts are discarded.
         game_waits: True if the env does not advance between two steps, like StarCraft II without
             `realtime=True`. The actor then waits for a slower learner, and nothing is dropped.
-        weight_cap: upper bound of an action's importance weight.
-        kwargs: `late_after_s` and `on_late`, see `ActsWhileLearning`, and those of PPO.
+        weight_cap: The upper bound of an action's importance weight.
+        kwargs: The keyword arguments of PPO and of `ActsWhileLearning`.
 
     Raises:
-        ConfigError: unknown `actor`, `max_lag` below 0, `weight_cap` below 1, invalid
-            `late_after_s` or `on_late`.
-        LearnerError: from `learn`: the process that computes the updates has ended or hangs.
-        Exception: from `learn`: the policy cannot be pickled, so the actor cannot have a copy.
+        ConfigError: The value of `actor`, `max_lag`, `weight_cap`, `late_after_s` or `on_late` is
+            unknown or out of range.
+        LearnerError: In `learn`, if the process that computes the updates has ended or hangs.
+        Exception: In `learn`, if the policy cannot be pickled, so the actor cannot have a copy.
     """
 
     def __init__(
@@ -336,13 +336,13 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
     ) -> Self:
-        """See PPO; the actor runs from the first step to the end of the last update."""
+        """Learn as in PPO. The actor runs from the first step to the end of the last update."""
         self._end_actor()
         iteration = 0
         process = UpdateProcess(self) if self.actor == "process" else None
         lifeline = nullcontext() if process is None else process.lifeline
-        # A second Ctrl-C may cut `closing` short. It cannot interrupt the end of the lifeline or of
-        # the lock `learning`, because these are not written in Python.
+        # A second Ctrl-C may interrupt `closing`. It cannot interrupt the release of the lifeline
+        # or of the lock `learning`, because their code is not written in Python.
         with nullcontext() if process is None else closing(process), lifeline:
             policy = copied(self.policy)
             self._warm_up(policy)
@@ -388,7 +388,7 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
         rollout_buffer: RolloutBuffer,
         n_rollout_steps: int,
     ) -> bool:
-        """Fill the buffer with a rollout of the actor; called by `learn`."""
+        """Fill the buffer with a rollout of the actor. `learn` calls this method."""
         actor = self._actor
         assert actor is not None, "only learn() calls this, while the actor runs"
         version = actor.weights.newest.number
@@ -440,7 +440,7 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
     def _bootstrapped(
         self, rewards: NDArray[Any], dones: NDArray[np.bool_], infos: list[dict[str, Any]]
     ) -> NDArray[Any]:
-        """The rewards; if a time limit ended the episode, plus the value of the last state.
+        """The rewards. If a time limit ended the episode, the last state's value is added.
 
         The value is discounted, as in SB3's `OnPolicyAlgorithm.collect_rollouts`.
         """
@@ -455,5 +455,5 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
         return rewards
 
     def train(self) -> None:
-        """Update the policy with the rollout buffer, by PPO's update with the decoupled loss."""
+        """Update the policy from the rollout buffer, as PPO does, but with the decoupled loss."""
         decoupled.update(self, self.weight_cap)

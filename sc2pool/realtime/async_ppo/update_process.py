@@ -1,19 +1,21 @@
 """The learner's updates in a child process: the code of both processes, and the model's state.
 
-    trainer   Packed       ──────────► Unpacked    update process
-                                          │ train
-    trainer   Packed.adopt ◄────────── Unpacked.changes, log records
+In this diagram the trainer is on the left, and the update process on the right.
 
-`ChildProcess` carries the messages, and raises an exception of `train` in the trainer. Rules: the
-child process has the model without its env. Each update sends the model's whole state, so changes
-that the user or a callback makes to the model reach the child process. The child process sends back
-what `train` has changed, and keeps no model between updates.
+    Packed       ──────────► Unpacked
+                                │ train
+    Packed.adopt ◄────────── Unpacked.changes, log records.
+
+`ChildProcess` carries the messages, and raises an exception of `train` in the trainer. The child
+process has the model without its env. Each update sends the model's whole state, so changes that
+the user or a callback makes to the model reach the child process. The child process sends back the
+changes that `train` has made, and keeps no model between updates.
 
 The model is sent as one pickle. So the child process gets everything that the user may have
-changed: parameters, frozen parameters, the optimizer, and attributes of the user. Modules,
+changed: parameters, frozen parameters, the optimizer, and the user's attributes. Modules,
 parameters, buffers and optimizers are numbered in the order in which they are pickled. The trainer
-changes its own objects in place, so the user's references to them stay valid. Rules: env, logger
-and attributes that cannot be pickled are not sent. An attribute is replaced only if it has changed.
+changes its own objects in place, so the user's references to them stay valid. Env, logger and
+attributes that cannot be pickled are not sent. An attribute is replaced only if it has changed.
 
 `copied` copies a policy for the actor.
 """
@@ -44,14 +46,14 @@ from sc2pool.utilities import ChildProcess, answer, pickle_script_by_value
 
 @dataclass(frozen=True)
 class Begin:
-    """The first message: settings that the process takes over from the trainer."""
+    """The first message to the child process: the trainer's settings that it takes over."""
 
     sys_path: list[str]
     threads: int
     seed: int
-    """The seed for the shuffling of samples; drawn from the trainer's generator."""
+    """The seed for the shuffling of samples, drawn from the trainer's random generator."""
     state: bytes
-    """The model's state. As a test, the child process unpickles it after setting `sys_path`."""
+    """The model's state. The child process unpickles it to test that its modules are importable."""
 
 
 @dataclass(frozen=True)
@@ -61,14 +63,14 @@ class Updated:
     changes: bytes
     """The changes to the model's state, from `Unpacked.changes`."""
     logged: Mapping[str, tuple[Any, tuple[str, ...]]]
-    """Log records by name: the value, and the output formats that exclude it."""
+    """The value of each log record, and the output formats that exclude the record, by name."""
 
 
 class UpdateProcess(ChildProcess):
     """Starts the child process, and waits until it has loaded the model.
 
-    `LearnerError` if the process has exited, or uses no CPU time. Another error if the model's
-    policy cannot be pickled, or if the child process cannot import the policy's modules.
+    Raises `LearnerError` if the process has exited, or uses no CPU time. Raises another error if
+    the policy cannot be pickled, or if the child process cannot import the policy's modules.
     """
 
     def __init__(self, model: PPO) -> None:
@@ -83,9 +85,9 @@ class UpdateProcess(ChildProcess):
         )
 
     def update(self, model: PPO) -> None:
-        """Do `model.train()` in the child process; raise the error that it raises there.
+        """Run `model.train()` in the child process. An error of `train` is raised here.
 
-        `LearnerError` if the process has exited, or uses no CPU time.
+        Raises `LearnerError` if the process has exited, or uses no CPU time.
         """
         packed = Packed(model)
         updated: Updated = self.request(packed.data)
@@ -100,7 +102,7 @@ def main(descriptor: int) -> None:
 
 
 def _handle(message: Begin | bytes) -> Updated | None:
-    """Handle a message: `Begin`, or the state of a model to update."""
+    """Handle a message, which is `Begin` or the state of a model to update."""
     if isinstance(message, bytes):
         return _update(message)
     sys.path[:] = message.sys_path
@@ -122,7 +124,7 @@ def _update(state: bytes) -> Updated:
 
 
 _STAYS: Final = frozenset({"env", "_vec_normalize_env", "_logger", "_actor"})
-"""Attributes of a model that stay in the trainer."""
+"""Attributes of a model that are not sent, so they stay in the trainer."""
 _INPUTS: Final = frozenset({"rollout_buffer"})
 """Attributes that an update reads but does not change."""
 P = TypeVar("P", bound=BasePolicy)
@@ -130,9 +132,9 @@ _OBJECTS = (nn.Module, th.optim.Optimizer)
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
-    """Pickles a model without its attributes in `left_out`, or a part of a model.
+    """Pickles a part of a model, or a model without its attributes in `left_out`.
 
-    `numbers` has, by the ids of objects, numbers to write in place of the objects. Without
+    `numbers` maps an object's id to the number that is written in place of the object. Without
     `numbers`, the model and its modules, tensors and optimizers are collected in `parts`.
     """
 
@@ -156,7 +158,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no
         is_part = value is self._model or isinstance(value, _OBJECTS) or _holds_values(value)
         if is_part and id(value) not in self._met:
             self._met.add(id(value))
-            self.parts.append(value)  # keeps the object alive, so that its id stays unique
+            self.parts.append(value)  # keeps the part alive, so its id stays unique
         return None
 
     def reducer_override(self, value: Any) -> Any:
@@ -164,13 +166,13 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no
             kept = {k: v for k, v in vars(value).items() if k not in self._left_out}
             return copyreg.__newobj__, (type(value),), kept  # type: ignore[attr-defined]
         if isinstance(value, nn.Module) and is_parametrized(value):
-            # torch allows a copy of such a module, but no pickle.
+            # Torch can copy a parametrized module, but cannot pickle it.
             return copyreg.__newobj__, (type(value),), vars(value)  # type: ignore[attr-defined]
         return super().reducer_override(value)
 
 
 class _Unpickler(pickle.Unpickler):
-    """Unpickles data of `_Pickler`; a number `i` that stands for an object becomes `parts[i]`."""
+    """Unpickles data of `_Pickler`. A number `i` in place of an object becomes `parts[i]`."""
 
     def __init__(self, data: bytes, parts: list[Any]) -> None:
         super().__init__(io.BytesIO(data))
@@ -181,7 +183,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _holds_values(value: Any) -> bool:
-    """True for a writable tensor: a parameter, a buffer, an optimizer's average."""
+    """True for a writable tensor, such as a parameter, a buffer or an optimizer's average."""
     return (
         isinstance(value, th.Tensor)
         and value.is_leaf
@@ -191,7 +193,7 @@ def _holds_values(value: Any) -> bool:
 
 
 def copied(policy: P) -> P:
-    """A copy of the policy as it is now, without optimizers. Raises pickle's error."""
+    """A copy of the policy without its optimizers. If pickling fails, raises pickle's error."""
     file = io.BytesIO()
     attributes = (value for module in policy.modules() for value in vars(module).values())
     optimizers = {id(value): 0 for value in attributes if isinstance(value, th.optim.Optimizer)}
@@ -208,10 +210,10 @@ def copied(policy: P) -> P:
 
 
 class Packed:
-    """A model's state for one update: its objects, and `data`, the pickle for `Unpacked`.
+    """A model's state for one update: the model's objects, and `data`, the pickle for `Unpacked`.
 
     If `with_inputs`, the rollout buffer, which an update needs, is packed as well. If the policy
-    cannot be pickled, the error is raised with a note.
+    cannot be pickled, pickle's error is raised with a note.
     """
 
     def __init__(self, model: PPO, *, with_inputs: bool = True) -> None:
@@ -251,12 +253,12 @@ def _dump(model: PPO, left_out: frozenset[str]) -> tuple[_Pickler, bytes]:
     file = io.BytesIO()
     pickler = _Pickler(file, model, left_out)
     pickler.dump(model)
-    pickler.dump(pickler.parts)  # written as references, because all were pickled above
+    pickler.dump(pickler.parts)  # as references, because all parts were pickled above
     return pickler, file.getvalue()
 
 
 def _pickled(value: Any, numbers: Mapping[int, int]) -> bytes | None:
-    """The pickle of an attribute, see `_Pickler`; None if it cannot be pickled."""
+    """The pickle of an attribute; None if it cannot be pickled. `_Pickler` explains `numbers`."""
     file = io.BytesIO()
     try:
         _Pickler(file, numbers=numbers).dump(value)
@@ -266,7 +268,7 @@ def _pickled(value: Any, numbers: Mapping[int, int]) -> bytes | None:
 
 
 class Unpacked:
-    """In the child process: a model from `Packed.data`, without env and logger."""
+    """A model that the child process gets from `Packed.data`, without env and logger."""
 
     def __init__(self, data: bytes) -> None:
         unpickler = pickle.Unpickler(io.BytesIO(data))
@@ -278,11 +280,11 @@ class Unpacked:
         self._before = self._entries()
 
     def changes(self) -> bytes:
-        """The changes since this object was made, for `Packed.adopt`."""
+        """The model's changes since this object was made, in the form that `Packed.adopt` gets."""
         tensors, storages = {}, set()
         for number, part in enumerate(self._parts):
             if _holds_values(part):
-                # If two tensors share memory, as a parameter and its data do, send the memory once.
+                # If two tensors share memory, like a parameter and its data, send only one of them.
                 place = part.untyped_storage().data_ptr(), part.storage_offset(), part.shape
                 if place not in storages:
                     storages.add(place)
@@ -297,7 +299,7 @@ class Unpacked:
         return pickle.dumps((tensors, entries), protocol=pickle.HIGHEST_PROTOCOL)
 
     def _entries(self) -> dict[tuple[int, str], bytes | None]:
-        """The pickled attributes of all parts, by part and name; None if one cannot be pickled."""
+        """All parts' attributes by part and name, pickled; None for those that pickle rejects."""
         return {
             (number, name): _pickled(value, self._numbers)
             for number, part in enumerate(self._parts)

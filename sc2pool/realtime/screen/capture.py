@@ -1,4 +1,4 @@
-"""What a desktop shows: pictures of a part of the screen as arrays, and the open windows."""
+"""Captures a part of the screen as an array, and finds a window among the open windows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.optional import needed_for
 
 _WEIGHTS_BGR: Final = np.array([29, 150, 77], np.uint32)
-"""Weights of blue, green and red in a grey value, in 1/256, so black becomes 0 and white 255."""
+"""Weights of blue, green and red in a grey value, in units of 1/256. Their sum is 256."""
 
 Frame = NDArray[np.uint8]
 Area = tuple[int, int, int, int]
@@ -21,7 +21,7 @@ Area = tuple[int, int, int, int]
 
 
 class Capture:
-    """Captures the screen of `display` (None: Windows' desktop), 320 × 240 pixels in about 1 ms."""
+    """Captures the screen of `display`, 320 × 240 pixels in about 1 ms. None: Windows' desktop."""
 
     def __init__(self, display: str | None) -> None:
         with needed_for("a screen capture"):
@@ -45,7 +45,7 @@ class Capture:
 
 
 def fitted(bgr: Frame, size: tuple[int, int]) -> Frame:
-    """The frame scaled to this width and height. Windows may have enlarged the window."""
+    """The frame scaled to this width and height, because Windows may have enlarged the window."""
     width, height = size
     given_height, given_width = bgr.shape[:2]
     if (given_width, given_height) == size:
@@ -59,7 +59,7 @@ def fitted(bgr: Frame, size: tuple[int, int]) -> Frame:
 def shrunk(bgr: Frame, rows: int, columns: int) -> Frame:
     """A small grey frame, uint8, 1 × rows × columns. Each pixel is the mean of a part of `bgr`.
 
-    `ConfigError` if `bgr` has fewer pixels.
+    Raises `ConfigError` if `bgr` has fewer rows or columns than requested.
     """
     height, width = bgr.shape[:2]
     if not (0 < rows <= height and 0 < columns <= width):
@@ -94,7 +94,7 @@ class OpenWindow(NamedTuple):
 def the_one(windows: Sequence[OpenWindow], title: str | None, pid: int | None) -> OpenWindow | None:
     """The window whose title contains `title`, and that belongs to the process `pid`.
 
-    None if no window fits; `ConfigError` if several do.
+    None if no window fits. Raises `ConfigError` if several windows fit.
     """
     found = [
         one
@@ -111,14 +111,14 @@ def the_one(windows: Sequence[OpenWindow], title: str | None, pid: int | None) -
 
 
 def described(title: str | None, pid: int | None) -> str:
-    """The properties that a window was searched by, in words."""
+    """The properties of the wanted window, in words for an error."""
     parts = [f"have {title!r} in the title"] if title is not None else []
     parts += [f"belong to process {pid}"] if pid is not None else []
     return " and ".join(parts)
 
 
 def listed(windows: Sequence[OpenWindow]) -> str:
-    """The windows in words, for an error; those without a title are left out."""
+    """The windows in words, for an error; windows without a title are left out."""
     named = [str(one) for one in windows if one.title]
     more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
     return ", ".join(named[:_SHOWN]) + more if named else "none"

@@ -16,9 +16,9 @@ if WINDOWS:
     from ctypes import wintypes
 
     _KEYBOARD: Final = 1
-    """`INPUT_KEYBOARD`."""
+    """The constant `INPUT_KEYBOARD` of Windows' API."""
     _EXTENDED, _RELEASE, _SCAN_CODE = 1, 2, 8
-    """Flags of `KEYBDINPUT`."""
+    """Flags of `KEYBDINPUT` in Windows' API."""
     _SCAN_CODES: Final = {
         "Up": (0x48, _EXTENDED),
         "Left": (0x4B, _EXTENDED),
@@ -34,7 +34,7 @@ if WINDOWS:
         "Alt_L": (0x38, 0),
         **{f"F{number}": (0x3A + number, 0) for number in range(1, 11)},
     }
-    """Scan codes and flags by X11's names of the keys. Letters and digits depend on the layout."""
+    """Scan codes and flags of keys, by X11's names, without those that depend on the layout."""
     _VIRTUAL_KEY_TO_SCAN_CODE: Final = 0
     """`MAPVK_VK_TO_VSC`."""
 
@@ -51,7 +51,7 @@ if WINDOWS:
         _fields_ = (
             ("kind", wintypes.DWORD),
             ("key", _Key),
-            ("rest", ctypes.c_uint64),  # Windows' structure has this size, for mouse input
+            ("rest", ctypes.c_uint64),  # fills the structure to the size that mouse input needs
         )
 
     _user32 = ctypes.WinDLL("user32", use_last_error=True)
@@ -97,11 +97,11 @@ if WINDOWS:
             return corner.x, corner.y, size.right, size.bottom
 
         def is_in_front(self, handle: int) -> bool:
-            """True if the keys go to this window."""
+            """True if key presses go to this window."""
             return bool(_user32.GetForegroundWindow() == handle)
 
         def bring_to_front(self, handle: int) -> None:
-            """Ask Windows to send the keys to this window; Windows may refuse."""
+            """Ask Windows to send key presses to this window; Windows may refuse."""
             _user32.SetForegroundWindow(handle)
 
         def check_key(self, key: str) -> None:
@@ -120,10 +120,10 @@ if WINDOWS:
             _user32.SendInput(1, ctypes.byref(event), ctypes.sizeof(event))
 
         def flush(self) -> None:
-            """Nothing to do: `SendInput` has returned, so Windows has got the press."""
+            """Do nothing, because Windows has received each press when `SendInput` returns."""
 
         def close(self) -> None:
-            """Nothing to do, because nothing is open."""
+            """Do nothing, because nothing is open."""
 
     def _title(handle: int) -> str:
         text = ctypes.create_unicode_buffer(_user32.GetWindowTextLengthW(handle) + 1)

@@ -1,14 +1,14 @@
-"""The processes of a game that is started here: the game, and a virtual display for it.
+"""The processes of a game that this process starts: the game, and a virtual display for it.
 
-`Program` is a game's process and the end of its output. Rules: a thread always reads the output,
+`Program` is a game's process and the last lines of its output. A thread always reads the output,
 because a full pipe would block the game. `close` kills the game and does not ask it to end. The
-game ends with the thread that started it; on Windows, with this process.
+game ends with the thread that started it, or, on Windows, with this process.
 
-`VirtualDisplay` is an X server without a monitor (Xvfb), which starts and ends with the object.
-Rules: the server chooses the first free display number and reports it. It listens only on Linux's
-abstract socket, so it leaves no socket file behind. (Unless it runs as root it writes a lock file,
-and removes the file at its end; after a kill, the next server removes the file.) The server ends
-with the thread that started it.
+`VirtualDisplay` is an X server without a monitor (Xvfb), which starts and ends with the object. The
+server chooses the first free display number and reports it. It listens only on Linux's abstract
+socket, so it leaves no socket file behind. Unless it runs as root, it writes a lock file, and
+removes the file at its end. After a kill, the next server removes the file. The server ends with
+the thread that started it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _GAMES_FOLDER: Final = "/usr/games"
 
 
 def find_program(name: str, how_to_install: str, *, folder: str = _GAMES_FOLDER) -> str:
-    """The path of a program in the PATH, else in `folder`; `ConfigError` with `how_to_install`."""
+    """The path of a program in the PATH, or in `folder`. `ConfigError` if neither has it."""
     path = shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", os.defpath), folder)))
     if path is None:
         raise ConfigError(f"there is no program {name}; {how_to_install}")
@@ -47,11 +47,11 @@ def find_program(name: str, how_to_install: str, *, folder: str = _GAMES_FOLDER)
 
 
 class Program:
-    """A running game; `GameFault` if it does not start.
+    """A running game; raises `GameFault` if the game does not start.
 
     `folder` is for the game's temporary files; `environment` is added to the usual variables.
-    `on_line` is called with each line of the game's output, in another thread. A line for which it
-    returns True is not kept for `log_tail`.
+    Another thread calls `on_line` with each line of the game's output. If `on_line` returns True,
+    the line is not kept for `log_tail`.
     """
 
     def __init__(
@@ -119,8 +119,8 @@ _SERVER_ENDS_WITHIN_S: Final = 2.0
 class VirtualDisplay:
     """A running Xvfb of this width and height in pixels, with its log in `folder`.
 
-    `name` is the value of the environment variable `DISPLAY`. `ConfigError` if Xvfb is not
-    installed, `GameFault` if it does not start.
+    `name` is the value for the environment variable `DISPLAY`. Raises `ConfigError` if Xvfb is not
+    installed, and `GameFault` if Xvfb does not start.
     """
 
     def __init__(self, folder: Path, size: tuple[int, int]) -> None:
@@ -154,8 +154,8 @@ class VirtualDisplay:
             "-nolisten",
             "tcp",
             "-nolock",
-            "-r",  # a key that is held down does not repeat
-            "-fp",  # only the server's own fonts, so that all machines show equal pictures
+            "-r",  # turns off the repeats of a key that is held down
+            "-fp",  # the server's own fonts, so that all machines show equal pictures
             "built-ins",
         ]
         with self._log.open("wb") as log:
@@ -189,7 +189,7 @@ class VirtualDisplay:
     def end(self) -> str | None:
         """How the server has ended; None if it runs.
 
-        For use after a lost connection; waits briefly, because the server ends a little later.
+        Call this after a lost connection. It waits briefly, because the server ends a little later.
         """
         with suppress(subprocess.TimeoutExpired):
             self._server.wait(_SERVER_ENDS_WITHIN_S)

@@ -1,12 +1,12 @@
 """`GameWindow`: the picture and the keys of a live game.
 
-    start    Linux: a display of its own for the game (Xvfb)    Windows: the desktop
-    attach   the window of a game that runs already, on the desktop of the user
+`start` gives the game a display of its own (Xvfb) on Linux, and the desktop on Windows.
+`attach` finds the window of a game that already runs on the user's desktop.
 
-Rules:
-- Keys go to the window in front. So a game on a desktop needs the whole desktop, and only one game
-  at a time can be played there. Keys are pressed only if the game's window is in front.
-- If the window is closed, the game has ended or the display is gone, methods raise `GameFault`.
+Keys go to the window in front. So a game on a desktop needs the whole desktop, and only one game at
+a time can be played on a desktop. Keys are pressed only if the game's window is in front.
+
+If the window is closed, the game has ended or the display is gone, methods raise `GameFault`.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from sc2pool.realtime.screen.program import Program, VirtualDisplay, find_progra
 from sc2pool.realtime.screen.x11 import X11Screen
 
 PRESS_S: Final = 0.1
-"""Duration of a press: long, because a game on a busy machine reads its keys late."""
+"""Duration of a key press in seconds. It is long, because a busy machine's game reads keys late."""
 _OPENS_WITHIN_S: Final = 20.0
 _COMES_TO_FRONT_WITHIN_S: Final = 1.0
 _FREE_WITHIN_S: Final = 5.0
-"""Time for the previous env's process to end, if this env replaces that env."""
+"""Time limit for another env's process to end and free the desktop, if this env replaces it."""
 _POLL_S: Final = 0.02
 _T = TypeVar("_T")
 
@@ -69,12 +69,12 @@ class Screen(Protocol):
 
 
 class GameWindow:
-    """A live game's window; make it with `start` or `attach`.
+    """A live game's window. Make it with `start` or `attach`.
 
     Keys have the names of X11 on every system, for example `"Right"`, `"space"`, `"Return"`, `"a"`.
 
     Attributes:
-        pid: the game's process; None if the game's window does not tell it.
+        pid: The pid of the game's process; None if the game's window does not contain the pid.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class GameWindow:
         self._program = program
         self._virtual = display
         self._window: OpenWindow | None = None
-        """None if the game has the whole screen, where keys need no window in front."""
+        """The game's window; None if the game has a screen of its own."""
         self.pid = None if program is None else program.pid
         self._held: frozenset[str] = frozenset()
         self._capture = Capture(screen.display)
@@ -113,19 +113,19 @@ class GameWindow:
         The game ends when this object is closed, or when the thread that has called `start` ends.
 
         Args:
-            command: the game's name or path, and its arguments.
-            size: width and height of the game's picture in pixels. On Linux the display has this
-                size. On Windows pictures are scaled to it.
-            folder: the folder for temporary files; None for a new one, which `close` deletes.
-            environment: more environment variables for the game, beside the usual ones.
-            on_line: is called with each line of the game's output, in another thread. A line for
-                which it returns True is not kept for `log_tail`.
-            how_to_install: advice for the error if the game is not installed.
+            command: The game's name or path, and its arguments.
+            size: Width and height of the game's picture in pixels. On Linux the display has this
+                size. On Windows pictures are scaled to this size.
+            folder: The folder for temporary files. None makes a new folder, which `close` deletes.
+            environment: Environment variables for the game that are added to the usual variables.
+            on_line: A function that another thread calls with each line of the game's output. If it
+                returns True, the line is not kept for `log_tail`.
+            how_to_install: Advice for the error if the game is not installed.
 
         Raises:
-            ConfigError: the game, Xvfb or a Python package is not installed; or another game is
+            ConfigError: The game, Xvfb or a Python package is not installed, or another game is
                 played on Windows' desktop.
-            GameFault: a program does not start.
+            GameFault: A program does not start.
         """
         _check_size(size)
         _check_packages()
@@ -158,19 +158,19 @@ class GameWindow:
         size: tuple[int, int] | None = None,
         display: str | None = None,
     ) -> GameWindow:
-        """Play in a window that is open already; `close` leaves the game alone.
+        """Play in a window that is already open; `close` does not end the game.
 
-        A pool cannot pause such a game (`PauseError`); a `PauseGate` can.
+        A `PauseGate` can pause such a game. A pool cannot, and raises `PauseError`.
 
         Args:
-            title: a part of the window's title; the case of letters does not matter.
-            pid: the process of the window.
-            size: width and height to which pictures are scaled; None for the window's own size.
-            display: name of the X11 display; by default that in `DISPLAY`. Unused on Windows.
+            title: A part of the window's title; the case of letters does not matter.
+            pid: The pid of the window's process.
+            size: Width and height to which pictures are scaled; None for the window's own size.
+            display: The name of the X11 display, by default the value of `DISPLAY`; not on Windows.
 
         Raises:
-            ConfigError: there is no display; not exactly one window has this title and pid; a
-                Python package is not installed; another env plays on this desktop.
+            ConfigError: There is no display, no window or several windows have this title and pid,
+                a Python package is not installed, or another env plays on this desktop.
         """
         if title is None and pid is None:
             raise ConfigError("give the title of the game's window or the pid of its process")
@@ -221,17 +221,17 @@ class GameWindow:
     # ---- keys ------------------------------------------------------------------------------------
 
     def hold(self, keys: Sequence[str]) -> None:
-        """Hold down these keys and release all others; a key that is down is not pressed again.
+        """Hold down these keys and release all others. A key that is down is not pressed again.
 
         Raises:
-            ConfigError: the keyboard has no such key.
-            GameFault: the game's window cannot be brought to the front, or is gone.
+            ConfigError: The keyboard does not have one of the keys.
+            GameFault: The game's window cannot be brought to the front, or is gone.
         """
         wanted = frozenset([keys] if isinstance(keys, str) else keys)
         for key in wanted - self._held:
             self._screen.check_key(key)
         with self._reached():
-            # A window that was behind another one has forgotten the keys that were down.
+            # After a window was behind another window, it does not know which keys are down.
             in_front = self._is_in_front()
             staying = self._held & wanted if in_front else frozenset()
             for key in self._held - staying:
@@ -281,7 +281,7 @@ class GameWindow:
         """The picture in colours, uint8, height × width × 3 (red, green, blue).
 
         Raises:
-            GameFault: the window is closed or minimised, or the display has ended.
+            GameFault: The window is closed or minimised, or the display has ended.
         """
         return np.ascontiguousarray(self._bgr()[..., ::-1])
 
@@ -289,8 +289,8 @@ class GameWindow:
         """The picture in grey, uint8, reduced to 1 × rows × columns, the shape for SB3's CNN.
 
         Raises:
-            ConfigError: the picture has fewer rows or columns.
-            GameFault: see `colours`.
+            ConfigError: The picture has fewer rows or columns than requested.
+            GameFault: The window is closed or minimised, or the display has ended.
         """
         return shrunk(self._bgr(), rows, columns)
 
@@ -328,16 +328,16 @@ class GameWindow:
     def end(self) -> str | None:
         """How the game has ended, for example `exit code 3`.
 
-        None if it runs, or if it was not started here.
+        None if the game runs, or if this object has not started it.
         """
         return self._program.end() if self._program else None
 
     def log_tail(self) -> str:
-        """The last lines of the game's output; empty for a game that was not started here."""
+        """The last lines of the game's output; empty if this object has not started the game."""
         return self._program.log_tail() if self._program else ""
 
     def close(self) -> None:
-        """Release the keys; end the game and its display if they were started here.
+        """Release the keys. End the game and its display if this object has started them.
 
         May be called again.
         """
@@ -356,7 +356,7 @@ def _screen(display: str | None, owned: ExitStack) -> Screen:
 
 
 def _take_desktop(display: str | None, owned: ExitStack) -> None:
-    """Take the lock that allows only one game on a desktop; `ConfigError` if another env has it."""
+    """Lock the desktop, so that only one env plays there. `ConfigError` if another env does."""
     name = "".join(letter for letter in display or "" if letter.isalnum())
     path = Path(tempfile.gettempdir()) / f"sc2pool-desktop{name}.lock"
     taken = ConfigError("another env plays on this desktop: one game can be played there at a time")

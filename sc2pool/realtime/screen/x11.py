@@ -1,4 +1,4 @@
-"""An X server's windows, and its keyboard. Games take XTEST's presses for a person's."""
+"""An X server's windows, and its keyboard. For a game, XTEST's key presses are a person's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sc2pool.realtime.screen.capture import Area, OpenWindow
 class X11Screen:
     """The screen and the keyboard of one display; keys have X11's names, such as `"Right"`.
 
-    `ConfigError` if the display does not exist.
+    Raises `ConfigError` if the display does not exist.
     """
 
     def __init__(self, display: str) -> None:
@@ -31,14 +31,14 @@ class X11Screen:
             self._display = Display(display)
         except (error.DisplayError, OSError) as problem:
             raise ConfigError(f"there is no display {display!r}: {problem}") from problem
-        # Ignore errors of requests without a reply: a closed window is noticed by other requests.
+        # Ignore errors of requests without a reply, because other requests notice a closed window.
         self._display.set_error_handler(lambda *_: None)
         self._root = self._display.screen().root
 
     def windows(self) -> list[OpenWindow]:
         """All visible windows of programs.
 
-        Without a window manager that lists them, these are the windows that have a title or lie
+        If no window manager lists the windows, the result has all windows that have a title or lie
         directly on the screen.
         """
         managed = self._property(self._root, "_NET_CLIENT_LIST")
@@ -90,7 +90,7 @@ class X11Screen:
         return corner.x, corner.y, size.width, size.height
 
     def is_in_front(self, handle: int) -> bool:
-        """True if the keys go to this window or to a window in it."""
+        """True if key presses go to this window or to a window inside it."""
         window = self._display.get_input_focus().focus
         with suppress(*self._gone):
             while not isinstance(window, int) and window.id != self._root.id:
@@ -100,7 +100,7 @@ class X11Screen:
         return False
 
     def bring_to_front(self, handle: int) -> None:
-        """Ask the X server to send the keys to this window; the window manager may refuse."""
+        """Ask the X server to send key presses to this window; the window manager may refuse."""
         window = self._window(handle)
         with suppress(*self._gone):
             window.configure(stack_mode=self._x.Above)
