@@ -1,6 +1,6 @@
 """sc2pool on Ray: games on the nodes of a cluster, for RLlib and for Stable-Baselines3.
 
-The names are imported on first use, so `import sc2pool.ray` works without Ray.
+A name's module is imported when the name is first used, so `import sc2pool.ray` works without Ray.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Starts, calls and replaces the actors of a cluster's pool, the Ray processes with its games.
+"""Starts, calls and replaces a pool's actors, the Ray processes that have the pool's games.
 
-Rules: a dead actor is replaced immediately, on a node with room, whatever the actor's last call
-was. If too many actors die, or no node has room in time, the pool has failed, and all actors are
-ended. Only this module replaces actors.
+A dead actor is replaced immediately, on a node with room, after any kind of call. If too many
+actors die, or if no node has room in time, the pool fails, and all its actors are ended. Only this
+module replaces actors.
 """
 
 from __future__ import annotations
@@ -49,11 +49,12 @@ ResetArguments = tuple[Any, ...]
 
 
 class Actors:
-    """Starts the games of all actors. `every` has the actors in the order of their envs.
+    """Starts the games of all actors. `every` has all actors, in the order of their envs.
 
     `begin` returns the arguments that reset an actor replaced between two steps, or None for no
-    reset. The games of a dead actor wait up to `node_timeout_s` for a node with room. Raises
-    `ConfigError`, and ends all actors, if a node has no room or no game, or the nodes differ.
+    reset. The games of a dead actor wait up to `node_timeout_s` for a node with room. If a node
+    lacks room or the game, or if the nodes' games differ, the constructor ends all actors, and
+    raises `ConfigError`.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class Actors:
         for games, reference in zip(self._every, references, strict=True):
             try:
                 games.about = games.result(reference)
-            except Exception as error:  # await all: a pool cannot be closed while it opens
+            except Exception as error:  # await all, because an opening pool cannot be closed
                 errors.append(error)
         if errors and isinstance(errors[0], LostError):
             words = f"a node died while its games were launched: {errors[0]}"
@@ -121,11 +122,11 @@ class Actors:
         phase: Phase,
         begin: Callable[[RemoteGames], ResetArguments | None],
     ) -> list[Reply]:
-        """The reply of each actor, or, if an actor has died, the first reply of its successor.
+        """The reply of each actor. If an actor has died, the first reply of its successor instead.
 
         `references` has None for an actor that was just replaced; `begin` returns the arguments
-        that reset a successor. `phase` is for fault reports. `NodeLostError` if the games of a dead
-        node found no room in time; `CrashLoopError` if the actors of a node keep dying.
+        that reset a successor. Fault reports contain `phase`. `NodeLostError` if no node has room
+        for a dead node's games in time, `CrashLoopError` if the actors of a node keep dying.
         """
         replies: dict[int, Reply] = {}
         lost: list[tuple[RemoteGames, LostError]] = []
@@ -203,7 +204,7 @@ class Actors:
                 f"{self._node_timeout_s:g} s (node_timeout_s): start the node again, or another"
             ) from error
         except BaseException:
-            games.kill()  # the new actor may not be complete
+            games.kill()  # because the new actor may not be ready
             raise
 
     def _count_loss(self, games: RemoteGames, error: LostError, phase: Phase) -> None:
@@ -221,7 +222,7 @@ class Actors:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """Let an error in the block, but not an interrupt, end the pool and its games for good."""
+        """If the block raises an error, not an interrupt, end the pool and its games for good."""
         try:
             yield
         except Exception as error:
@@ -249,14 +250,14 @@ class Actors:
 
     @property
     def _connected(self) -> bool:
-        """False after `ray.shutdown()`, which ends the actors, and in a forked process.
+        """False in a forked process, and after `ray.shutdown()`, which ends the actors.
 
-        In these cases a Ray call would connect again, or never return.
+        If the result is False, a Ray call would connect to Ray again, or never return.
         """
         return os.getpid() == self._owner_pid and bool(connection() == self._connection)
 
     def stats(self) -> PoolStats:
-        """The actors' merged statistics; `merge_stats` tells which figures are approximate."""
+        """The actors' merged statistics; `merge_stats` documents which figures are approximate."""
         if self._connected:
             self._update_stats(self._every)
         parts = [(one.node.name, one.stats) for one in self._every if one.stats is not None]
@@ -265,7 +266,7 @@ class Actors:
 
     @staticmethod
     def _update_stats(some: Sequence[RemoteGames]) -> None:
-        """Update the statistics of these actors. Those of slow actors stay as they are."""
+        """Update the statistics of these actors. A slow actor keeps its old statistics."""
         with suppress(RayError):
             references = [games.submit("call", "stats") for games in some]
             ray.wait(references, num_returns=len(references), timeout=_STATS_TIMEOUT_S)
@@ -274,7 +275,7 @@ class Actors:
                     games.stats = ray.get(one, timeout=_BROUGHT_S)
 
     def close(self) -> None:
-        """End all actors, in bounded time; may be called again."""
+        """End all actors within a time limit. May be called again."""
         if os.getpid() != self._owner_pid:
             warn_of_owner(self._owner_pid)
         elif not self.closed:
@@ -282,7 +283,7 @@ class Actors:
             self._end()
 
     def _end(self) -> None:
-        """Let each actor close its pool, to remove the pool's files; then kill the actor."""
+        """Let each actor close its pool, which removes the pool's files. Kill all actors."""
         if not self._connected:
             return
         asked: list[Any] = []

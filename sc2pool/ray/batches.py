@@ -1,6 +1,6 @@
-"""Pure functions that join the nodes' batches, and make a batch in place of a dead node's.
+"""Pure functions that join the nodes' batches, and make a batch for a dead node.
 
-Rule: the results are copies, which the caller may change; the arrays from Ray are read-only.
+The results are copies, so the caller can change them. The arrays from Ray are read-only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def together(layout: SpaceLayout, batches: Sequence[Batch]) -> Batch:
 def truncation(layout: SpaceLayout, last: Batch, first: Batch, fault: Mapping[str, Any]) -> Batch:
     """A batch that truncates every env of a dead node, marked as synthetic.
 
-    `last` is the dead node's newest batch, `first` the first of its successor; infos have `fault`.
+    `last` is the dead node's last batch. `first` is its successor's first batch. Infos get `fault`.
     """
     n = len(first.rewards)
     return Batch(

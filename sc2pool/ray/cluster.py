@@ -1,12 +1,12 @@
-"""Connects to a Ray cluster, lists its nodes, and checks whether it has room for games.
+"""Connects to a Ray cluster, lists its nodes, and checks if they have room for games.
 
-A node declares how many games it can play by the resource `sc2_game`:
+With the resource `sc2_game`, a node declares the number of games that it can play.
 
     ray start --head --resources '{"sc2_game": 8}'
 
-Rules: if a node of the cluster has this resource, games go only to nodes with it. Otherwise they
-can go to any node. Requests that the cluster cannot fulfil raise `ConfigError` within seconds. Ray
-itself would wait for ever, because another node may still join.
+If a node of the cluster has this resource, games go only to nodes that have it. If no node has it,
+games can go to any node. Requests that the cluster cannot fulfil raise `ConfigError` within
+seconds. Ray itself would wait for ever, because another node may still join.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 import ray
 from ray._private.services import canonicalize_bootstrap_address
-from ray._private.state import available_resources_per_node  # the public one adds up all nodes
+from ray._private.state import available_resources_per_node  # Ray's public one adds up all nodes
 from ray._private.worker import global_worker
 from ray.exceptions import RayError, TaskUnschedulableError
 from ray.job_config import JobConfig
@@ -40,24 +40,24 @@ GAME_RESOURCE = "sc2_game"
 """The name of Ray's resource for one game of StarCraft II, or of the stand-in."""
 _PROBE_S = 5.0
 ANSWER_S = 180.0
-"""Time limit for the start of a Ray process. The process imports sc2pool, which takes some seconds,
-but over a minute on busy cores, because Ray's niceness of 15 gives all other processes priority."""
+"""Time limit for the start of a Ray process, which imports sc2pool. The import takes some seconds, or
+over a minute on busy cores, because Ray's niceness of 15 gives other processes priority."""
 _AGAIN_S = 0.2
 _HEAD_S = 30.0
 """Time limit for the cluster's head, which normally answers within milliseconds."""
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes.fromhex("000000040000000000")
 """The connection preface of a gRPC client (RFC 9113, 3.4), to which a server answers."""
 _connected_by: set[str | None] = set()
-"""The addresses by which this process has connected. A cluster may have several names."""
+"""The addresses with which this process has connected. A cluster may have several addresses."""
 
 
 @dataclass(frozen=True)
 class Node:
     """A living node of the cluster; `node_id` is Ray's hexadecimal id.
 
-    `name` is the node's address, followed by the host's name if the two differ. `cpus` is how many
-    CPUs Ray has there. `games` is how many games the node declares, or 0, and `free_games` how many
-    of these are not reserved yet.
+    `name` is the node's address, followed by the host's name if the two differ. `cpus` is the
+    number of CPUs that Ray has on the node. `games` is the number of games that the node declares,
+    or 0. `free_games` is the number of declared games that are not reserved yet.
     """
 
     node_id: str
@@ -81,7 +81,7 @@ class _Job(JobConfig):
     """A Ray job whose processes import only from folders on this process's import path.
 
     Ray puts the working directory first on its processes' path, even if this process does not
-    import from there. The directory's files may belong to another user.
+    import from there. But the files in this directory may belong to another user.
     """
 
     _py_driver_sys_path: list[str]
@@ -103,7 +103,7 @@ def connect(address: str | None = None) -> None:
             process.
 
     Raises:
-        ConfigError: no cluster answers there, or this process is connected to another cluster.
+        ConfigError: No cluster answers at the address, or this process is in another cluster.
     """
     if ray.is_initialized():
         here = ray.get_runtime_context().gcs_address
@@ -129,7 +129,7 @@ def connection() -> Any:
 
 
 def _probe(address: str | None) -> None:
-    """Raise unless a gRPC server answers, because Ray would try for ever, or end the process."""
+    """Raise if no gRPC server answers, because Ray would try for ever, or end the process."""
     if address in (None, "auto"):
         try:
             address = canonicalize_bootstrap_address(address)
@@ -143,9 +143,9 @@ def _probe(address: str | None) -> None:
     try:
         with socket.create_connection((host, int(port)), timeout=_PROBE_S) as connection:
             connection.sendall(_HTTP2_PREFACE)
-            with suppress(ConnectionResetError):  # a TLS server resets the connection
+            with suppress(ConnectionResetError):  # raised if a TLS server resets the connection
                 connection.recv(1)
-    except (OSError, UnicodeError) as error:  # UnicodeError: of a wrong host name
+    except (OSError, UnicodeError) as error:  # UnicodeError if the host name is wrong
         raise ConfigError(f"no Ray cluster answers at {address}: {error}") from error
 
 
@@ -157,7 +157,7 @@ def _no_cluster(address: str | None, error: Exception) -> ConfigError:
 
 
 def answered(call: Callable[[], T]) -> T:
-    """The result of a Ray call to the cluster's head, for which Ray itself has no time limit.
+    """The result of a Ray call to the cluster's head. Ray itself has no time limit for such calls.
 
     `NodeLostError` if the call has not returned in time.
     """
@@ -179,7 +179,7 @@ def answered(call: Callable[[], T]) -> T:
 
 
 def nodes() -> list[Node]:
-    """The living nodes of the connected cluster; `NodeLostError` if its head does not answer."""
+    """The living nodes of the connected cluster; `NodeLostError` if the head does not answer."""
     free, every = answered(lambda: (available_resources_per_node(), ray.nodes()))
     found = []
     for node in every:
@@ -200,9 +200,9 @@ def nodes() -> list[Node]:
 def on_each(
     chosen: Sequence[Node], call: Callable[..., Any], *arguments: Any
 ) -> list[tuple[Node, Any]]:
-    """The results of a call in a process on each of these nodes; dead nodes are left out.
+    """The result of a call on each of these nodes, in a new process. Dead nodes are left out.
 
-    `ConfigError` if the call did not answer or raised, for instance for lack of a user's module.
+    `ConfigError` if a call did not return or raised, perhaps because the node lacks a module.
     """
     remote = ray.remote(num_cpus=0, max_retries=0)(call)
 
@@ -230,12 +230,12 @@ def on_each(
 
 
 def declares_games(alive: Sequence[Node]) -> bool:
-    """True if a node declares how many games it can play. Games then go only to such nodes."""
+    """True if any node declares a number of games. In this case, games go only to such nodes."""
     return any(node.games for node in alive)
 
 
 def resources_of(games: int, alive: Sequence[Node]) -> dict[str, float]:
-    """The `resources` that an actor that plays this many games requests from Ray."""
+    """The `resources` that an actor requests from Ray to play this many games."""
     return {GAME_RESOURCE: float(games)} if declares_games(alive) else {}
 
 

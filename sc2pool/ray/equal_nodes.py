@@ -1,8 +1,8 @@
 """Checks that all pools of a cluster have the same game, task and package.
 
-Each node finds its game and its packages by itself, so they may differ. Rule: if pools differ, an
-error before the first step names the nodes. Beside the packages' versions, their commits are
-compared, because a commit is more exact.
+Each node finds its game and its packages by itself, so they may differ. If pools differ, an error
+before the first step names the nodes. Both versions and commits of the packages are compared,
+because a commit is more exact.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sc2pool.integration import VecPool
 class NodeGame:
     """A pool's game, task and sc2pool package, and the spaces of one of its envs.
 
-    `commit` is None if it is unknown; `task` is None for envs of the user.
+    `commit` is None if the commit is unknown. `task` is None if the envs are the user's.
     """
 
     sc2pool_version: str
@@ -41,7 +41,7 @@ class NodeGame:
 
     @classmethod
     def of(cls, pool: VecPool, stats: PoolStats) -> NodeGame:
-        """The game, task and package of a pool of this process, which has these statistics."""
+        """The game, task and package of a pool in this process; `stats` are its statistics."""
         return cls(
             sc2pool.__version__,
             installed_commit(),
@@ -56,7 +56,8 @@ class NodeGame:
 def check_agreement(pools: Sequence[tuple[str, NodeGame]]) -> None:
     """Raise `ConfigError` unless all pools have the same game, task and package.
 
-    `pools` has each pool's facts and its place, such as "node 10.0.0.2", for error messages.
+    `pools` has the game of each pool and the pool's place, such as "node 10.0.0.2", for error
+    messages.
     """
     here = ("this process", sc2pool.__version__, installed_commit())
     packages = [here, *((where, one.sc2pool_version, one.commit) for where, one in pools)]
@@ -101,9 +102,9 @@ def commit_of(root: Path) -> str | None:
 
     None if `root` is not a checkout, or if git is missing or fails.
     """
-    if not (root / ".git").exists():  # else git would use a parent folder's repository
+    if not (root / ".git").exists():  # or git would use a parent folder's repository
         return None
-    # Without locks, because other nodes may run git in the same checkout on a network disk.
+    # Git takes no locks, because other nodes may run git in the same checkout on a network disk.
     command = ["git", "--no-optional-locks", "describe", "--always", "--dirty"]
     command += ["--abbrev=12", "--exclude=*"]
     try:
@@ -119,8 +120,8 @@ def commit_of(root: Path) -> str | None:
 def installed_commit() -> str | None:
     """The commit of this process's package, computed once; None for a package from an index.
 
-    For a checkout, git tells the commit. For `pip install git+https://…`, pip has stored it, see
-    https://packaging.python.org/en/latest/specifications/direct-url/.
+    In a checkout, git reports the commit. For `pip install git+https://…`, pip has stored the
+    commit, see https://packaging.python.org/en/latest/specifications/direct-url/.
     """
     commit = commit_of(Path(sc2pool.__file__).parents[1])
     if commit is not None:

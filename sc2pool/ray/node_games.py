@@ -1,19 +1,19 @@
-"""The games of one node: a pool in a Ray actor, and the driver's object that starts and calls it.
+"""The games of one node: a pool in a Ray actor, and the object with which the driver calls it.
 
-    driver: RemoteGames ── a call, one array each way ──► node: NodeGames ─► Pool ─► workers, games
+    RemoteGames (driver) ── a call, one array each way ──► NodeGames (node) ─► Pool ─► workers.
 
-Rules of the node: it finds its own installation of the game. The actor's process imports neither
-torch nor Stable-Baselines3. However this process ends, the pool's workers and games end with it, as
-with any trainer's process. The process ends as soon as its node's raylet (Ray's main process there)
-ends. Without this rule, an idle actor of a killed raylet would live on with its games until its
-next call (seen for 20 s with Ray 2.60). The process then ends without closing its pool, because
-closing would make a waiting call raise, as if the trainer had closed the pool.
+A node finds its own installation of the game. The actor's process imports neither torch nor
+Stable-Baselines3. When this process ends, in any way, the pool's workers and games end as well. The
+process ends as soon as its node's raylet (Ray's main process on the node) ends. If it did not, an
+idle actor of a killed raylet would live on with its games until its next call (20 s in a test with
+Ray 2.60). If the raylet ends, the process does not close its pool, because closing would make a
+waiting call raise, as if the trainer had closed the pool.
 
-Rules of the driver: every wait for a node with room has a deadline. A call has no time limit,
-because the node's pool has its own limits. But after the time limit of a step the actor must
-confirm that it is alive; a stopped process does not answer. An exception on a node is raised here
-with the same type and a note that names the node. If an actor does not answer, Ray's error,
-whatever it is, becomes `LostError`, and the actor is killed. The caller then needs a new actor.
+In the driver, every wait for a node with room has a deadline. A call has no time limit, because the
+node's pool has its own limits. But if a call takes longer than a step may take, the actor must
+confirm that it is alive, which a stopped process cannot. An exception on a node is raised in the
+driver with the same type and a note that names the node. If an actor does not answer, any error of
+Ray becomes `LostError`, and the actor is killed. After a `LostError` the caller needs a new actor.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from sc2pool.utilities import Array, Deadline
 
 @dataclass(frozen=True)
 class About:
-    """What a node tells of its pool, with the pool's first statistics.
+    """The description of a node's pool that the node sends, with the pool's first statistics.
 
     `played` must be the same on all nodes. `strict` is True if the pool checks actions. `is_task`
-    is True if the envs play a task, False if they are the user's.
+    is True if the envs play a task, and False if the user made the envs.
     """
 
     played: NodeGame
@@ -83,7 +83,7 @@ class NodeGames:
         end_with_node(self._folders)
 
     def where(self) -> str:
-        """Ray's id of the node."""
+        """Ray's id of the node on which this actor runs."""
         return str(ray.get_runtime_context().get_node_id())
 
     def open(self, keywords: bytes) -> About:
@@ -145,9 +145,9 @@ _CHECK_S = 0.1
 
 
 def end_with_node(folders: Sequence[Path]) -> None:
-    """End this process when its raylet ends, and remove these folders.
+    """When the raylet of this process ends, remove these folders, and end this process.
 
-    The caller may add folders later.
+    The caller can append to `folders` later.
     """
     raylet_pid = os.getppid()
 
@@ -163,11 +163,11 @@ def end_with_node(folders: Sequence[Path]) -> None:
 
 _POLL_S = 0.2
 _ANSWER_S = 10.0
-"""Time limit for a working actor's answer to the question whether it is alive."""
+"""Time limit for a busy actor to answer that it is alive."""
 _HEALTH = "health"
-"""The concurrency group of this question, with a thread of its own beside the games' thread."""
+"""The concurrency group of the call that asks if an actor is alive. It has a thread of its own."""
 _Actor = ray.remote(concurrency_groups={_HEALTH: 1})(NodeGames)
-"""The actor class, made only once, because Ray keeps its data about every actor class for ever."""
+"""The actor class, made once, because Ray never deletes its data about an actor class."""
 
 
 class LostError(SC2PoolError):
@@ -179,7 +179,7 @@ class NoPlaceError(SC2PoolError):
 
 
 class Reborn(NamedTuple):
-    """A new actor's first reply, and the fault of its predecessor, for the infos."""
+    """A new actor's first reply, and, for the infos, the fault that ended its predecessor."""
 
     fault: dict[str, Any]
     reply: Reply
@@ -190,19 +190,21 @@ class RemoteGames:
     """The games of one actor.
 
     Attributes:
-        first: the number of the actor's first env in the whole pool.
-        games: the number of its games, including spares.
-        declared: whether the actor reserves `sc2_game` resources. Never changes, even if all nodes
-            that declare games die.
-        patience_s: how long a call may take before the actor is asked whether it is alive.
-        about: the actor's answer when it started its games.
-        losses_s: when earlier actors of these games died, as monotonic times.
-        attributes: the values that `set_attr` has set, by env and name.
-        newest: the last good reply.
-        reborn: the first reply of a new actor, until a batch has shown it; else None.
-        stats: the newest statistics: the dead actor's until its successor has begun.
-        past: the last statistics of dead actors.
-        has_place: whether the actor runs, so that it can be called.
+        first: The number of the actor's first env in the whole pool.
+        games: The number of the actor's games, including spares.
+        declared: True if the actor reserves `sc2_game` resources. This value never changes, even if
+            all nodes that declare games die.
+        patience_s: The time in seconds that a call may take before the actor must confirm that it
+            is alive.
+        about: The actor's answer when it started its games.
+        losses_s: The monotonic times at which earlier actors of these games died.
+        attributes: The values that `set_attr` has set, by env and name.
+        newest: The actor's last reply without an error.
+        reborn: The first reply of a new actor, until a batch has contained it; else None.
+        stats: The newest statistics; after an actor's death, its statistics until its successor
+            begins.
+        past: The last statistics of dead actors.
+        has_place: True if the actor runs, so that it can be called.
     """
 
     index: int
@@ -229,9 +231,9 @@ class RemoteGames:
         return slice(self.first, self.first + self.n)
 
     def create(self, node: Node | None) -> Any:
-        """Request the actor from Ray, on this node; on any node with room if `node` is None.
+        """Request the actor from Ray, on this node, or on any node with room if `node` is None.
 
-        Returns Ray's reference, which is ready once the actor runs on a node.
+        Returns Ray's reference, which is ready as soon as the actor runs on a node.
         """
         there = node and NodeAffinitySchedulingStrategy(node.node_id, soft=False)
         self._actor = _Actor.options(
@@ -260,7 +262,7 @@ class RemoteGames:
         self.node = next((node for node in nodes() if node.node_id == node_id), self.node)
 
     def count_anew(self) -> None:
-        """Archive a dead actor's statistics; begin with its successor's, which are in `about`."""
+        """Archive a dead actor's statistics, and use its successor's statistics from `about`."""
         if self.stats is not None:
             self.past.append(self.stats)
         self.stats = self.about.stats
@@ -268,7 +270,7 @@ class RemoteGames:
     def place_anew(self, deadline: Deadline) -> None:
         """Start a new actor on any node that has room before the deadline, else `NoPlaceError`."""
         while not deadline.expired():
-            # For declared games, Ray chooses the node. For others, choose the node with the most
+            # If nodes declare games, Ray chooses the node. Otherwise choose the node with the most
             # CPUs, because games reserve no CPUs.
             best = None if self.declared else max(nodes(), key=lambda node: node.cpus, default=None)
             if self.declared or (best is not None and best.cpus):
@@ -278,11 +280,11 @@ class RemoteGames:
         raise NoPlaceError
 
     def submit(self, method: str, *arguments: Any) -> Any:
-        """Begin a call of a method of `NodeGames`; returns Ray's reference to the result."""
+        """Begin a call of a method of `NodeGames`. Returns Ray's reference to the result."""
         return getattr(self._actor, method).remote(*arguments)
 
     def result(self, reference: Any) -> Any:
-        """Return a call's result or raise its exception; `LostError` if the actor is gone."""
+        """Return a call's result, or raise its exception. `LostError` if the actor is gone."""
         while True:
             try:
                 return ray.get(reference, timeout=self.patience_s)
@@ -301,7 +303,7 @@ class RemoteGames:
             raise self._lost(error) from error
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """`submit`, then `result`."""
+        """Call a method with `submit`, and return its `result`."""
         return self.result(self.submit(method, *arguments))
 
     def _lost(self, error: RayError) -> LostError:

@@ -4,23 +4,22 @@
     configure(config, task="MoveToBeacon", n=8)
     algorithm = config.build_algo()
 
-Each env runner has a pool of n games, stepped together (`vector_entry_point`), on a node that has
-room for them. Rule: `configure` makes all checks that need no actor, because RLlib would wait for
-ever for actors that find no room in the cluster.
+Each env runner has a pool of n games on one node, and steps them together (`vector_entry_point`).
+`configure` makes all checks that need no actor, because RLlib would wait for ever for actors that
+find no room in the cluster.
 
-`GamesCallback` connects RLlib with its env runners' pools:
-
-    env runner   env made ─► seeds of its own      fragment sampled ─► figures of the pool, as sums
-                 ReportingEnv ── step raises ──► Ray's key-value store
-    algorithm    all runners made, or one replaced ─► do all have the same game?
-                 after each training step ◄── failure_of(run): has a pool failed for good?
+`GamesCallback` connects RLlib with its env runners' pools. When an env runner makes an env, the
+callback gives it seeds of its own. After each fragment, it logs the pool's figures as sums. If a
+step raises, `ReportingEnv` puts the error into Ray's key-value store. When all runners are made, or
+one is replaced, the algorithm checks that all have the same game. After each training step, it
+checks with `failure_of` if a pool has failed for good.
 
 If an env runner's process dies with its games, RLlib starts another runner. But a pool that has
 failed for good (a task that raises, a crash loop) ends the training. RLlib itself would only log
-the env's exception, restart the runner and repeat the call, up to a thousand times. With a faulty
-task, the training would then go on without samples. Rule: only errors of sc2pool, which would recur
-in a new pool, end a training. The algorithm, not the configuration, names a run, because several
-algorithms may be made from one configuration, at the same time (Tune) or one after another.
+the env's exception, restart the runner and repeat the call, up to a thousand times. So with a
+faulty task, RLlib would train without samples. Only errors of sc2pool, which would recur in a new
+pool, end a training. Each algorithm gives its run a name, because several algorithms may be made
+from one configuration, at the same time (Tune) or one after another.
 """
 
 from __future__ import annotations
@@ -78,13 +77,13 @@ from sc2pool.utilities import whole_number
 Config = TypeVar("Config", bound=AlgorithmConfig)
 
 _PROBE_S = 0.25
-"""How long each training step waits for a dead runner's answer. With RLlib's default of 30 s the
-training would stop while a node is away."""
+"""Time for which each training step waits for a dead runner's answer. With RLlib's default of 30 s
+the training would stop while a node is away."""
 _RESTART_S = 1.0
-"""How long a runner that raised waits for its restart, without samples; RLlib's default is 60 s."""
+"""Time until a runner that raised is restarted. RLlib's default of 60 s would lose more samples."""
 _POLL_S = 0.02
-"""How long IMPALA and APPO wait for samples in one call. Without this wait RLlib polls without a
-pause, which takes a core from the games: on two busy cores no sample came in 15 s."""
+"""Time for which IMPALA and APPO wait for samples in one call. Without this wait RLlib polls without
+a pause, which takes a core from the games. On two busy cores no sample came in 15 s."""
 
 
 def configure(
@@ -101,17 +100,17 @@ def configure(
 ) -> Config:
     """Let the env runners of an algorithm play games. Connects this process to Ray if needed.
 
-    Set the numbers of env runners and learners first. Existing callbacks of the config are kept.
-    Games in real time are paused while a synchronous algorithm updates (`RLlibPauseCallback`).
-    The runners of IMPALA and APPO play on during updates. See `GamesCallback` for the figures in
+    Before this call, set the numbers of env runners and learners. Callbacks of the config are kept.
+    Games in real time are paused while a synchronous algorithm updates (`RLlibPauseCallback`). The
+    runners of IMPALA and APPO also play during updates. See `GamesCallback` for the figures in
     results, for seeds, and for the check that all runners have the same game.
 
     Args:
-        config: the algorithm's configuration, which is changed.
-        task: a built-in task's name, or a task class.
-        n: the number of games of each env runner.
-        game: the game on each node: "auto", "real", or the path of an installation there.
-        pool: limits and policies of each runner's pool.
+        config: The algorithm's configuration, which this function changes.
+        task: A built-in task's name, or a task class.
+        n: The number of games of each env runner.
+        game: The game on each node: "auto", "real", or the path of an installation on the nodes.
+        pool: The limits and policies of each runner's pool.
 
     The other keywords are those of `SC2VectorEnv`.
 
@@ -119,7 +118,7 @@ def configure(
         `config`.
 
     Raises:
-        ConfigError: a keyword is wrong, no cluster answers, the cluster has too little room for the
+        ConfigError: A keyword is wrong, no cluster answers, the cluster has too little room for the
             runners and learners, or a node lacks the game, the map or the task.
     """
     if not isinstance(config, AlgorithmConfig):
@@ -142,7 +141,7 @@ def configure(
         needs = _needs_of(config, n)
         check_room(nodes(), *needs)
         _check_games(nodes(), games)
-        check_room(nodes(), *needs)  # checked again, because a node may have died in the meantime
+        check_room(nodes(), *needs)  # again, because a node may have died since the first check
     else:
         _check_players(games)
     register_env(f"sc2pool/{name}", _make_games)
@@ -166,9 +165,9 @@ def configure(
 
 
 def _make_games(settings: dict[str, Any]) -> ReportingEnv:
-    """Make the env of an env runner; called by RLlib."""
+    """Make the env of an env runner. RLlib calls this function."""
     folders: list[Path] = []
-    if ray.get_runtime_context().get_actor_id() is not None:  # not for a runner in the driver
+    if ray.get_runtime_context().get_actor_id() is not None:  # a runner in the driver is no actor
         end_with_node(folders)
     env = ReportingEnv(**settings)
     folders.append(env.pool.run_dir)
@@ -176,7 +175,7 @@ def _make_games(settings: dict[str, Any]) -> ReportingEnv:
 
 
 def _check_games(alive: Sequence[Node], games: dict[str, Any]) -> None:
-    """Raise if a node that may get a runner cannot play; RLlib would not report the reason."""
+    """Raise if a node that may get a runner cannot play, because RLlib would not report why."""
     declared = declares_games(alive)
     candidates = [node for node in alive if node.games or not declared]
     found = [(node, problem) for node, problem in on_each(candidates, _problem, games) if problem]
@@ -205,7 +204,7 @@ def _check_players(games: dict[str, Any]) -> None:
 
 
 def _needs_of(config: AlgorithmConfig, n: int) -> list[Need]:
-    """The actors that an algorithm needs; each env runner plays n games."""
+    """The actors that an algorithm needs if each env runner plays n games."""
     cpus_each = config.num_cpus_per_env_runner
     per_learner = config.num_cpus_per_learner
     return [
@@ -216,7 +215,7 @@ def _needs_of(config: AlgorithmConfig, n: int) -> list[Need]:
 
 
 def _callbacks_of(config: AlgorithmConfig) -> list[type]:
-    """The user's callback classes, without ours."""
+    """The user's callback classes, without those that `configure` adds."""
     given = config.callbacks_class
     classes = given if isinstance(given, list | tuple) else [given]
     return [one for one in classes if one not in (GamesCallback, RLlibPauseCallback)]
@@ -227,24 +226,24 @@ _RUN = "sc2pool_run"
 
 
 class GamesCallback(RLlibCallback):
-    """Logs and seeds the env runners' pools, which must agree; `configure` adds this callback.
+    """Logs and seeds the env runners' pools, and checks that they agree. `configure` adds it.
 
-    **Figures**: `result["env_runners"]["pool"]` has sums over all env runners since the training
-    began: `env_steps`, `episodes`, `launches`, `faults`, `recoveries` (faults after which the env
-    plays again), `replacements` by cause, and in real time `misses` (late actions). Other
-    figures are maxima over the runners: `recovery_s_max`, the longest time from a fault to the next
-    episode's first observation, and, in real time, `gap_s_p50`, `gap_s_p99` and `gap_s_max`, for
-    how long a game waited for its action.
+    **Figures**: The entry `result["env_runners"]["pool"]` has the following sums over all env
+    runners since the training began: `env_steps`, `episodes`, `launches`, `faults`, `recoveries`
+    (faults after which the env plays again), `replacements` by cause, and in real time `misses`
+    (late actions). Other figures are maxima over the runners. `recovery_s_max` is the longest time
+    from a fault to the next episode's first observation. In real time, `gap_s_p50`, `gap_s_p99` and
+    `gap_s_max` show how long a game waited for its action.
 
-    **Seeds**: equal seeds in `config.debugging(seed=s)` give equal episodes. All envs of a training
+    **Seeds**: Equal seeds in `config.debugging(seed=s)` give equal episodes. All envs of a training
     have different episodes. A replaced runner does not repeat its predecessor's episodes.
 
-    **Agreement**: all runners must have the same version of the game and of sc2pool.
+    **Agreement**: All runners must have the same version of the game and of sc2pool.
 
     Raises:
-        ConfigError: the env is not an `SC2VectorEnv`, or the runners' versions differ. The message
-            names their nodes.
-        ClosedError: a runner's pool has failed for good.
+        ConfigError: The env is not an `SC2VectorEnv`, or the runners' versions differ. The message
+            names the nodes of the runners.
+        ClosedError: A runner's pool has failed for good.
     """
 
     def __init__(self) -> None:
@@ -253,18 +252,18 @@ class GamesCallback(RLlibCallback):
         self._envs_made = 0
         self._run = secrets.token_hex(8)
 
-    # In the env runner's process.
+    # The following methods run in the env runner's process.
 
     def on_environment_created(
         self, *, env_runner: EnvRunner, metrics_logger: MetricsLogger, env: Any, **keywords: Any
     ) -> None:
-        """Give the runner its own seed, and restart the counts of its figures."""
+        """Give the runner its own seed, and count its figures from 0 again."""
         del metrics_logger, keywords
         if not isinstance(env, SC2VectorEnv):
             raise ConfigError(f"GamesCallback needs an SC2VectorEnv, got {env!r}")
         self._logged = {}
         if isinstance(env, ReportingEnv):
-            env.run = getattr(env_runner, _RUN, "")  # set if the runner replaces its env
+            env.run = getattr(env_runner, _RUN, "")  # set if the env replaces an env
         config = env_runner.config
         if config.seed is not None:
             # RLlib gives each env the run's seed plus the numbers of runner and env, so envs of two
@@ -283,7 +282,7 @@ class GamesCallback(RLlibCallback):
         for name, value in highest(stats).items():
             metrics_logger.log_value(("pool", name), value, reduce="max")
 
-    # In the algorithm's process.
+    # The following methods run in the algorithm's process.
 
     def on_algorithm_init(
         self, *, algorithm: Algorithm, metrics_logger: MetricsLogger, **keywords: Any
@@ -293,7 +292,7 @@ class GamesCallback(RLlibCallback):
         try:
             check_agreement(_all_played(algorithm, self._run))
         except ConfigError:
-            algorithm.cleanup()  # the caller never gets the algorithm, and so cannot stop it
+            algorithm.cleanup()  # because the caller never gets the algorithm to stop it
             raise
 
         def check_pools() -> None:
@@ -306,13 +305,13 @@ class GamesCallback(RLlibCallback):
     def on_env_runners_recreated(
         self, *, algorithm: Algorithm, env_runner_group: EnvRunnerGroup, **keywords: Any
     ) -> None:
-        """Repeat the check that all runners agree, now with the replaced runner."""
+        """Check again that all runners have the same game, because a runner was replaced."""
         del env_runner_group, keywords
         check_agreement(_all_played(algorithm, self._run))
 
 
 def sums(stats: PoolStats) -> dict[str, float]:
-    """The pool's figures that are summed over the runners and over time."""
+    """The pool's figures that results show as sums over the runners and over time."""
     found: dict[str, float] = {
         "env_steps": stats.env_steps,
         "episodes": stats.episodes,
@@ -335,7 +334,7 @@ def highest(stats: PoolStats) -> dict[str, float]:
 
 
 def runner_seed(seed: int, life: tuple[int, ...], made_anew: bool) -> int:
-    """The seed of a vector env; the numbers in `life` identify the vector env within the run.
+    """The seed of a vector env. The numbers in `life` identify the vector env within the run.
 
     If `made_anew`, this process replaces a dead process, whose episodes it must not repeat.
     """
@@ -344,7 +343,7 @@ def runner_seed(seed: int, life: tuple[int, ...], made_anew: bool) -> int:
 
 
 def _all_played(algorithm: Algorithm, run: str) -> list[tuple[str, NodeGame]]:
-    """Give each env runner the training's name; return the nodes and games of all runners."""
+    """Give each env runner the training's name. Return the nodes and games of all runners."""
     groups = (algorithm.env_runner_group, algorithm.eval_env_runner_group)
     found: list[tuple[str, NodeGame]] = []
     for group in groups:
@@ -357,7 +356,7 @@ def _all_played(algorithm: Algorithm, run: str) -> list[tuple[str, NodeGame]]:
 
 
 def _played(runner: EnvRunner, run: str) -> tuple[str, NodeGame] | None:
-    """Give an env runner the training's name; return its node and game, or None without an env."""
+    """Give an env runner the training's name. Return its node and game; None if it has no env."""
     if runner.env is None:
         return None
     setattr(runner, _RUN, run)
@@ -370,7 +369,7 @@ def _played(runner: EnvRunner, run: str) -> tuple[str, NodeGame] | None:
 def _made_anew() -> bool:
     """True if this process is an actor that Ray has restarted."""
     context = ray.get_runtime_context()
-    with warnings.catch_warnings():  # Ray calls its own deprecated functions
+    with warnings.catch_warnings():  # because Ray calls its own deprecated functions
         warnings.simplefilter("ignore")
         return context.get_actor_id() is not None and context.was_current_actor_reconstructed
 
@@ -379,9 +378,9 @@ _NAMESPACE = "sc2pool"
 
 
 class ReportingEnv(SC2VectorEnv):
-    """An `SC2VectorEnv` of an env runner that reports its failure to the algorithm.
+    """The `SC2VectorEnv` of an env runner, which reports its failure to the algorithm.
 
-    `run` is the name of the training; it is empty until the algorithm has set it.
+    `run` is the name of the training. It is empty until the algorithm sets it.
     """
 
     run = ""
@@ -412,7 +411,7 @@ class ReportingEnv(SC2VectorEnv):
 
 
 def failure_of(run: str) -> str:
-    """The text of the error that has ended a pool of this training; empty if no pool has failed.
+    """The text of the error that ended a pool of this training; empty if no pool has failed.
 
     `NodeLostError` if the cluster's head does not answer.
     """

@@ -1,20 +1,22 @@
-"""`RaySC2VecEnv`: games on the nodes of a Ray cluster as one Stable-Baselines3 `VecEnv`.
+"""`RaySC2VecEnv` makes one Stable-Baselines3 `VecEnv` of games on the nodes of a Ray cluster.
 
 `RaySC2VecEnv` is `SubprocSC2VecEnv` with another pool, so it works with the same wrappers and
-callbacks. That pool is `ClusterPool`: its games run on the nodes, and it has the methods of `Pool`.
+callbacks. Its pool is a `ClusterPool`, whose games run on the nodes, and which has the methods of
+`Pool`.
 
-    send(actions) ─► one call per node ─► recv(): all replies, then new actors for those that died,
-                                          then one batch in the order of the envs
+`send(actions)` makes one call per node. `recv()` receives all replies, starts new actors in place of
+the dead actors, and returns one batch in the order of the envs.
 
-Rules: every env gets exactly one transition for each action. If the env's actor or node dies, the
-transition is a marked truncation, as after any fault. The actor is then replaced on a node with
-room (see `Actors`). All nodes must have the same game and the same spaces. A game that fails is
-replaced by its node's own pool, not by this module.
+Every env gets exactly one transition for each action. If the env's actor or node dies, the
+transition is a marked truncation, as after any fault, and the actor is replaced on a node with room
+(see `Actors`). All nodes must have the same game and the same spaces. A game that fails is replaced
+by its node's own pool, not by this module.
 
-The pure function `spread` decides which node plays how many games. Games go to the nodes in
-proportion to the nodes' room: the free `sc2_game` if any node declares this resource, else the
-CPUs. A node never takes more games than it declares. Each node's envs are consecutive rows, the
-largest node's first. So the same nodes give the same spread, even after a restart of Ray.
+The pure function `spread` decides how many games each node plays. Games go to the nodes in
+proportion to the nodes' room. The room of a node is its free `sc2_game` resource if any node
+declares this resource, else its CPUs. A node never takes more games than it declares. Each node's
+envs are consecutive rows, and the largest node has the first rows. So the same nodes always get the
+same envs, even after a restart of Ray.
 """
 
 from __future__ import annotations
@@ -51,16 +53,17 @@ from sc2pool.ray.node_games import About, Book, RemoteGames, Reply
 from sc2pool.utilities import Array, Deadline, pickle_for_worker, whole_number
 
 _FREE_S = 3.0
-"""Time limit for Ray to notice that games have just been closed and have left room."""
+"""Time limit for Ray to notice the room that games have left when they were closed."""
 _POLL_S = 0.1
 
 
 class ClusterPool:
     """Owns n envs on the nodes of the cluster to which this process is connected.
 
-    `keywords` are those of `make_players`, without `n` and `env_fns`. `env_fns` is None for a task.
-    A step waits up to `node_timeout_s` for a node with room for a dead node's games. `ConfigError`
-    if the cluster has too little room, a node lacks the game, or the nodes differ.
+    `keywords` are the keywords of `make_players` without `n` and `env_fns`. `env_fns` is None for a
+    task. A step waits up to `node_timeout_s` for a node with room for a dead node's games.
+    `ConfigError` if the cluster has too little room, a node lacks the game, or the nodes' games
+    differ.
     """
 
     __reduce__ = refuse_to_travel
@@ -104,12 +107,12 @@ class ClusterPool:
     # Episodes.
 
     def seed(self, seed: int | None, seeded: int | None = None) -> None:
-        """Set the seeds of the episodes from the next reset on; None for the game's own choice.
+        """Set the seeds of the episodes from the next reset on. None lets each game choose.
 
         Each node has its own sequence of episodes (`EpisodeBook`), seeded with the run's seed and
         the node's number. So all rows have different episodes, and the same seed on the same nodes
         repeats the run. The successor of a dead actor begins a new sequence. `seeded` is the number
-        of first episodes to seed, None for all.
+        of episodes that get a seed, the first ones; None for all.
         """
         self._actors.check_usable()
         self._book = Book(None if seed is None else [seed], seeded)
@@ -126,16 +129,16 @@ class ClusterPool:
         seeds: Sequence[int | None] | None = None,
         options: Sequence[Mapping[str, Any]] | None = None,
     ) -> Batch:
-        """Begin an episode in every env, whatever its state, and receive the first observations."""
+        """Begin an episode in every env, in any state, and receive the first observations."""
         self._actors.check_usable()
-        self._sent = None  # the nodes drop a pending step when they reset
+        self._sent = None  # because the nodes drop a pending step when they reset
 
         def asked(games: RemoteGames, *, begun: bool = False) -> ResetArguments:
             of_rows = [None if given is None else given[games.rows] for given in (seeds, options)]
             return None if begun else self._book_of(games), *of_rows
 
         begun, self._book_is_new = not self._book_is_new, False
-        at_rest = [games.reborn for games in self._actors]  # replaced, but not shown by a batch yet
+        at_rest = [games.reborn for games in self._actors]  # first replies that no batch has yet
         for games in self._actors:
             games.reborn = None
         references = [games.submit("reset", *asked(games, begun=begun)) for games in self._actors]
@@ -155,9 +158,9 @@ class ClusterPool:
         """Send one action to each env.
 
         Raises:
-            ActionError: an action is outside its space. No node has got an action.
-            AlreadyPendingCallError: the previous step has not been received.
-            ResetNeeded: no episode of the task has begun.
+            ActionError: An action is outside its space, so no node has received an action.
+            AlreadyPendingCallError: The previous step has not been received.
+            ResetNeeded: No episode of the task has begun.
         """
         self._actors.check_usable()
         if self._sent is not None:
@@ -177,9 +180,9 @@ class ClusterPool:
         """Wait for the transitions of all envs.
 
         Raises:
-            NodeLostError: the games of a dead node found no room in time.
-            CrashLoopError: the actors of a node keep dying.
-            NoAsyncCallError: no step is pending.
+            NodeLostError: No node has room for the games of a dead node in time.
+            CrashLoopError: The actors of a node keep dying.
+            NoAsyncCallError: No step is pending.
         """
         self._actors.check_usable()
         if self._sent is None:
@@ -206,7 +209,7 @@ class ClusterPool:
             games.newest = reply
         return together(self._layout, [reply.batch for reply in replies])
 
-    # Everything except the step path.
+    # The following methods are not called in a step.
 
     def action_mask(self, row: int) -> Array | None:
         """See `Pool.action_mask`."""
@@ -216,15 +219,15 @@ class ClusterPool:
         return games.newest.masks[row - games.first]
 
     def call(self, rows: Sequence[int], operation: str, *arguments: Any) -> list[Any]:
-        """See `Pool.call`. If an actor dies during the call, its successor is called."""
+        """See `Pool.call`. If an actor dies during the call, its successor gets the call."""
         return self._spread(rows, "call", operation, *arguments)
 
     def render(self, rows: Sequence[int]) -> list[Any]:
-        """A frame of each of these rows; see `Pool.render`."""
+        """A rendered frame of each of these envs; see `Pool.render`."""
         return self._spread(rows, "render")
 
     def set_attr(self, rows: Sequence[int], name: str, value: Any) -> None:
-        """Set an attribute of these rows, now and in every later task object, instance or actor."""
+        """Set an attribute of these envs, also in later task objects, instances and actors."""
         self._spread(rows, "set_attr", name, value)
         for row in rows:
             games = self._games_of(row)
@@ -265,7 +268,7 @@ class ClusterPool:
         return next(games for games in self._actors if env < games.first + games.n)
 
     def _spread(self, envs: Sequence[int], method: str, *arguments: Any) -> list[Any]:
-        """Call a method of each node's pool for its own envs; the results are in `envs`' order."""
+        """Call a method of each node's pool for its own envs. Returns results in `envs`' order."""
         self._actors.check_usable()
         results: dict[int, Any] = {}
         for games in self._actors:
@@ -277,7 +280,7 @@ class ClusterPool:
         return [results[env] for env in envs]
 
     def stats(self) -> PoolStats:
-        """The merged statistics of all nodes; `merge_stats` tells which figures are approximate."""
+        """The merged statistics of all nodes. `merge_stats` says which figures are approximate."""
         return replace(self._actors.stats(), env_steps=self._steps)
 
     def games_by_node(self) -> dict[str, int]:
@@ -289,7 +292,7 @@ class ClusterPool:
 
     @property
     def game_version(self) -> str | None:
-        """The version that all games have; None if the envs play no games of the pool."""
+        """The version of all games; None if the envs play no games of the pool."""
         return self.about.played.game_version
 
     @property
@@ -303,12 +306,12 @@ class ClusterPool:
         )
 
     def close(self) -> None:
-        """End the games of all nodes, in bounded time; may be called again."""
+        """End the games of all nodes within a time limit. May be called again."""
         self._actors.close()
 
 
 def _room(n: int, spares: int) -> list[tuple[Node, int]]:
-    """Like `spread`, but wait a little for room that Ray has not noticed yet."""
+    """Return the result of `spread`, but wait briefly for room that Ray has not noticed yet."""
     deadline = Deadline.after(_FREE_S)
     while True:
         alive = nodes()
@@ -321,7 +324,7 @@ def _room(n: int, spares: int) -> list[tuple[Node, int]]:
 
 
 def spread(n: int, spares: int, alive: Sequence[Node]) -> list[tuple[Node, int]]:
-    """The nodes that play, and the number of envs of each; each also needs room for its `spares`.
+    """Each node that plays, with its number of envs. A node also needs room for its `spares`.
 
     `ConfigError`, with each node's room in the message, if the nodes have too little room.
     """
@@ -330,7 +333,7 @@ def spread(n: int, spares: int, alive: Sequence[Node]) -> list[tuple[Node, int]]
     room = [node.free_games - spares if declared else node.cpus for node in ordered]
     envs = [0] * len(ordered)
     for _ in range(n):
-        # D'Hondt's method: choose the node that would be least full with one more env.
+        # This is D'Hondt's method: choose the node that would be least full with one more env.
         fits = [
             index
             for index, most in enumerate(room)
@@ -356,7 +359,7 @@ def _no_room(n: int, spares: int, alive: Sequence[Node], *, declared: bool) -> s
 
 
 NODE_TIMEOUT_S = 600.0
-"""The default time limit: longer than the restart of a machine, which takes minutes."""
+"""The default of `node_timeout_s`. A restart of a machine, which takes minutes, is shorter."""
 
 
 class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
@@ -365,37 +368,41 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         RaySC2VecEnv("MoveToBeacon", n=64, address="auto")
 
     Each node plays its share of the games in one actor. The share is proportional to the node's
-    `sc2_game` resource, or to its CPUs if no node has that resource. All else is as in
-    `SubprocSC2VecEnv`. If a node dies, each of its envs gets one truncation (`sc2pool.fault` has
-    the kind "node-lost"). The step waits until the games play on another node, or on the same one
-    after its return.
+    `sc2_game` resource, or to its CPUs if no node has this resource. In all other respects this
+    class is like `SubprocSC2VecEnv`. If a node dies, each of its envs gets one truncation
+    (`sc2pool.fault` has the kind "node-lost"). The step waits until the games play on another node,
+    or on the same node after its return.
 
     Args:
-        env_fns: as in `SubprocSC2VecEnv`.
+        env_fns: The same argument as in `SubprocSC2VecEnv`.
         address: "auto" for a cluster with a node on this machine, or a head node's HOST:PORT. None
-            for Ray's default.
-        n: the number of envs on all nodes together; 8 if not given.
-        num_envs: the same as n.
-        task: as in `SubprocSC2VecEnv`. A class in a module must be installed on every node.
-        game: as in `SubprocSC2VecEnv`, for each node. Each node finds its own installation.
-        seed: makes the run repeatable, on the same nodes.
-        spares: how many additional games each node keeps ready.
+            uses Ray's default.
+        n: The number of envs on all nodes together; 8 if not given.
+        num_envs: Another name of `n`.
+        task: The same argument as in `SubprocSC2VecEnv`. A class in a module must be installed on
+            every node.
+        game: The game of each node, as in `SubprocSC2VecEnv`. Each node finds its own installation.
+        seed: A number that makes the run repeatable on the same nodes.
+        spares: The number of additional games that each node keeps ready.
         render_mode: `"rgb_array"` or None. `sc2pool watch --ray` shows the games in a browser.
-        config: limits and policies of each node's pool. `restart` also limits the deaths of nodes.
-        realtime: as in `SubprocSC2VecEnv`. The network's delay makes actions later.
-        step_mul: as in `SubprocSC2VecEnv`.
-        max_loops: as in `SubprocSC2VecEnv`.
-        node_timeout_s: how long a step waits for a node with room for the games of a dead node.
+        config: The limits and policies of each node's pool. `restart` also limits the deaths of
+            nodes.
+        realtime: The same argument as in `SubprocSC2VecEnv`. The network's delay makes actions
+            later.
+        step_mul: The same argument as in `SubprocSC2VecEnv`.
+        max_loops: The same argument as in `SubprocSC2VecEnv`.
+        node_timeout_s: The time for which a step waits for a node with room for a dead node's
+            games.
 
-    Attributes: SB3's own, and `pool`. Unlike other pools, this one sends and receives only for all
-    envs together.
+    Attributes: SB3's attributes, and `pool`. Unlike other pools, this pool sends and receives only
+        for all envs together.
 
     Raises:
-        ConfigError: no cluster answers, the cluster has too little room, a node lacks the game, the
+        ConfigError: No cluster answers, the cluster has too little room, a node lacks the game, the
             nodes have different versions of the game or of sc2pool, or a keyword is wrong.
-        UserCodeError: a function of `env_fns` raised an exception.
-        NodeLostError: in a step or reset, if a dead node's games find no room in `node_timeout_s`.
-        CrashLoopError: in a step or reset, if the games of a node keep dying.
+        UserCodeError: A function of `env_fns` raised an exception.
+        NodeLostError: In a step or reset, if a dead node's games find no room in `node_timeout_s`.
+        CrashLoopError: In a step or reset, if the games of a node keep dying.
     """
 
     def __init__(

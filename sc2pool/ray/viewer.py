@@ -1,10 +1,10 @@
 """Reads the pools of a cluster's nodes from their files, for `sc2pool top --ray` and `watch --ray`.
 
-    node: Viewer ─► the live files of the pools of Ray's processes there ─► driver: all of them
+    On each node, a `Viewer` reads the live files of the pools that belong to Ray's processes on it.
 
-Rules: viewers only read, so they disturb no pool. They listen on no port. Ray carries their
-answers, so only users of the cluster get these. A viewer shows the pools of its own node's
-processes, which have the same parent process as the viewer.
+Viewers only read, so they disturb no pool. Viewers listen on no port. Ray carries their answers, so
+only users of the cluster get the answers. A viewer shows the pools of its own node's processes,
+which have the same parent process as the viewer.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from sc2pool.ray.cluster import nodes
 _ANSWER_S = 5.0
 """Time limit for all nodes' answers. A node that has not answered is left out until it answers."""
 _FIRST_ANSWER_S = 60.0
-"""The time limit for a new viewer, whose process has to start first."""
+"""Time limit for the answer of a new viewer, whose process has to start first."""
 _NODES_EVERY_S = 2.0
-"""Poll interval for new nodes."""
+"""Interval, in seconds, between two checks for new nodes."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a pool's files show of the pool.
+    """The data that a pool's files contain.
 
     Attributes:
-        node: the name of the pool's node.
-        stats: the data of the pool's main file and their age, as `live_files.read` returns them.
-        files: data and age of the pool's other files, by the files' paths in the run's folder.
+        node: The name of the pool's node.
+        stats: The data of the pool's main file and their age, as `live_files.read` returns them.
+        files: Data and age of the pool's other files, by each file's path in the run's folder.
     """
 
     node: str
@@ -59,7 +59,7 @@ class Viewer:
     def read(self, *, closely: bool) -> list[Seen]:
         """Read the files of all pools that have written them, and ask the pools to keep them fresh.
 
-        If `closely`, these include the files of curves, views and maps.
+        If `closely`, also read the files of curves, views and maps.
         """
         found = []
         for run, trainer in sorted(living_runs(Path(tempfile.gettempdir())).items()):
@@ -118,7 +118,7 @@ class Viewers:
         return found
 
     def _follow_nodes(self) -> bool:
-        """Start and drop viewers, so that each living node has one; True if one was started."""
+        """Start and drop viewers, so that each living node has one. True if any was started."""
         now_s = time.monotonic()
         if now_s < self._next_nodes_s:
             return False

@@ -272,7 +272,7 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
     """The base class of `AsyncSAC`, `AsyncTD3` and `AsyncDQN`, which act while they learn.
 
         model = AsyncSAC("MlpPolicy", env)
-        model.learn(100_000).
+        model.learn(100_000)
 
     Each class takes any `VecEnv`, and all arguments of SB3's class. Its `learn`, `save`, `load`,
     replay buffer files, callbacks and loggers work as in SB3. Each class loads models that SB3's

@@ -35,7 +35,7 @@ _STEPS_LEARNED_FROM = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
 class RLlibPauseCallback(RLlibCallback):
     """Pauses an env runner's games from the end of each fragment until the first step of the next.
 
-        config.callbacks(RLlibPauseCallback).
+    Add it with `config.callbacks(RLlibPauseCallback)`.
 
     The envs are `SC2GymEnv`s, or `PausableEnv`s of other games, in any vectorisation of RLlib. A
     runner may instead have one `SC2VectorEnv`, which steps its games together

@@ -20,7 +20,7 @@ from sc2pool.realtime.gate import pause_figures
 class PauseCallback(BaseCallback):
     """Pauses the games from the end of each rollout until the first step of the next.
 
-        model.learn(100_000, callback=PauseCallback()).
+    Add it with `model.learn(100_000, callback=PauseCallback())`.
 
     The env is a `SubprocSC2VecEnv`, or a `VecEnv` of envs that have `pause` and `stats`, such as
     `PausableEnv(env, gate)`. Stable-Baselines3 itself puts a single env into a `VecEnv`.

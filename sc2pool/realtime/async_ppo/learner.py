@@ -253,7 +253,7 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
     """PPO for games that do not wait: an actor keeps acting while the learner updates the policy.
 
         model = AsyncPPO("MlpPolicy", env, n_steps=64)
-        model.learn(100_000).
+        model.learn(100_000)
 
     `AsyncPPO` takes any `VecEnv` and all arguments of `stable_baselines3.PPO`. Its `learn`, `save`,
     `load`, callbacks and loggers work as in PPO, and it loads models that PPO has saved.
