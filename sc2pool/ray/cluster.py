@@ -40,7 +40,7 @@ GAME_RESOURCE = "sc2_game"
 """The name of Ray's resource for one game of StarCraft II, or of the stand-in."""
 _PROBE_S = 5.0
 ANSWER_S = 180.0
-"""Time limit for the start of a Ray process, which imports sc2pool. The import takes some seconds, or
+"""Time limit for the start of a Ray process, which imports sc2pool. The import takes seconds, or
 over a minute on busy cores, because Ray's niceness of 15 gives other processes priority."""
 _AGAIN_S = 0.2
 _HEAD_S = 30.0

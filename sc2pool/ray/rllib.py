@@ -82,8 +82,8 @@ the training would stop while a node is away."""
 _RESTART_S = 1.0
 """Time until a runner that raised is restarted. RLlib's default of 60 s would lose more samples."""
 _POLL_S = 0.02
-"""Time for which IMPALA and APPO wait for samples in one call. Without this wait RLlib polls without
-a pause, which takes a core from the games. On two busy cores no sample came in 15 s."""
+"""Time for which IMPALA and APPO wait for samples in one call. Without this wait RLlib polls
+without a pause, which takes a core from the games. On two busy cores no sample came in 15 s."""
 
 
 def configure(

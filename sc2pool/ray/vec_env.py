@@ -2,10 +2,8 @@
 
 `RaySC2VecEnv` is `SubprocSC2VecEnv` with another pool, so it works with the same wrappers and
 callbacks. Its pool is a `ClusterPool`, whose games run on the nodes, and which has the methods of
-`Pool`.
-
-`send(actions)` makes one call per node. `recv()` receives all replies, starts new actors in place of
-the dead actors, and returns one batch in the order of the envs.
+`Pool`. `send(actions)` makes one call per node. `recv()` receives all replies, starts new actors in
+place of the dead actors, and returns one batch in the order of the envs.
 
 Every env gets exactly one transition for each action. If the env's actor or node dies, the
 transition is a marked truncation, as after any fault, and the actor is replaced on a node with room
@@ -395,7 +393,7 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
             games.
 
     Attributes: SB3's attributes, and `pool`. Unlike other pools, this pool sends and receives only
-        for all envs together.
+    for all envs together.
 
     Raises:
         ConfigError: No cluster answers, the cluster has too little room, a node lacks the game, the

@@ -1,20 +1,16 @@
-"""`draw`: a frame from a game's messages, with the panel beside the map.
+"""`draw` makes a frame from a game's messages. The frame has the map and a panel beside the map.
 
-    game_info ──► ground ─┐
-    observation ─► creep ─► units, orders, bars ─► half the size ─► fog ─► beside it the panel
+`draw` draws the ground from game_info. From the observation it adds creep, then units, orders and
+bars. It halves the picture's size, which smooths edges, and then adds fog and the panel. `draw` is a
+pure function of its arguments, without requests to the game, so the real game and the stand-in look
+the same. The panel has the title, the time played, score, resources and units, with one line per
+figure, in a fixed order. A figure that is missing in the message is left out.
 
-Rules: `draw` is a pure function of its arguments, without requests to the game, so the real game
-and the stand-in look the same. The map is drawn at twice its size and then halved, which smooths
-edges. The panel has the title, the time played, score, resources and units: one line per figure, in
-a fixed order. Figures that are missing in the message are left out.
-
-`draw_units` draws units, their orders, health and shields, and effects onto the ground's picture:
-
-    a disc with a nose: a unit and its facing          a square: a building
-    a ring: planned, or a blip                         a pale disc: cloaked, burrowed, an illusion
-
-Rules: the order of drawing is ground, buildings, units, flyers, bars, so flyers cover units below
-them. Sizes have a minimum in pixels, because a worker would be invisible on a large map.
+`draw_units` draws units, their orders, health and shields, and effects onto the ground's picture. A
+disc is a unit, and its nose shows the unit's facing. A square is a building. A ring is a planned
+building, or a blip. A pale disc is a unit that is cloaked, burrowed or an illusion. The order of
+drawing is ground, buildings, units, flyers, bars, so flyers cover units below them. Sizes have a
+minimum in pixels, because a worker would be invisible on a large map.
 """
 
 from __future__ import annotations
@@ -51,14 +47,15 @@ def draw(
     """A frame of one game at one moment.
 
     Args:
-        game_info: the map's description.
-        observation: the player's observation, with its raw data.
-        title: the panel's title; if empty, the map's name.
-        max_loops: the episode's time limit in game loops, or None.
-        figures: values of further lines of the panel, by label.
+        game_info: The map's description.
+        observation: The player's observation, with raw data.
+        title: The panel's title. An empty title becomes the map's name.
+        max_loops: The episode's time limit in game loops, or None.
+        figures: The values of more lines of the panel, by label.
 
     Returns:
-        uint8, (480, 640, 3): the playable area in the left 480 columns, the panel in the others.
+        The frame, uint8, (480, 640, 3). The map is in its left 480 columns, the panel in the
+        others.
     """
     view = view_of(playable(game_info), MAP_PX * _OVERSIZE)
     raw = observation.raw_data
@@ -76,7 +73,7 @@ _MARGIN_PX = 12
 _LINE_PX = 19
 _TEXT_SIZE_PX = 13
 _TITLE_SIZES_PX = (16, 15, 14, 13, 12)
-_LEGEND = (  # text, colour, True for a line instead of a disc
+_LEGEND = (  # text, colour, and True for a line, False for a disc
     ("own", palette.SIDES[raw_pb2.Self], False),
     ("enemy", palette.SIDES[raw_pb2.Enemy], False),
     ("neutral", palette.SIDES[raw_pb2.Neutral], False),
@@ -160,7 +157,7 @@ def _write(
 
 @lru_cache(maxsize=256)
 def _mask(text: str, size_px: int) -> Image.Image:
-    """A line of text as a mask; cached, because most lines are the same in the next frame."""
+    """A line of text as a mask. It is cached, because most lines are the same in the next frame."""
     font = _font(size_px)
     mask = Image.new("L", (max(math.ceil(font.getlength(text)), 1), size_px + 6))
     ImageDraw.Draw(mask).text((0, 0), text, 255, font)
@@ -174,7 +171,7 @@ def _font(size_px: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 @lru_cache(maxsize=16)
 def _title_size_px(title: str, width_px: int) -> int:
-    """The largest size in which every word fits on a line; if there is none, the smallest size."""
+    """The largest font size in which every word fits on a line; the smallest if no size fits."""
     fitting = (
         size_px
         for size_px in _TITLE_SIZES_PX
@@ -185,7 +182,7 @@ def _title_size_px(title: str, width_px: int) -> int:
 
 @lru_cache(maxsize=16)
 def _wrapped(title: str, width_px: int, size_px: int) -> tuple[str, ...]:
-    """The title's lines; a word that does not fit on a line is broken."""
+    """The lines of the title. A word that is longer than a line is broken."""
     font = _font(size_px)
     lines = [""]
     for word in title.split():
@@ -202,17 +199,17 @@ def _wrapped(title: str, width_px: int, size_px: int) -> tuple[str, ...]:
 
 
 _BUILDING_RADIUS = 1.05
-"""A unit on the ground with a radius above this is a building; units that walk are smaller."""
+"""A unit on the ground with a larger radius, in cells, is drawn as a building."""
 _LEAST_RADIUS_PX = 4.0
 _SHARD_RADIUS = 0.4
-"""The drawn radius of a mineral shard, whose own radius is too small to see."""
+"""The radius, in cells, of a mineral shard as it is drawn. Its own radius is too small to see."""
 _NOSE_LEAST_PX = 7.0
 _BARS_LEAST_PX = 9.0
-"""Units smaller than this get bars only if at least one of their bars is not full."""
+"""Units of fewer pixels get bars only if at least one of their bars is not full."""
 Corners = tuple[tuple[float, float], ...]
-"""A polygon's corners, in radii from its centre; x to the right, y down."""
+"""The corners of a polygon, as x (right) and y (down) from its centre, in units of its radius."""
 _FIELD: Corners = ((-0.9, 0), (-0.55, -0.45), (0.55, -0.45), (0.9, 0), (0.55, 0.45), (-0.55, 0.45))
-"""The shape of a mineral field, whose radius reaches the corners of its two cells."""
+"""The shape of a mineral field. The radius of a field reaches the corners of its two cells."""
 _SHARD: Corners = ((0, -1), (0.7, 0), (0, 1), (-0.7, 0))
 
 _HIDDEN = frozenset({raw_pb2.Cloaked, raw_pb2.CloakedDetected})
@@ -296,7 +293,7 @@ def _draw_body(draw: ImageDraw.ImageDraw, shape: Shape) -> None:
 
 
 def _draw_nose(draw: ImageDraw.ImageDraw, shape: Shape) -> None:
-    """Draw a nose in the direction of the unit's facing; the disc will cover the nose's base."""
+    """Draw a nose in the direction of the unit's facing, before the disc, which covers its base."""
     x, y, radius, facing = shape.x, shape.y, shape.radius, shape.unit.facing
     corners = [
         (x + length * radius * math.cos(angle), y - length * radius * math.sin(angle))
@@ -329,7 +326,7 @@ def _draw_orders(
             there = view.point(point.x, point.y)
         else:
             there = None
-        if there is None:  # no target, or a unit that is not visible
+        if there is None:  # no target, or the target is not visible
             continue
         colour = palette.ORDERS.get(order.ability_id, palette.ORDER_OTHER)
         draw.line((here, there), (*colour, 130), 3)
@@ -394,5 +391,5 @@ def _draw_polygon(draw: ImageDraw.ImageDraw, shape: Shape, corners: Corners, edg
     x, y, radius = shape.x, shape.y, shape.radius
     points = [(x + radius * right, y + radius * down) for right, down in corners]
     draw.polygon(points, shape.colour)
-    # Pillow's own outline, if wider than a pixel, would allocate masks of the picture's size.
+    # Pillow's own outline would allocate masks of the picture's size if wider than a pixel.
     draw.line((*points, points[0]), edge, 2)

@@ -1,12 +1,12 @@
-"""Draws the ground (terrain, creep and fog); a `View` maps cells of the map to pixels.
+"""Draws the ground (terrain, creep and fog). A `View` maps cells of the map to pixels.
 
-The terrain is drawn once per map, creep and fog for each frame. Light falls from the upper left,
-higher ground is brighter, unpathable ground is dark. The playable area is in the centre of a
-square; the map around the area fills the rest of the square.
+Creep and fog are drawn for each frame. Light falls from the upper left, higher ground is brighter,
+and unpathable ground is dark. The playable area is in the centre of the picture, which is a square,
+and the map around this area fills the rest.
 
-Rules: the terrain's picture is made once per map and never changed. A grid that is missing or
-incomplete in the message is skipped. A picture's first row is at the top, a grid's first row at the
-bottom. The corners of cells, not their centres, have integer coordinates.
+The terrain's picture is made once per map and never changed. A grid that is missing or incomplete
+in the message is skipped. The first row of a picture is at the top. The first row of a grid is at
+the bottom. The corners of cells, not their centres, have integer coordinates.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _LOW, _HIGH = np.array([54.0, 62.0, 66.0]), np.array([134.0, 128.0, 112.0])
 _BLOCKED = 0.46
 """Brightness of unpathable ground, relative to pathable ground."""
 _OUTSIDE = 0.55
-"""Brightness outside the playable area, relative to the inside."""
+"""Brightness outside the playable area, relative to the brightness inside."""
 _RELIEF = 0.05
 """Change of brightness for a slope of one height unit per cell."""
 _LEAST_RISE = 24.0
 """Minimum difference in height between the lowest and the highest colour, in height units."""
 _GRID_LEAST_PX = 16
-"""Faint lines separate cells that have at least this size."""
+"""Minimum size of a cell, in pixels, at which faint lines separate the cells."""
 
 _CREEP = (104, 54, 124)
 _CREEP_OPACITY = 0.55
-# Brightness of a cell by its visibility: hidden, seen before, visible, fully hidden.
+# Brightness of a cell that is hidden, seen before, visible, or fully hidden, in this order.
 _BRIGHTNESS = np.array([128, 178, 255, 128], np.uint8)
 _VISIBLE = 2
 
 
 def ground(game_info: sc_pb.ResponseGameInfo, view: View) -> Image.Image:
-    """The empty map, as a copy to draw on."""
+    """A copy of the picture of the empty map, on which the caller may draw."""
     start = game_info.start_raw
     picture = _terrain(
         _Grid(start.terrain_height.SerializeToString()),
@@ -54,7 +54,7 @@ def ground(game_info: sc_pb.ResponseGameInfo, view: View) -> Image.Image:
 
 
 class _Grid(bytes):
-    """A serialized grid: unlike the message, it can be a key of the cache."""
+    """A serialized grid. Unlike the grid's message, it can be a key of the cache."""
 
     def cells(self) -> Cells:
         return cells_of(sc_pb.ResponseGameInfo().start_raw.pathing_grid.FromString(self))
@@ -65,7 +65,7 @@ def _terrain(heights: _Grid, pathing: _Grid, area: Area, view: View) -> Image.Im
     height_cells, open_cells = heights.cells(), pathing.cells()
     brightness = spread(_relief(height_cells), view, beyond=128)
     level = spread(_levels(height_cells, open_cells), view, beyond=0)
-    # Interpolated values are about 128 at a cell's border, so this threshold gives smooth borders.
+    # Interpolated values are about 128 at a cell's border, so a threshold of 128 smooths borders.
     is_open = np.asarray(spread(open_cells * np.uint8(255), view, beyond=0)) >= 128
     if not open_cells.size:
         is_open[...] = True
@@ -81,7 +81,7 @@ def _terrain(heights: _Grid, pathing: _Grid, area: Area, view: View) -> Image.Im
 
 
 def _relief(heights: Cells) -> Cells:
-    """Brightness of each cell by its slope; 128 for a flat cell."""
+    """Brightness of each cell, from its slope; a flat cell has 128."""
     if min(heights.shape) < 2:
         return np.full(heights.shape, 128, np.uint8)
     up, right = np.gradient(heights.astype(np.float32))
@@ -124,7 +124,7 @@ def _draw_grid(picture: Image.Image, area: Area, view: View) -> None:
 
 
 def lay_creep(picture: Image.Image, state: raw_pb2.MapState, view: View) -> None:
-    """Draw the creep, if any."""
+    """Draw the creep, if the message has any."""
     cells = cells_of(state.creep)
     if not cells.any():
         return
@@ -145,37 +145,38 @@ def lay_fog(picture: Image.Image, state: raw_pb2.MapState, view: View) -> Image.
 Cells = NDArray[np.uint8]
 
 MARGIN = 0.5
-"""How many cells are shown beyond each end of the playable area's longer side."""
+"""The number of cells that are shown beyond each end of the playable area's longer side."""
 
 LARGEST_MAP = 1024
 """Maximum side of a map in cells; larger sizes in a message are clipped."""
 
 
 class View(NamedTuple):
-    """A square of the map on a square of pixels."""
+    """Maps a square of the map to a square of pixels."""
 
     left: float
     bottom: float
     side: float
-    """The side's length, in cells."""
+    """The length of the square's side, in cells."""
     side_px: int
 
     @property
     def scale(self) -> float:
-        """Pixels per cell."""
+        """The number of pixels per cell."""
         return self.side_px / self.side
 
     def point(self, x: float, y: float) -> tuple[float, float]:
         """The position of a map point, in pixels from the upper left corner.
 
-        Far points and NaN are moved near the picture, because each pixel of a line takes time.
+        Far points and NaN are moved near the picture, because a line takes time for each of its
+        pixels.
         """
         size, scale = self.side_px, self.scale
         right, down = (x - self.left) * scale, size - (y - self.bottom) * scale
         return min(max(-size, right), 2 * size), min(max(-size, down), 2 * size)
 
     def length(self, cells: float, least_px: float = 0.0) -> float:
-        """A length in pixels, at most the picture's side."""
+        """The length of `cells` in pixels, at least `least_px` and at most the picture's side."""
         return min(max(least_px, cells * self.scale), self.side_px)
 
 
@@ -201,14 +202,14 @@ def playable(game_info: sc_pb.ResponseGameInfo) -> Area:
 
 
 def view_of(area: Area, side_px: int) -> View:
-    """The square around `area`."""
+    """The square view with `area` and the margin around it."""
     side = max(area.right - area.left, area.top - area.bottom) + 2 * MARGIN
     left = (area.left + area.right - side) / 2
     return View(left, (area.bottom + area.top - side) / 2, side, side_px)
 
 
 def cells_of(grid: common_pb2.ImageData) -> Cells:
-    """A grid's values as (height, width), row 0 at the bottom; empty if the grid is incomplete."""
+    """A grid's values in the shape (height, width); row 0 is the bottom. Empty if incomplete."""
     width, height = grid.size.x, grid.size.y
     values = np.frombuffer(grid.data, np.uint8)
     if grid.bits_per_pixel == 1:
@@ -219,7 +220,7 @@ def cells_of(grid: common_pb2.ImageData) -> Cells:
 
 
 def spread(cells: Cells, view: View, *, beyond: int) -> Image.Image:
-    """The visible part of a grid (row 0: bottom) as a picture; outside the grid, it is `beyond`."""
+    """The part of a grid inside the view, as a picture. Outside the grid it is `beyond`."""
     height, width = cells.shape
     left, bottom = math.floor(view.left), math.floor(view.bottom)
     right, top = math.ceil(view.left + view.side), math.ceil(view.bottom + view.side)

@@ -1,7 +1,7 @@
 """The colours of sides, neutral units, orders and bars.
 
-Rules: colours are (red, green, blue). Neutral units with special colours are identified by their
-type's id, because no request is sent for the names of unit types.
+A colour is (red, green, blue). Neutral units with special colours are identified by their type's
+id, because no request to the game asks for the names of unit types.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SIDES: dict[int, Colour] = {
     raw_pb2.Neutral: (148, 142, 130),
     raw_pb2.Enemy: (240, 78, 74),
 }
-"""The colours of units by alliance."""
+"""The colours of units, by the units' alliance."""
 
 MINERALS: Colour = (126, 216, 240)
 GAS: Colour = (110, 206, 120)
@@ -35,17 +35,17 @@ NEUTRALS: dict[int, Colour] = {
     **dict.fromkeys((342, 343, 344, 608, 880, 881), GAS),
     **dict.fromkeys(BEACON_TYPES, BEACON),
 }
-"""The colours of special neutral units by type."""
+"""The colours of special neutral units, by the id of the unit type."""
 
 ORDER_ATTACK: Colour = (255, 104, 92)
 ORDER_MOVE: Colour = (120, 232, 140)
 ORDER_OTHER: Colour = (246, 214, 110)
 ORDERS: dict[int, Colour] = {
     **dict.fromkeys((23, 3674), ORDER_ATTACK),
-    # Move, patrol and hold position: the specific ids, and the general ids that replace them.
+    # The specific ids of move, patrol and hold position, and the general ids that replace them.
     **dict.fromkeys((16, 17, 18, 3793, 3794, 3795), ORDER_MOVE),
 }
-"""The colours of attacks and moves by ability."""
+"""The colours of attacks and moves, by the id of the ability."""
 
 HEALTH_FULL: Colour = (92, 214, 92)
 HEALTH_HALF: Colour = (240, 200, 64)
@@ -65,7 +65,7 @@ LABEL: Colour = (142, 150, 164)
 
 @lru_cache(maxsize=64)
 def shade(colour: Colour, brightness: float) -> Colour:
-    """The colour, darker for a brightness below 1, else brighter."""
+    """The colour, made darker by a brightness below 1, and brighter by one above 1."""
     red, green, blue = (min(round(part * brightness), 255) for part in colour)
     return red, green, blue
 

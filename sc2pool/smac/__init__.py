@@ -1,12 +1,12 @@
-"""SMAC's and SMACv2's tasks with options of your own, and `StarCraft2Env`, SMAC's interface.
+"""SMAC's and SMACv2's tasks with your own options, and `StarCraft2Env`, which has SMAC's interface.
 
-    smac_task("3m", Rules(reward_sparse=True))          a scenario of SMAC
-    smac_task(own_scenario("mine", 80, …))              a scenario of your own map
-    smac_duel("3m", ZERO_SUM)                           learners on both sides
-    smacv2_task("10gen_zerg", example_config("10gen_zerg", 5, 8))
+* `smac_task("3m", Rules(reward_sparse=True))` is a scenario of SMAC.
+* `smac_task(own_scenario("mine", 80, …))` is a scenario of your own map.
+* `smac_duel("3m", ZERO_SUM)` has learners on both sides.
+* `smacv2_task("10gen_zerg", example_config("10gen_zerg", 5, 8))` is a scenario of SMACv2.
 
-The results are tasks like any other: `SubprocSC2VecEnv(smac_task(…))`. For SMAC's default options
-the task's name is enough: `SubprocSC2VecEnv("3m")`.
+The results can be used like any task, as in `SubprocSC2VecEnv(smac_task(…))`. With SMAC's default
+options the task's name is enough, as in `SubprocSC2VecEnv("3m")`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name != "StarCraft2Env":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # A worker imports this module for a task, and needs no env class.
+    # Not at the top, because workers import this module for a task, and need no env class.
     from sc2pool.smac.env import StarCraft2Env  # noqa: PLC0415
 
     return StarCraft2Env

@@ -9,15 +9,15 @@
     from sc2pool.smac import StarCraft2Env as StarCraftCapabilityEnvWrapper
     env = StarCraftCapabilityEnvWrapper(map_name="10gen_terran", capability_config={...})
 
-SMAC's random agents and code bases such as PyMARL can use the class unchanged. Rules: the options,
-the order of the agents and the methods' results are SMAC's, and an unavailable action raises an
-AssertionError, as in SMAC. An option that has no effect here accepts any value; for an unsupported
-option, a value that would change the game is an error. A game that fails ends the battle with
-reward 0, as in SMAC. The info then also has the fault and `episode_limit`, so that learners do not
-see a defeat.
+SMAC's random agents and code bases such as PyMARL can use the class unchanged. The options, the
+order of the agents and the methods' results are SMAC's, and an unavailable action raises an
+AssertionError, as in SMAC. An option without an effect in this class accepts any value. For an
+unsupported option, a value that would change the game is an error. A game that fails ends the
+battle with reward 0, as in SMAC. In this case the info also has the fault and `episode_limit`, so
+that learners do not see a defeat.
 
 Two things differ from SMAC. A battle begins in another way; see `reset`. SMAC's methods that take a
-unit of pysc2, such as `unit_max_cooldown`, are missing, because this process has no such units.
+unit of pysc2, such as `unit_max_cooldown`, are missing, because this process has no units of pysc2.
 """
 
 from __future__ import annotations
@@ -54,40 +54,41 @@ class StarCraft2Env:
     """One scenario of SMAC or SMACv2, with SMAC's interface.
 
     Args:
-        map_name: a scenario of SMAC, such as "8m", or of SMACv2, such as "terran_5_vs_5". With a
-            `capability_config` it is a map of SMACv2, such as "10gen_terran". It may also be a
-            scenario of your own map, from `sc2pool.smac.own_scenario`.
-        capability_config: how SMACv2's teams and places are drawn, in SMACv2's format; see
-            `sc2pool.tasks.teams.smacv2`.
-        step_mul: game loops per env step.
-        episode_limit: a battle's time limit in env steps; None for the scenario's own limit.
-        difficulty: the built-in opponent's level, "1" to "9" or "A".
-        seed: envs with equal seeds play the same battles; None for the game's own choice.
-        continuing_episode: whether the info of a battle that reached its time limit has
+        map_name: A scenario of SMAC, such as "8m", or of SMACv2, such as "terran_5_vs_5". With a
+            `capability_config`, a map of SMACv2, such as "10gen_terran". A scenario of your own
+            map, from `sc2pool.smac.own_scenario`, is also possible.
+        capability_config: The rules by which SMACv2's teams and places are drawn, in SMACv2's
+            format; see `sc2pool.tasks.teams.smacv2`.
+        step_mul: The number of game loops per env step.
+        episode_limit: A battle's time limit in env steps; None for the scenario's own limit.
+        difficulty: The built-in opponent's level, "1" to "9" or "A".
+        seed: A number; envs with equal seeds play the same battles. None lets the game choose.
+        continuing_episode: True if the info of a battle that reached its time limit has
             `episode_limit`.
-        replay_dir: the folder for replays, which `save_replay` needs.
-        replay_prefix: the first part of the replays' file names; "" for the map's name.
+        replay_dir: The folder for replays, which `save_replay` needs.
+        replay_prefix: The first part of the replays' file names; "" for the map's name.
         game: see `SubprocSC2VecEnv`.
         config: see `SubprocSC2VecEnv`.
-        rules: SMAC's and SMACv2's other options, such as `obs_last_action` or `heuristic_ai`, by
-            name; see `sc2pool.tasks.teams.scenarios.Rules`. The defaults are SMAC's. For a scenario
-            of SMACv2 that is given by its name alone, the defaults are those of the scenario's
-            example config. Options without effect: `window_size_x`, `window_size_y`, `debug`,
-            `kill_unit_step_mul`, `num_fov_actions`. `game_version` must be None or "latest".
+        rules: The other options of SMAC and SMACv2, such as `obs_last_action` or `heuristic_ai`, by
+            name; see `sc2pool.tasks.teams.scenarios.Rules`. The defaults are SMAC's. If only the
+            name of a scenario of SMACv2 is given, the scenario's example config has the defaults.
+            Options without effect: `window_size_x`, `window_size_y`, `debug`, `kill_unit_step_mul`,
+            `num_fov_actions`. `game_version` must be None or "latest".
 
     Attributes:
-        map_name: the scenario's name.
-        n_agents: the number of agents.
-        n_enemies: the number of enemies.
-        n_actions: the number of each agent's actions.
-        n_actions_no_attack: the number of actions without a target, which come first.
-        n_actions_move: how many of the actions without a target are moves.
-        unit_type_bits: how many numbers encode a unit's type.
+        map_name: The scenario's name.
+        n_agents: The number of agents.
+        n_enemies: The number of enemies.
+        n_actions: The number of each agent's actions.
+        n_actions_no_attack: The number of actions without a target, which come first.
+        n_actions_move: The number of moves among the actions without a target.
+        unit_type_bits: The number of numbers that encode a unit's type.
         shield_bits_ally: 1 if the team's units have shields, else 0.
         shield_bits_enemy: 1 if the enemies have shields, else 0.
 
     Raises:
-        ConfigError: an unknown map or option, a wrong value, no installation, or a missing map.
+        ConfigError: A map or an option is unknown, a value is wrong, or the game or the map is
+            missing.
     """
 
     n_actions_no_attack = 6
@@ -129,7 +130,7 @@ class StarCraft2Env:
         self.replay_prefix = replay_prefix
         self.battles_won = self.battles_game = self.timeouts = self.force_restarts = 0
         self._episode_steps = 0
-        """Steps of the running battle; learners read this attribute by its name."""
+        """The number of steps in this battle. Learners read this attribute by its name."""
         self._seed = seed
         if replay_dir:
             newest = ReplayPolicy(Path(replay_dir), every=1, best=False, faulty=False, keep=1)
@@ -149,27 +150,28 @@ class StarCraft2Env:
         self._masks: list[list[int]] = []
         self._capabilities: Array = np.zeros((self.n_agents, scenario.n_types), np.float32)
         self._max_reward: float | None = None
-        """The best possible return of the first battle of random teams; it scales all rewards."""
+        """The first battle's best possible return, which scales the rewards of random teams."""
 
     @property
     def episode_limit(self) -> int:
-        """A battle's time limit in env steps; set by the constructor's keyword."""
+        """A battle's time limit in env steps, from the constructor's keyword."""
         return self._task.scenario.limit
 
     # Episodes.
 
     def reset(self) -> tuple[list[Array], Array]:
-        """Begin a battle; the first battle launches the game.
+        """Begin a battle. The first call also launches the game.
 
-        SMAC plays one long game, and kills all units to begin the next battle. Here each battle is
-        a game of its own. The battle's seed is derived from the env's seed and the battle's number,
-        as in `SubprocSC2VecEnv`.
+        SMAC plays one long game, and kills all units to begin the next battle. In this class each
+        battle is a game of its own. The battle's seed is derived from the env's seed and the
+        battle's number, as in `SubprocSC2VecEnv`.
 
         Returns:
             The observation of each agent, and the state.
 
         Raises:
-            ConfigError, CrashLoopError, UserCodeError, ClosedError: see their docstrings.
+            ConfigError, CrashLoopError, UserCodeError, ClosedError: The errors' docstrings explain
+            them.
         """
         if self._pool is None:
             self._pool = self._players.make_pool(autoreset=False)
@@ -187,7 +189,7 @@ class StarCraft2Env:
         """Play one step.
 
         Args:
-            actions: the number of an action for each agent. Each number may be an array of one
+            actions: The number of an action for each agent. Each number may be an array of one
                 element, so `actions` may have the shape (n_agents, 1).
 
         Returns:
@@ -197,9 +199,9 @@ class StarCraft2Env:
             over, and the info has `sc2pool.fault` and `episode_limit`.
 
         Raises:
-            AssertionError: an action is not available to its agent.
-            ActionError: the number of actions is wrong, or an action is not a number.
-            ResetNeeded: no battle is running.
+            AssertionError: An action is not available to its agent.
+            ActionError: The number of actions is wrong, or an action is not a number.
+            ResetNeeded: No battle is running.
         """
         check_actions(None, actions, range(self.n_agents), "agent")
         taken = [_number(agent, action) for agent, action in enumerate(actions)]
@@ -231,7 +233,7 @@ class StarCraft2Env:
         return reward, terminated or truncated, info
 
     def _to_first_battle(self, max_reward: float | None) -> float:
-        """The factor by which this battle's rewards get the first battle's scale, as in SMACv2."""
+        """The factor that gives this battle's rewards the first battle's scale, as in SMACv2."""
         if max_reward is None or not self._task.rules.reward_scale:
             return 1.0
         if self._max_reward is None:
@@ -239,7 +241,7 @@ class StarCraft2Env:
         return max_reward / self._max_reward
 
     def _take(self, batch: Batch) -> None:
-        """Keep the batch's observations, state and masks."""
+        """Store the batch's observations, state and masks for the methods that return them."""
         pool = self._launched()
         seen = [pool.row(batch, row) for row in range(self.n_agents)]
         self._observations = [one["observation"] for one in seen]
@@ -263,35 +265,35 @@ class StarCraft2Env:
         return self._observations[agent_id].copy()
 
     def get_obs_size(self) -> int:
-        """The length of an agent's observation."""
+        """The number of values in an agent's observation."""
         return self._task.sizes.observation
 
     def get_obs_move_feats_size(self) -> int:
-        """How many numbers of an observation encode possible moves, its first part."""
+        """The number of an observation's values that encode possible moves, which come first."""
         return self._task.sizes.move
 
     def get_obs_enemy_feats_size(self) -> tuple[int, int]:
-        """The enemies in an observation, and the features of each: the second part."""
+        """The number of enemies in an observation's second part, and of features of each enemy."""
         return self.n_enemies, self._task.sizes.enemy
 
     def get_obs_ally_feats_size(self) -> tuple[int, int]:
-        """The allies in an observation, and the features of each: the third part."""
+        """The number of allies in an observation's third part, and of features of each ally."""
         return self.n_agents - 1, self._task.sizes.ally
 
     def get_obs_own_feats_size(self) -> int:
-        """How many numbers of an observation describe the agent itself, its last part."""
+        """The number of an observation's values that describe the agent itself, which come last."""
         return self._task.sizes.own
 
     def get_state(self) -> Array:
-        """The whole battle, float32."""
+        """The state of the whole battle, float32."""
         return self._state.copy()
 
     def get_state_size(self) -> int:
-        """The length of the state."""
+        """The number of values in the state."""
         return self._task.sizes.state
 
     def get_avail_actions(self) -> list[list[int]]:
-        """For each agent, a list with 1 for each available action and 0 for the others."""
+        """For each agent, a list with 1 for each available action, and 0 for each other action."""
         return [list(mask) for mask in self._masks]
 
     def get_avail_agent_actions(self, agent_id: int) -> list[int]:
@@ -308,23 +310,23 @@ class StarCraft2Env:
         return of_one.copy()
 
     def get_cap_size(self) -> int:
-        """How many numbers encode an agent's type."""
+        """The number of values that encode an agent's type."""
         return self._task.scenario.n_types
 
     def get_obs_feature_names(self) -> list[str]:
-        """The name of each number of an observation, as in SMACv2."""
+        """The name of each value of an observation, as in SMACv2."""
         return observation_names(self._task.sizes)
 
     def get_state_feature_names(self) -> list[str]:
-        """The name of each number of the state.
+        """The name of each value of the state.
 
         Raises:
-            NotImplementedError: the state consists of all agents' observations.
+            NotImplementedError: The state consists of all agents' observations.
         """
         return state_names(self._task.sizes)
 
     def get_total_actions(self) -> int:
-        """How many actions an agent has."""
+        """The number of actions of an agent."""
         return self.n_actions
 
     def get_env_info(self) -> dict[str, Any]:
@@ -358,7 +360,7 @@ class StarCraft2Env:
     # The rest.
 
     def get_stats(self) -> dict[str, float]:
-        """The numbers of battles won, played and ended by the time limit, and of replaced games."""
+        """The numbers of battles that were won, played or timed out, and of replaced games."""
         return {
             "battles_won": self.battles_won,
             "battles_game": self.battles_game,
@@ -378,13 +380,13 @@ class StarCraft2Env:
         return self._seed
 
     def save_replay(self) -> Path:
-        """Keep the replay of the newest battle that is over.
+        """Keep the replay of the last battle that has ended.
 
         Returns:
             The path of the file. (SMAC returns nothing.)
 
         Raises:
-            ConfigError: no `replay_dir` was given, or no battle is over yet.
+            ConfigError: `replay_dir` was not given, or no battle has ended yet.
         """
         if self._replay is None:
             raise ConfigError(
@@ -398,19 +400,20 @@ class StarCraft2Env:
         return path
 
     def render(self, mode: str = "human") -> Any:  # noqa: ARG002 - SMAC's signature
-        """A frame of the battle as it is now, uint8 (480, 640, 3), in either render mode."""
+        """A frame of the battle at this moment, uint8 (480, 640, 3), in either render mode."""
         return self._launched().render([0])[0]
 
     def close(self) -> None:
-        """End the game and its worker; may be called again."""
+        """End the game and its worker. May be called again."""
         if self._pool is not None:
             self._pool.close()
 
 
 def _number(agent: int, action: Any) -> int:
-    """The action's number.
+    """The number of an agent's action.
 
-    `ActionError` if the action is not one number. It is raised before anything is sent to the game.
+    `ActionError` if the action is not one number. The error is raised before any action is sent to
+    the game.
     """
     try:
         # Call `item` if the action has it, because numpy cannot read a tensor on a GPU.
