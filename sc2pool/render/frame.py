@@ -1,9 +1,9 @@
 """`draw` makes a frame from a game's messages. The frame has the map and a panel beside the map.
 
 `draw` draws the ground from game_info. From the observation it adds creep, then units, orders and
-bars. It halves the picture's size, which smooths edges, and then adds fog and the panel. `draw` is a
-pure function of its arguments, without requests to the game, so the real game and the stand-in look
-the same. The panel has the title, the time played, score, resources and units, with one line per
+bars. It halves the picture's size, which smooths edges, and then adds fog and the panel. `draw` is
+a pure function of its arguments, without requests to the game, so real game and stand-in look the
+same. The panel has the title, the time played, score, resources and units, with one line per
 figure, in a fixed order. A figure that is missing in the message is left out.
 
 `draw_units` draws units, their orders, health and shields, and effects onto the ground's picture. A

@@ -1,7 +1,7 @@
 """A training program that waits to be killed: `supertux_trainer.py paused|alone`.
 
 It pauses two games of a pool, or plays one game without a pool. It prints the pids and program
-names of all processes it has started.
+names of all processes that it has started.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""RLlib's PPO on one live game; the pause gate under RLlib is tested in `tests/realtime`."""
+"""RLlib's PPO on one live game. `PauseGate` with RLlib is tested in `tests/realtime`."""
 
 from __future__ import annotations
 

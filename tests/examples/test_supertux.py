@@ -1,4 +1,4 @@
-"""The SuperTux env: its parts, the game alone, with the pause gate, in a pool, in a training."""
+"""The SuperTux env: its parts, and the game alone, with `PauseGate`, in a pool, in a training."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ needs_supertux = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 ROOT = str(Path(__file__).parents[2])
 STAND, RUN, JUMP, RUN_AND_JUMP = range(4)
 DIES_WITHIN_S = 4.0
-"""Time until Tux dies if he does not move at the start."""
+"""Time limit, in seconds, in which Tux dies if he stands still at the start."""
 PAUSE_S = 2.0
 UPDATE_S = 4.0
 
@@ -100,7 +100,7 @@ def env(shared: SuperTuxEnv) -> SuperTuxEnv:
 
 
 def play(env: SuperTuxEnv, action: int, steps: int) -> tuple[dict[str, Any], float]:
-    """Repeat an action; returns the last info, and the sum of the rewards."""
+    """Repeat an action. Returns the last info, and the sum of the rewards."""
     total = 0.0
     for _ in range(steps):
         _, reward, terminated, truncated, info = env.step(np.int64(action))
@@ -135,7 +135,7 @@ def test_jumps(env):
 @needs_supertux
 @pytest.mark.timing
 def test_tux_dies_if_he_stands_still(env):
-    for _ in range(2):  # a second episode is like the first one
+    for _ in range(2):  # a second episode must be like the first
         began_tick = env.reset()[1]["tick"]
         info, total = play(env, STAND, 100)
         assert (info["died"], info["goal"], total) == (True, False, 0.0)
@@ -184,14 +184,14 @@ def test_the_picture(env):
 def test_no_tick_passes_in_a_pause_gate(env):
     play(env, STAND, 2)
     with PauseGate(env.game_pid) as gate, gate.pausing():
-        time.sleep(0.3)  # until frames drawn earlier are on the screen
+        time.sleep(0.3)  # wait until all drawn frames are on the screen
         picture, tick = env.render(), env._supertux.state.tick
         time.sleep(PAUSE_S)
         assert env._supertux.state.tick == tick
         assert (env.render() == picture).all()
     misses_before = env._misses
     info, _ = play(env, STAND, 1)
-    # No ticks are made up for the pause; a busy machine may add some.
+    # The game must not catch up on the pause's ticks. A busy machine may add some ticks.
     assert info["tick"] - tick < PAUSE_S / 0.015 / 2
     assert info["misses"] - misses_before < PAUSE_S / (PERIOD_TICKS * 0.015) / 4
 
@@ -208,7 +208,7 @@ def test_tux_dies_without_a_gate(env):
 @needs_supertux
 def test_gymnasiums_env_checker_passes():
     env = gymnasium.make("examples.supertux:SuperTux-v0").unwrapped
-    check_env(env, skip_render_check=True)  # the render check starts a game for each mode
+    check_env(env, skip_render_check=True)  # because the render check starts a game for each mode
     env.close()
 
 
@@ -263,7 +263,7 @@ def test_a_program_that_is_killed_is_a_fault(name, kinds):
         assert raised.value.kind in kinds
         with pytest.raises(GameFault):
             env.reset()
-        with suppress(Exception):  # so that the env loses its connection before close
+        with suppress(Exception):  # so that the env loses its connection before `close`
             env._window.grey(60, 80)
 
 
@@ -340,10 +340,10 @@ class Still(VecEnvWrapper):
 
 
 class FirstUpdateIsSlow:
-    """A learner whose first update takes longer than Tux lives if he stands still."""
+    """A learner whose first update takes so long that Tux dies in it if he stands still."""
 
     def train(self) -> None:
-        if self._n_updates == 0:  # steps follow only the first update
+        if self._n_updates == 0:  # because steps follow only the first update
             time.sleep(UPDATE_S)
         super().train()
 
@@ -411,5 +411,5 @@ def test_a_trainer_that_is_killed_leaves_no_process(how, run_temp):
     _, left = psutil.wait_procs(family, timeout=300)
     assert [process for process in left if process.status() != psutil.STATUS_ZOMBIE] == []
     if how == "paused":
-        sweep(run_temp)  # as the next pool would
+        sweep(run_temp)  # as the next pool would do
         assert game_folders(run_temp) == folders

@@ -1,4 +1,4 @@
-"""SuperTux, paused by its own key; the ticks that its level reports show whether a pause worked."""
+"""SuperTux, paused by its own key. The ticks that its level reports show if a pause worked."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def test_no_tick_passes_in_its_pause_menu(env, sign):
     window = env._window
     signs: dict[str, Any] = {
         "ticks": env.ticks,
-        "picture": lambda: window.grey(60, 80)[:, 45:],  # the ground, below the blinking menu
+        "picture": lambda: window.grey(60, 80)[:, 45:],  # the ground below the blinking menu
     }
     gate = PauseGate(
         env.game_pid,
         pause=lambda: window.press("Escape"),
-        resume=lambda: window.hold(("Escape",)),  # the first action releases the key
+        resume=lambda: window.hold(("Escape",)),  # the first action after it releases the key
         **{sign: signs[sign]},
     )
     pausable = PausableEnv(env, gate)

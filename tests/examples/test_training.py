@@ -1,4 +1,4 @@
-"""The examples that train, as programs of their own."""
+"""The examples that train, each run as a program of its own."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ def test_behaviour_cloning_learns_from_a_dataset(standin_dir, tmp_path):
 
 
 def test_ppo_make_vec_learns(standin_dir, tmp_path):
-    """The example is PPO in one file; with NEXT_STEP, the reset takes one more step per episode.
+    """The example, PPO in one file, must learn. With NEXT_STEP, each episode has one more step to
+    reset.
 
-    With this seed PPO learns within these few steps; most seeds need several times as many.
+    With this seed PPO learns within 4,900 steps. Most seeds need several times as many steps.
     """
     options = ["--steps", "4900", "--n", "2", "--seed", "6"]
     options += ["--game", str(standin_dir), "--out", str(tmp_path)]

@@ -23,7 +23,7 @@ STAND, LEFT, RIGHT = range(3)
 
 
 def drawn(floor: str) -> np.ndarray:
-    """The picture of a new game, in which this floor number is shown."""
+    """The picture of a new game that shows this floor number."""
     seen = np.zeros((SIZE[1], SIZE[0], 3), np.uint8)
     seen[130:500:3, 30:500:2] = (174, 219, 231)
     bits = {str(digit): f"{number:054b}" for number, digit in picture._DIGITS.items()}

@@ -1,7 +1,7 @@
-"""Other libraries play games, by the lines in docs/libraries.md and in sc2pool's classes for them.
+"""Other libraries play games, with the lines in docs/libraries.md and sc2pool's classes for them.
 
-For each library, a file in `programs` plays 500 steps with the page's line, in the environment that
-has the library. One game is killed, and the program reports the library's counts.
+For each library, a file in `programs` plays 500 steps with the line from docs/libraries.md, in the
+environment that has the library. One game is killed, and the program reports the library's counts.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ PROGRAMS = {
     "tianshou": "tianshou",
     "torchrl": "torchrl",
 }
-"""For each program: its library, if that has an environment of its own."""
+"""The library of each program, if the library has a Python environment of its own; else None."""
 LEARNERS = set(PROGRAMS) - {"gymnasium", "rllib"}
-"""Programs that also train; RLlib's algorithms train in tests/realtime instead."""
+"""Programs that also train. RLlib's algorithms are not among them; they train in tests/realtime."""
 FOLDER = Path(__file__).parent / "programs"
 ROOT = FOLDER.parents[2]
 PAGE = (ROOT / "docs" / "libraries.md").read_text()
 LINE = re.compile(r"\S.*(?:SC2\w+|make_vec|gym_env_vectorize_mode)[(=].*")
-"""A line of a page or program that makes the library's environment."""
+"""A line of a page or program that makes the env for the library."""
 NO_JIT = {"NUMBA_DISABLE_JIT": "1"}
-"""Without this, tianshou would spend 7 s of CPU time on compiling a few functions."""
+"""Without this variable, tianshou would spend 7 s of CPU time on compiling a few functions."""
 TIMEOUT_S = 240.0
 SUITE_TIMEOUT_S = 500.0
 

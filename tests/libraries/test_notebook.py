@@ -26,7 +26,7 @@ def test_it_trains_watches_kills_and_plays(
 ) -> None:
     done = run(
         *(python_with("nbclient"), PROGRAM, NOTEBOOK, *([] if is_long() else [SHORT])),
-        # HOME is the test's own folder, because Jupyter keeps files there.
+        # HOME is the test's own folder, because Jupyter keeps files in HOME.
         env={**os.environ, "SC2PATH": str(standin_dir), "HOME": str(tmp_path)},
         cwd=tmp_path,
         timeout_s=800,

@@ -38,7 +38,7 @@ def run(*arguments: object) -> dict[str, Any]:
 
 
 def looked_at() -> dict[str, Any]:
-    """While two nodes train, `top` and `watch` show them; then Ctrl-C ends the training."""
+    """While two nodes train, `top` and `watch` show the nodes. At the end, press Ctrl-C."""
     training = start(
         "train",
         f"--ray={NODES.address}",
@@ -56,7 +56,7 @@ def looked_at() -> dict[str, Any]:
             top.update(run("top", "--ray", NODES.address, "--json"))
             return top["code"] == 0 and len(json.loads(top["out"])["instances"]) == 4
 
-        wait(shows_all)  # a node or pool that starts is not shown until it answers
+        wait(shows_all)  # a new node or pool is not shown until it answers
         table = run("top", "--ray", NODES.address, "--once")
         return {"began": began, "top": top, "table": table, "watch": watched()}
     finally:
@@ -69,7 +69,7 @@ ENDED: dict[str, Any] = {}
 
 
 def ended() -> dict[str, Any]:
-    """How the training ended."""
+    """End the training with Ctrl-C, and report how it ended."""
     return ENDED
 
 
@@ -84,7 +84,7 @@ def watched() -> dict[str, Any]:
         def shows_all() -> bool:
             with suppress(OSError):
                 state.update(ask(address + "state"))
-            figures = ask(address + "curves")["figures"]  # has a mean return after an episode
+            figures = ask(address + "curves")["figures"]  # the mean return exists after an episode
             return len(state.get("views", ())) == 4 and {"mean return", "steps/s"} <= set(figures)
 
         waited_s = wait(shows_all)
@@ -108,7 +108,7 @@ def ask(address: str) -> dict[str, Any]:
 
 
 def resumed() -> dict[str, Any]:
-    """The run is resumed, with an evaluation on the cluster."""
+    """Resume the run, with an evaluation on the cluster."""
     done = int((OUT / "episodes.csv").read_text().count("\n"))
     steps = steps_done()
     went_on = run(
@@ -147,7 +147,7 @@ def dead_address() -> dict[str, Any]:
 if __name__ == "__main__":
     WORK.mkdir()
     Path(WORK, "my_task.py").write_text(TASK)
-    os.environ["SC2PATH"] = "/no/such/game"  # the driver needs no game
+    os.environ["SC2PATH"] = "/no/such/game"  # because the driver needs no game
     NODES = Nodes(TEMP, GAME)
     try:
         found = run_cases([looked_at, ended, resumed, no_pool, dead_address])

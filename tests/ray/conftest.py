@@ -1,4 +1,4 @@
-"""Programs that play a cluster on this machine, and installations of two versions."""
+"""Fixtures for programs on a Ray cluster of this machine, and for two versions of the game."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def other_version(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def run_on_ray(python_with_ray: str) -> Callable[..., Report]:
-    """`run_on_ray(program, …)`: see `report_of`."""
+    """A function `run_on_ray(program, …)`; see `report_of`."""
     return partial(report_of, python_with_ray)

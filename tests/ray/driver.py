@@ -1,4 +1,4 @@
-"""A Ray driver, which prints its games' pids and plays until it is killed: `driver.py ADDRESS`."""
+"""`driver.py ADDRESS` is a Ray driver that prints its games' pids, and plays until it is killed."""
 
 from __future__ import annotations
 

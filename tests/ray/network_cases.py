@@ -1,7 +1,7 @@
 """The network between two Ray nodes is cut and mended: `network_cases.py TEMP REPORT GAME`.
 
-The second node is in a network namespace of its own, which a pair of virtual devices joins to this
-one. The program needs root and Debian's iproute2.
+The second node is in a network namespace of its own. A pair of virtual devices joins it to this
+process's namespace. The program needs root and Debian's iproute2.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.support.ray_nodes import games_of, wait
 
 TEMP, REPORT, GAME = sys.argv[1:]
 NAME = f"sc2pool{os.getpid() % 100_000}"
-"""The namespace's name; a device's name has at most 15 bytes."""
+"""The name of the second namespace, also in names of devices, which have at most 15 bytes."""
 HERE, THERE = "10.213.77.1", "10.213.77.2"
 N = 2
 CUT_S = 30.0
@@ -40,7 +40,7 @@ def ip(*words: str) -> None:
 
 @contextmanager
 def two_hosts() -> Iterator[None]:
-    """A second network namespace, with an address that this process can reach."""
+    """Make a second network namespace, with an address that this process can reach."""
     ip("netns", "add", NAME)
     try:
         ip("link", "add", f"{NAME}a", "type", "veth", "peer", "name", f"{NAME}b", "netns", NAME)
@@ -50,7 +50,7 @@ def two_hosts() -> Iterator[None]:
             ("address", "add", f"{THERE}/24", "dev", f"{NAME}b"),
             ("link", "set", f"{NAME}b", "up"),
             ("link", "set", "lo", "up"),
-            ("route", "add", "default", "via", HERE),  # Ray finds its own address by this route
+            ("route", "add", "default", "via", HERE),  # by which Ray finds its own address
         ):
             ip("-n", NAME, *words)
         yield
@@ -60,7 +60,7 @@ def two_hosts() -> Iterator[None]:
 
 @contextmanager
 def two_nodes() -> Iterator[None]:
-    """A head in this namespace and a node in the other one, each with room for all games."""
+    """Start a head in this namespace and a node in the second, each with room for all games."""
     cluster = Cluster(
         initialize_head=True,
         head_node_args={

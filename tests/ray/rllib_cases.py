@@ -1,7 +1,7 @@
 """RLlib's algorithms on two nodes: `rllib_cases.py TEMP REPORT GAME OTHER_GAME`.
 
-All cases share one cluster, because its start takes longer than any of them. The report is a JSON
-object with the result of each case.
+All cases share one cluster, because the cluster's start takes longer than any case. The report is a
+JSON object with the result of each case.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from tests.support.ray_nodes import Nodes, error_of, games_of, run_cases, wait
 
 TEMP, REPORT, GAME, OTHER = sys.argv[1:]
 N = 2
-"""Number of games of each env runner; a node has room for no more."""
+"""Number of games of each env runner. A node has room for this number only."""
 FRAGMENT = 8
 KILL_EVERY_S, KILL_FOR_S = 7.0, 120.0
 LENIENT = PoolConfig(restart=RestartPolicy(per_env=100, per_pool_per_env=100))
-"""Allows many kills in pools of two games, which would otherwise be a crash loop."""
+"""Allows many kills in a pool of two games, in which the default policy would see a crash loop."""
 
 
 class Record(RLlibCallback):
-    """A callback that keeps the transitions of each env runner's envs."""
+    """A callback that records the transitions of each env runner's envs."""
 
     def on_environment_created(self, *, env_runner: Any, **keywords: Any) -> None:
         env_runner.firsts, env_runner.digest = [], hashlib.sha256()
@@ -76,7 +76,7 @@ class Picture(MoveToBeaconImage):
 
 
 class RaisesLater(MoveToBeacon):
-    """A task with a mistake: it raises an error after some steps."""
+    """A task with a bug: it raises an error after some steps."""
 
     steps = 0
 
@@ -126,7 +126,7 @@ def of_runners(algorithm: Algorithm, what: Callable[[Any], Any]) -> list[Any]:
 
 
 def results(algorithm: Algorithm) -> Iterator[dict[str, Any]]:
-    """The results of the iterations that brought samples; the iterator does not end."""
+    """Yield the result of each iteration that brought samples, without an end."""
     for _ in range(5000):
         result = algorithm.train()
         if result.get("env_runners", {}).get("num_env_steps_sampled_lifetime"):
@@ -176,7 +176,7 @@ def appo_in_real_time() -> dict[str, Any]:
         for result in results(algorithm):
             pool = result["env_runners"]["pool"]
             gaps = [pool[f"gap_s_{name}"] for name in ("p50", "p99", "max")]
-            if not np.isnan(gaps).any():  # NaN in an iteration without samples
+            if not np.isnan(gaps).any():  # the mean is NaN in an iteration without samples
                 break
         return {"counts": counts, "gaps": gaps, "killed": a_game_killed(algorithm)}
 
@@ -187,7 +187,7 @@ def dreamerv3() -> dict[str, Any]:
 
 
 def ppo_and_faults() -> dict[str, Any]:
-    """PPO trains while a game is killed, then an env runner, then a node, which comes back."""
+    """Train PPO while a game, an env runner and a node are killed in turn. The node comes back."""
     with training(ppo(), seed=5) as algorithm:
         counts = updates(algorithm)
         return {
@@ -323,7 +323,7 @@ def errors() -> dict[str, Any]:
 
 
 def one_config_twice() -> dict[str, Any]:
-    """How many iterations each of two algorithms with one config plays before the error."""
+    """The number of iterations before the error, for each of two algorithms with one config."""
     config = ppo().training(train_batch_size_per_learner=FRAGMENT * N)
     config.env_runners(num_env_runners=1, rollout_fragment_length=FRAGMENT)
     configure(config, task=RaisesLater, n=N)
@@ -365,6 +365,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     NODES = Nodes(TEMP + "/ray", GAME)
-    os.environ["SC2PATH"] = GAME  # for an env runner in this process
+    os.environ["SC2PATH"] = GAME  # for the env runner in this process
     connect(NODES.address)
     main()

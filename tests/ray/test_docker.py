@@ -1,4 +1,4 @@
-"""`docker/`: its files name existing files and extras, and its nodes play (without containers)."""
+"""The files in `docker/` name existing files and extras, and its nodes play without containers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_node_is_a_head_or_a_worker(arguments: list[str]) -> None:
 
 @pytest.fixture
 def nodes() -> Iterator[ExitStack]:
-    """A stack of callbacks, which end the nodes of a test."""
+    """A fixture: a stack of callbacks, which end the nodes of a test."""
     with ExitStack() as stack:
         yield stack
 
@@ -115,14 +115,14 @@ def test_a_head_and_a_worker_play(
 
 
 def nodes_of(folder: Path) -> int:
-    """The number of nodes that have started."""
+    """The number of nodes that have started, by their logs."""
     return sum(
         "Ray runtime started" in log.read_text(errors="replace") for log in folder.glob("*.log")
     )
 
 
 def end(node: subprocess.Popen[bytes]) -> None:
-    """End a node like `docker stop`: by SIGTERM, then by SIGKILL to the processes that are left."""
+    """End a node like `docker stop`: send SIGTERM, then SIGKILL to the processes that are left."""
     below = psutil.Process(node.pid).children(recursive=True) if node.poll() is None else []
     node.send_signal(signal.SIGTERM)
     try:

@@ -1,7 +1,7 @@
 """`RaySC2VecEnv` on two nodes: `vec_env_cases.py TEMP REPORT GAME OTHER_GAME`.
 
-All cases share one cluster, because its start takes longer than any of them. The report is a JSON
-object with the result of each case.
+All cases share one cluster, because the cluster's start takes longer than any case. The report is a
+JSON object with the result of each case.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def contract() -> dict[str, Any]:
 
 
 class Counting(gymnasium.Env[Any, Any]):
-    """An env whose info has the seed of its reset."""
+    """An env whose first observation is the seed of its reset."""
 
     observation_space = gymnasium.spaces.Box(0, 1e6, (1,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
@@ -90,7 +90,7 @@ def envs_of_the_user() -> dict[str, Any]:
 
 
 def fault_of(done: Any, infos: Any, rewards: Any) -> list[Any]:
-    """The fields of a batch's row that describe a fault."""
+    """The fields that describe a fault, for each row of a batch."""
     return [
         [
             bool(over),
@@ -168,7 +168,7 @@ def crash_loop_of_the_only_actor() -> dict[str, Any]:
 
 
 def node_lost_for_good() -> dict[str, Any]:
-    """A node is lost while no other node has room; later the node comes back."""
+    """A node is lost while no other node has room. Later this node comes back."""
     env = make(node_timeout_s=4.0)
     try:
         env.reset()
@@ -217,7 +217,7 @@ def node_returns() -> dict[str, Any]:
 
 
 def driver_killed() -> dict[str, Any]:
-    """A driver is killed; its working directory has files that are named like packages."""
+    """Kill a driver whose working directory has files with the names of packages."""
     folder = Path(TEMP, "planted")
     for name in ("sc2pool", "numpy", "psutil", "picows"):
         (folder / name).mkdir(parents=True)
@@ -242,7 +242,7 @@ def driver_killed() -> dict[str, Any]:
 
 
 def scribbled() -> dict[str, Any]:
-    """Write into all returned arrays, with a fixed layout and without one; then an actor dies."""
+    """Write into all returned arrays, with and without a fixed layout. Then kill an actor."""
     found = {}
     for space, last in (("array", [3.0]), ("no layout", ([3.0],))):
         with closing(RaySC2VecEnv([lambda space=space: Counted(space)] * N, NODES.address)) as env:
@@ -259,7 +259,7 @@ def scribbled() -> dict[str, Any]:
 
 
 class Counted(gymnasium.Env[Any, Any]):
-    """Observes the number of steps."""
+    """An env that observes its number of steps."""
 
     action_space = gymnasium.spaces.Discrete(2)
 
@@ -291,7 +291,7 @@ IMPATIENT = PoolConfig(limits=Limits(step_s=0.5, worker_grace_s=0.5))
 
 
 def actor_stopped() -> dict[str, Any]:
-    """The actor is stopped: it does not answer a step or another call."""
+    """Stop an actor, so that it does not answer a step or another call."""
     with closing(make(config=IMPATIENT)) as env:
         env.reset()
         games = {row.pid for row in env.stats().instances}
@@ -315,7 +315,7 @@ def actor_stopped() -> dict[str, Any]:
 
 
 def head_stopped() -> dict[str, Any]:
-    """The head is stopped: steps do not need the head, and calls that ask it raise an error."""
+    """Stop the head. Steps do not need the head, and calls that need the head raise an error."""
     env = make(n=2)
     head = psutil.Process(NODES.cluster.head_node.all_processes["gcs_server"][0].process.pid)
     before_s, cluster._HEAD_S = cluster._HEAD_S, 2.0
@@ -333,7 +333,7 @@ def head_stopped() -> dict[str, Any]:
 
 
 def interpreter_ends() -> dict[str, Any]:
-    """The interpreter exits in every way, in the program that tests this for the other classes."""
+    """End the interpreter in every way, with the program that does this for the other classes."""
     program = Path(__file__).parents[1] / "faults" / "classes" / "leaving.py"
     done = run(
         *(sys.executable, program, "RaySC2VecEnv"), env=os.environ | {"RAY_ADDRESS": NODES.address}
@@ -342,7 +342,7 @@ def interpreter_ends() -> dict[str, Any]:
 
 
 def forked() -> dict[str, Any]:
-    """A forked child has a copy of the env, such as the child of a data loader."""
+    """Fork a child that has a copy of the env, as a data loader does."""
 
     def child() -> None:
         warnings.simplefilter("error")
@@ -361,7 +361,7 @@ def forked() -> dict[str, Any]:
 
 
 def ray_shut_down() -> dict[str, Any]:
-    """Ray is shut down and connected again, as in a notebook whose first cell runs twice."""
+    """Shut Ray down and connect again, as in a notebook whose first cell runs twice."""
     env = make(n=1)
     env.reset()
     ray.shutdown()
@@ -382,7 +382,7 @@ def ray_shut_down() -> dict[str, Any]:
 
 
 def spreads() -> dict[str, Any]:
-    """How many envs each node gets; a node is given by its CPUs, games and free games."""
+    """The number of envs that each node gets. CPUs, games and free games describe a node."""
 
     def of(n: int, *rooms: tuple[float, float, float], spares: int = 0) -> Any:
         alive = [Node(str(k), f"node {k}", *room) for k, room in enumerate(rooms)]
@@ -421,7 +421,7 @@ def another_version() -> dict[str, Any]:
 
 
 def another_package() -> dict[str, Any]:
-    """The driver has a newer sc2pool than the nodes."""
+    """Start a driver that has a newer sc2pool than the nodes."""
     installed, sc2pool.__version__ = sc2pool.__version__, "99.0"
     try:
         return error_of(make)

@@ -1,4 +1,4 @@
-"""Pools in real time, whose games continue where they were stopped, and queries of these games."""
+"""Fixtures for pools in real time, whose stopped games continue without a jump in time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sc2pool.processes.spawn import uninterrupted
 from sc2standin.install import install
 from tests.support.pools import maker
 
-sys.path.insert(0, str(Path(__file__).parent / "programs"))  # also for workers
+sys.path.insert(0, str(Path(__file__).parent / "programs"))  # the variable also reaches the workers
 from realtime_tasks import TellsLoop
 
 MakeEnv = Callable[..., SubprocSC2VecEnv]
@@ -25,7 +25,7 @@ MakeEnv = Callable[..., SubprocSC2VecEnv]
 
 @pytest.fixture(scope="session")
 def freezing(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An installation whose games continue where they were stopped."""
+    """An installation whose games, after a stop, continue from the moment of the stop."""
     folder: Path = tmp_path_factory.mktemp("freezing") / "StarCraftII"
     install(folder, ("--after-stop", "freeze"))
     return folder

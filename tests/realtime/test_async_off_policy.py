@@ -153,7 +153,7 @@ def test_the_buffer_has_values_from_before_vec_normalize(kind, tmp_path):
     size = model.replay_buffer.pos
     counts = np.arange(size, dtype=np.float32)
     np.testing.assert_array_equal(model.replay_buffer.observations[:size, 0, 0], counts)
-    # An episode's last observation was normalised, and then the normalisation was undone.
+    # An episode's last observation has rounding errors, because its normalisation was undone.
     following = model.replay_buffer.next_observations[:size, 0, 0]
     np.testing.assert_allclose(following, counts + 1, rtol=1e-4)
     np.testing.assert_array_equal(model.replay_buffer.rewards[:size], 1.0)
@@ -235,10 +235,10 @@ def test_another_env_can_be_set():
 
 
 class Behind(AsyncDQN):
-    """An algorithm whose actor makes ten steps during each update."""
+    """A DQN that waits in each update until its actor has made ten steps."""
 
     has_begun = threading.Event()
-    """Set in the first update."""
+    """An event that the first update sets."""
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
         assert self._actor is not None
@@ -250,7 +250,7 @@ class Behind(AsyncDQN):
 
 
 class WaitsForBehind(Counting):
-    """Waits for the first update, because a busy machine might play all steps before that."""
+    """An env that waits for the first update, before which a busy machine might play all steps."""
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         if self._steps == 5:
@@ -274,7 +274,7 @@ def test_a_learner_that_is_too_slow_loses_updates_not_steps(tmp_path):
     assert log[-1]["async/updates_per_step_wanted"] == 1 / N
     assert log[-1]["async/updates_per_step"] <= 1 / 10 / N + 1 / 100
     assert log[-1]["async/full_queue_steps"] == log[-1]["async/late_steps"] == 0
-    # Both envs end episodes in the same step; the first of their two lines has the figures.
+    # Both envs end episodes in the same step. The first of their two lines has the figures.
     assert max(line["async/lag_max"] for line in log[::2]) >= 1
     assert any(line.get("async/gap_s_max", 0) >= line.get("async/gap_s_p50", 1) for line in log)
     assert any("async/update_gap_s_max" in line for line in log)

@@ -1,4 +1,4 @@
-"""`RealTimeEnv` on a small live game: time, pauses, faults, and what plays such envs."""
+"""`RealTimeEnv` on a small live game: its time, pauses and faults, and programs that play it."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ BOTH = pytest.mark.parametrize("env", [Seconds, Ticks], indirect=True)
 
 @pytest.fixture
 def env(request: pytest.FixtureRequest) -> Iterator[Seconds]:
-    """An env whose first episode has begun."""
+    """A fixture: an env whose first episode has begun."""
     with closing(getattr(request, "param", Seconds)()) as env:
         env.reset()
         yield env
 
 
 def step(env: gymnasium.Env[Any, Any], action: int = STAY) -> dict[str, Any]:
-    """Play one step; returns its info."""
+    """Play one step, and return its info."""
     return env.step(np.int64(action))[4]
 
 
@@ -160,7 +160,7 @@ def test_an_error_of_act_that_comes_from_the_games_end(env, monkeypatch):
 
 def test_an_error_of_act_while_the_game_runs(env, monkeypatch):
     monkeypatch.setattr(env, "act", lambda action: 1 // 0)
-    for _ in range(2):  # the error is raised unchanged, and the episode goes on
+    for _ in range(2):  # a hook's error is raised unchanged, and the episode continues
         with pytest.raises(ZeroDivisionError):
             step(env)
 
@@ -350,7 +350,7 @@ def test_two_behind_a_pool(kind):
         }
 
         pool.pause()
-        psutil.Process(games[0]).kill()  # one game dies in the pause
+        psutil.Process(games[0]).kill()  # one game dies while it is paused
         _, _, dones, infos = pool.step(np.array([STAY, STAY]))
         assert infos[0]["sc2pool.fault"]["kind"] == "game-exited"
         assert "signal SIGKILL" in infos[0]["sc2pool.fault"]["detail"]

@@ -1,4 +1,4 @@
-"""Nothing slow delays an action after its observation: no first call, no garbage collection."""
+"""No first call and no garbage collection may delay an action after its observation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BOTH = pytest.mark.parametrize(
 
 
 class BatchesSeen(FlattenExtractor):
-    """Notes the sizes of all batches of observations."""
+    """A features extractor that records the size of each batch of observations."""
 
     sizes: list[int]
 
@@ -54,7 +54,7 @@ def test_the_policy_has_chosen_once_before_the_envs_are_reset(kind, options):
 
 
 class SetsWeights(Recording):
-    """Lets the policy choose action 2 only, before the first step."""
+    """A callback that, before the first step, makes the policy choose only action 2."""
 
     def _on_training_start(self) -> None:
         policy: Any = self.model.policy
@@ -72,7 +72,7 @@ def test_weights_that_a_callback_has_set_are_played_from_the_first_step(kind, op
 
 
 class SeesCollector(Recording):
-    """Notes how many objects are exempt from garbage collections, and how many are not."""
+    """A callback that counts the objects with and without exemption from garbage collection."""
 
     def _on_step(self) -> bool:
         self.exempt, self.others = gc.get_freeze_count(), len(gc.get_objects())
@@ -81,7 +81,7 @@ class SeesCollector(Recording):
 
 @pytest.fixture
 def nothing_frozen() -> Iterator[None]:
-    """Unfreezes objects for the test, because the tests' configuration has frozen some."""
+    """A fixture that unfreezes the objects that the tests' configuration has frozen."""
     gc.unfreeze()
     yield
     gc.freeze()

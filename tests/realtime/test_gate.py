@@ -1,6 +1,6 @@
-"""`PauseGate` on a game with a pause key, and `PausableEnv`; every pause is checked to work.
+"""`PauseGate` on a game with a pause key, and `PausableEnv`. Every pause must stop the game.
 
-The gate that stops processes is tested in `test_pause.py`.
+A `PauseGate` that stops processes is tested in `test_pause.py`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from sc2pool.realtime import gate as gate_module
 from tests.support.programs import Trainer, has_ended
 
 STILL_S = 0.5
-"""50 ticks, so that a delay on a busy machine does not look like a pause."""
+"""A time of 50 ticks, so that a delay on a busy machine does not look like a pause."""
 
 
 def nothing() -> None:
-    """Stands for a key that does nothing."""
+    """Stand in for a key without an effect."""
 
 
 MakeGame = Callable[..., LiveGame]
@@ -40,7 +40,7 @@ MakeGame = Callable[..., LiveGame]
 
 @pytest.fixture
 def start() -> Iterator[MakeGame]:
-    """Starts games and ends them."""
+    """A fixture that starts games, and ends them after the test."""
     games = []
 
     def start_game(*options: str) -> LiveGame:
@@ -54,7 +54,7 @@ def start() -> Iterator[MakeGame]:
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes the gate wait for a shorter time, because the test's game never reacts."""
+    """A fixture that shortens the gate's wait, because the test's game never reacts."""
     monkeypatch.setattr(gate_module, "_REACTS_WITHIN_S", 1.0)
 
 
@@ -292,7 +292,7 @@ N_STEPS = 8
 
 
 class SlowLearner(PPO):
-    """PPO with slow updates; records each one's ticks, and whether the game was paused."""
+    """PPO with slow updates. It records each update's ticks, and whether the game was paused."""
 
     game: LiveGame | None = None
 
@@ -332,10 +332,10 @@ def test_no_tick_passes_in_the_updates_of_a_single_game(make_gate):
         assert stats.paused_s >= 2 * UPDATE_S
         tick = model.game.tick
         env.pause()
-        *_, info = env.step(0)  # a step resumes
+        *_, info = env.step(0)  # a step resumes the game
         assert info["tick"] > tick
         env.pause()
-        env.reset()  # and so does a reset
+        env.reset()  # a reset resumes the game
         env.step(0)
         env.pause()
     assert not psutil.Process().children()

@@ -1,4 +1,4 @@
-"""Late actions: each step gets an action, and the data stored for a step belongs to it.
+"""Late actions: each step gets an action, and the data stored for a step belongs to this step.
 
 The policies here are late on purpose: every choice except the first waits until the envs have made
 three more steps.
@@ -27,15 +27,15 @@ pytestmark = pytest.mark.usefixtures("no_thread_is_left")
 N = 2
 LATE = 3
 EPISODE = 5
-"""Steps of an episode of the envs."""
+"""The number of steps in an episode."""
 
 
 class Clock:
-    """Counts the steps of the envs, for which the policies wait."""
+    """Counts the envs' steps. The late policies wait for this count to rise."""
 
     steps = 0
     model: Any = None
-    """The model whose actor acts; a policy that waits must stop when the actor ends."""
+    """The model whose actor acts. A waiting policy must stop its wait when this actor ends."""
     seen: list[int]
     """The counts of the observations for which the policies chose, in order."""
 
@@ -114,7 +114,7 @@ def played_by(recording: Recording) -> Any:
 
 
 def test_off_policy_stores_each_period_with_its_own_observation():
-    options = OFF_POLICY | {"learning_starts": 10**6}  # actions stay random: no two are equal
+    options = OFF_POLICY | {"learning_starts": 10**6}  # all actions are random, so no two are equal
     model, recording = model_of(LateSAC, "MlpPolicy", ContinuousTicks, **options), Recording()
     model.learn(60 * N, callback=recording)
     played, buffer = played_by(recording), model.replay_buffer
@@ -150,7 +150,7 @@ def test_a_function_chooses_late_actions():
 
 
 class KeepsRollouts(Recording):
-    """Keeps each rollout buffer with the learner's values, and the mean weight of each update."""
+    """Stores each rollout buffer with the learner's values, and the mean weight of each update."""
 
     def __init__(self) -> None:
         super().__init__()

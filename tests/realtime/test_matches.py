@@ -1,7 +1,7 @@
-"""Matches in real time, and the ends of games in every form that was reported of the real game.
+"""Matches in real time, and each kind of game end that was reported of the real game.
 
-Both sides of a match keep up with their games, and are paused together. Each end of a game gives a
-terminated episode with its last real observation, without a fault, a truncation or a wait.
+Both sides of a match keep up with their games, and are paused together. When a game ends, its
+episode is terminated with the last real observation, without a fault, truncation or wait.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.support.installations import changed
 
 PERIOD_S = TellsLoops.step_mul / LOOPS_PER_S
 ALIGNED_WITHIN_STEPS = 20
-"""Within this many steps after a delay, the periods of a match's games begin together again."""
+"""The maximum number of steps after a delay until a match's games begin their periods together."""
 IMPATIENT = PoolConfig(limits=Limits(step_s=1.5))
 TASKS = pytest.mark.parametrize("task", [TellsLoops, TellsLoopsBot])
 
@@ -148,7 +148,7 @@ def test_games_that_catch_up_do_so_together(begun, standin_dir, opponent):
 @pytest.mark.timing
 @pytest.mark.parametrize("opponent", [None, decide, CountingBot])
 def test_spares_are_held_at_their_first_observation(begun, opponent):
-    """Neither game of a spare match continues before the learner plays the spare."""
+    """No game of a spare match may continue before the learner plays the spare."""
     env = begun(n=1, task=TellsLoops, opponent=opponent, spares=1, max_loops=24)
     for _ in range(2):
         dones = np.zeros(1, bool)
@@ -209,7 +209,7 @@ def test_an_opponents_error_between_steps_is_user_code(begun):
 
 SHORT_PERIOD_S = Mortal.step_mul / LOOPS_PER_S
 MOST_STEPS = 12
-"""The pool notices the end of a match within two seconds (six periods) on a calm machine."""
+"""The pool must notice the end of a match within two seconds (six periods) on a calm machine."""
 REFUSED = "the game refused to show its state, as one that is over"
 SILENT = "the game did not answer any more and did nothing"
 MUTE_GAME = Path(__file__).parent / "programs" / "mute_game.py"
@@ -217,7 +217,7 @@ MUTE_GAME = Path(__file__).parent / "programs" / "mute_game.py"
 
 @pytest.fixture(scope="session")
 def mute(tempered: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An installation whose games in real time stop answering when they end."""
+    """A fixture: an installation whose games in real time stop answering when they end."""
     return changed(
         tempered("kind"),
         tmp_path_factory.mktemp("mute") / "StarCraftII",
@@ -226,7 +226,7 @@ def mute(tempered: Callable[[str], Path], tmp_path_factory: pytest.TempPathFacto
 
 
 def play_to_the_end(env: Any) -> tuple[np.ndarray, list[dict[str, Any]], float]:
-    """Play until env 0's game ends; returns rewards, infos and duration of the last step."""
+    """Play until env 0's game ends. Returns the rewards, infos and duration of the last step."""
     env.reset()
     idle = np.zeros(env.num_envs, np.int64)
     for _ in range(3):

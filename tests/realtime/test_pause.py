@@ -37,15 +37,15 @@ from tests.realtime.conftest import are_stopped, games, play_until_spares_are_he
 from tests.support.programs import PER_GAME, Trainer, assert_gone, has_ended
 
 PAUSE_S = 1.0
-"""22 loops of real time."""
+"""The length of a pause in seconds. In real time a game plays 22 loops in it."""
 PERIOD_S = TellsLoop.step_mul / LOOPS_PER_S
 VIGILANT = PoolConfig(watchdog_interval_s=0.1)
-"""A watchdog that would soon end a stopped game if the pool had not paused the game."""
+"""A pool config whose watchdog soon ends a stopped game that the pool has not paused."""
 
 
 @pytest.fixture
 def with_spare(begun):
-    """Makes a pool whose spare is held, that is, stopped at its first observation."""
+    """A fixture that makes a pool whose spare is stopped at its first observation."""
 
     def make(**options):
         env = begun(spares=1, **options)
@@ -56,7 +56,7 @@ def with_spare(begun):
 
 
 def fall_in_step(env: SubprocSC2VecEnv) -> None:
-    """Make the envs' periods begin within one loop of each other, and pause for the first time."""
+    """Pause for the first time, and make the envs' periods begin within one loop of each other."""
     env.pause()
     env.resume()
     # All envs are now over a period late, so their next periods begin at the observed loops.
@@ -122,7 +122,7 @@ def test_counted_and_without_effect_where_there_is_nothing_to_do(make_env):
     assert are_stopped(games(env)) == [False, False]
     env.pause()
     env.pause()
-    step(env)  # a step resumes
+    step(env)  # a step resumes the games
     assert are_stopped(games(env)) == [False, False]
     env.pause(0)
     env.resume(0)
@@ -186,7 +186,7 @@ def test_a_spare_that_is_launched_meanwhile_begins_no_episode(with_spare):
     env.pause()
     games(env)[1].kill()
     while states(env)[1] != "idle":
-        assert env.get_attr("level") == [0]  # the pool runs games during a call
+        assert env.get_attr("level") == [0]  # the pool lets games run during a call
     assert states(env)[0] == "paused"
     play_until_spares_are_held(env)
     env.pause()
@@ -283,7 +283,7 @@ def test_a_trainer_killed_in_a_pause_leaves_nothing(freezing, run_temp):
 
 N_STEPS = 4
 UPDATE_S = 0.5
-"""11 game loops in real time."""
+"""The sleep before an update, in seconds. In real time a game plays 11 loops in it."""
 
 
 def stopped(env: SubprocSC2VecEnv) -> list[bool]:
@@ -291,7 +291,7 @@ def stopped(env: SubprocSC2VecEnv) -> list[bool]:
 
 
 class SlowLearner(PPO):
-    """PPO with slow updates; before and after each, records whether the games are stopped."""
+    """PPO with slow updates, which records before and after each if the games are stopped."""
 
     seen: list[list[bool]]
     fails = False
@@ -375,7 +375,7 @@ def test_another_kind_of_env_is_a_config_error_before_the_first_step():
 
 @pytest.fixture
 def family() -> Iterator[list[psutil.Process]]:
-    """A program, its child and its grandchild."""
+    """A fixture: a program, its child and its grandchild."""
     root = start_family(2, start_new_session=True)
     process = psutil.Process(root.pid)
     yield [process, *process.children(recursive=True)]

@@ -1,6 +1,6 @@
-"""RLlib's PPO pauses games in real time while it updates; late samples are reported.
+"""RLlib's PPO pauses games in real time while it updates, and reports late samples.
 
-One program runs all trainings; the first test that needs its report starts it.
+One program runs all trainings. The first test that needs the program's report starts it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ UPDATE_S = 0.5
 
 @pytest.fixture(scope="module")
 def report(python_with_ray: str, freezing: Path) -> Report:
-    """Returns the report of the trainings, which the first call runs."""
+    """A function that returns the report of the trainings, which its first call runs."""
     return report_of(python_with_ray, TRAININGS, freezing)
 
 
@@ -28,7 +28,7 @@ def report(python_with_ray: str, freezing: Path) -> Report:
 @pytest.mark.parametrize(
     ("envs", "games", "counted"),
     [
-        ("in this process", 1, 1),  # the last pause does not count, because it has not ended
+        ("in this process", 1, 1),  # the last pause is not counted, because it has not ended
         ("in another process", 2, 2),
     ],
 )
@@ -107,7 +107,7 @@ def test_the_example(report):
 
 
 SAMPLE_TIMEOUT_S = 60.0
-"""RLlib's default, in which a game plays 1,344 loops."""
+"""RLlib's default timeout in seconds, in which a game plays 1,344 loops."""
 
 
 @pytest.mark.parametrize(("longest", "step_mul"), [(167, 8), (1343, 1), (9, 140)])
@@ -132,7 +132,7 @@ def test_two_training_steps_without_data_in_a_row_are_an_error(caplog):
     discards.after_training_step(0, 100, SAMPLE_TIMEOUT_S)
     assert not caplog.records
     discards.after_training_step(1, 100, SAMPLE_TIMEOUT_S)
-    discards.after_training_step(1, 200, SAMPLE_TIMEOUT_S)  # the game has been replaced
+    discards.after_training_step(1, 200, SAMPLE_TIMEOUT_S)  # the game was replaced
     discards.after_training_step(2, 200, SAMPLE_TIMEOUT_S)
     assert len(caplog.records) == 2
     with pytest.raises(SampleTimeoutError, match="discarded 1 samples that came after"):

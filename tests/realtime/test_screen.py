@@ -1,4 +1,4 @@
-"""`GameWindow` on virtual displays: pictures, keys, and what goes wrong with windows."""
+"""`GameWindow` on virtual displays: pictures, keys, and errors of windows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def display(tmp_path: Path) -> Iterator[VirtualDisplay]:
 
 @pytest.fixture
 def opened(display: VirtualDisplay) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
-    """Opens a window with a title on the display."""
+    """A fixture that opens a window with a title on the display."""
     programs = []
 
     def open_window(title: str) -> subprocess.Popen[str]:
@@ -76,7 +76,7 @@ def opened(display: VirtualDisplay) -> Iterator[Callable[[str], subprocess.Popen
 def test_a_small_frame():
     screen = np.zeros((240, 320, 3), np.uint8)
     screen[:4, 4:8] = 255
-    screen[4:8, :4] = (0, 0, 255)  # red; the order is blue, green, red
+    screen[4:8, :4] = (0, 0, 255)  # this pixel is red, and the order is blue, green, red
     small = shrunk(screen, 60, 80)
     assert small.shape == (1, 60, 80)
     assert small.dtype == np.uint8
@@ -221,7 +221,7 @@ def test_a_window_is_found(display, opened, how):
         assert game.stdout.readline() == "up 0x61\n"
         window.hold(["b"])
         assert game.stdout.readline() == "down 0x62\n"
-    assert game.stdout.readline() == "up 0x62\n"  # released by close
+    assert game.stdout.readline() == "up 0x62\n"  # `close` has released the key
     assert game.poll() is None
 
 

@@ -110,7 +110,7 @@ ACTIONS = np.zeros(2, np.int64)
 
 
 def apart_s(env, batches: int = 3) -> float:
-    """The smallest time difference between two games in some steps, in seconds."""
+    """The smallest difference, over some steps, between the two games' `gap_s`, in seconds."""
     gaps_s = []
     for _ in range(batches):
         infos = env.step(ACTIONS)[3]
@@ -134,7 +134,7 @@ def test_a_game_that_fell_behind_is_waited_for_once_and_not_in_every_step(begun)
 
 
 class InTurn(Short):
-    """Has episodes of two steps in the first env, and of four steps in the second."""
+    """A task with episodes of two steps in the first env, and of four steps in the second."""
 
     def on_start(self) -> None:
         super().on_start()
@@ -253,7 +253,7 @@ def test_deaths_reach_its_handlers_once_and_the_game_ends_with_the_last(begun):
     env = begun(n=1, task=RealtimeBot)
     step_bot(env)
     dones, info = step_bot(env, RealtimeBot.DIE)
-    while not dones.any():  # in real time, the end may show one step later
+    while not dones.any():  # in real time, a game's end may be visible one step later
         dones, info = step_bot(env)
     assert info["destroyed"] == [info["marine"]]
     assert info["over"] == "Result.Defeat"

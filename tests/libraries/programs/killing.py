@@ -1,4 +1,4 @@
-"""Helpers for the programs of this folder: kill a game, and report to the test."""
+"""Helpers for the programs of this folder, which kill a game and report to the test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sc2pool.pool.pool import Pool
 
 
 def games() -> list[psutil.Process]:
-    """The games of this program's pools."""
+    """The game processes of this program's pools."""
     children = psutil.Process().children(recursive=True)
     return [child for child in children if "-dataDir" in child.cmdline()]
 
@@ -26,7 +26,7 @@ def kill_a_game() -> None:
 
 
 def write_report(pool: Pool, **counted: Any) -> None:
-    """Write the counts of the library and of the pool; call it after the pool's close."""
+    """Write the counts of the library and of the pool. Call this after the pool is closed."""
     stats = pool.stats()
     report = {"pool": {"steps": stats.env_steps, "faults": stats.faults}, **counted}
     Path(sys.argv[1]).write_text(json.dumps({**report, "games left": len(games())}, default=int))

@@ -29,13 +29,13 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 Make = Callable[..., SC2ParallelEnv]
 EACH = pytest.mark.parametrize("task", ["3m", "MarineDuel", "3m_duel", "terran_5_vs_5"])
-"""A team in a game; two players, each in a game; two teams, each in a game; a random team."""
+"""Tasks with one team, with two players, with two teams, and with one random team."""
 OFTEN = PoolConfig(restart=RestartPolicy(per_env=100, per_pool_per_env=100))
 
 
 @pytest.fixture
 def make() -> Iterator[Make]:
-    """Makes an env with the constructor's arguments."""
+    """A fixture that makes an env with the constructor's arguments."""
     with ExitStack() as stack:
 
         def make_env(task: Any = "3m", **keywords: Any) -> SC2ParallelEnv:
@@ -217,7 +217,7 @@ def test_wrong_words(make):
 
 
 class Directions(Task):
-    """A task of one agent whose actions are two choices, with masks."""
+    """A task of one agent whose action consists of two choices, with masks."""
 
     map_name = "MoveToBeacon"
     observation_space = spaces.Box(0, 1, (1,), np.float32)

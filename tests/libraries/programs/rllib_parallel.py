@@ -1,4 +1,4 @@
-"""RLlib's `ParallelPettingZooEnv` on `SC2ParallelEnv`: PPO with one policy for a whole team.
+"""PPO with one policy for a whole team, in RLlib's `ParallelPettingZooEnv` on `SC2ParallelEnv`.
 
 `test_libraries.py` runs this file, in the environment that has RLlib and PettingZoo.
 """
@@ -19,7 +19,7 @@ AGENTS = {"marine_0", "marine_1", "marine_2"}
 
 
 def plays_on_after_the_end() -> None:
-    """Step through RLlib's wrapper: all agents end together, and the next episode plays."""
+    """Step through RLlib's wrapper. All agents end together, and the next episode must play."""
     with closing(ParallelPettingZooEnv(SC2ParallelEnv("3m", max_loops=80))) as env:
         for _ in range(2):
             seen, _ = env.reset(seed=1)
@@ -37,7 +37,7 @@ def plays_on_after_the_end() -> None:
 
 
 def learns() -> None:
-    """One iteration of PPO, whose policy all agents share."""
+    """Play one iteration of PPO, whose policy all agents share."""
     register_env("3m", lambda config: ParallelPettingZooEnv(SC2ParallelEnv("3m", max_loops=80)))
     config = (
         PPOConfig()

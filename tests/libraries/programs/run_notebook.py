@@ -1,6 +1,6 @@
 """Runs a notebook from top to bottom, as its kernel would, and prints the output of its cells.
 
-run_notebook.py NOTEBOOK [STEPS]    with STEPS, all trainings are that long
+`run_notebook.py NOTEBOOK [STEPS]`. If STEPS is given, each training takes this number of steps.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ DICT = spaces.Dict({"a": spaces.Box(0, 1, (2,)), "b": spaces.Discrete(3)})
 
 @pytest.fixture
 def make() -> Iterator[Make]:
-    """Makes a vector env from functions that make envs, or from the constructor's arguments.
+    """A fixture that makes a vector env from functions, or from the constructor's arguments.
 
-    By default it is a serial one; `tests/contract` shows that workers play the same.
+    By default the vector env is serial; `tests/contract` shows that workers play the same steps.
     """
     with ExitStack() as stack:
 
@@ -55,7 +55,7 @@ def gate(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def gated(make: Make, gate: Path) -> SC2TianshouVectorEnv:
-    """Envs; env 1 ends its step when the file exists. A step returns when one env is ready."""
+    """Three envs whose step returns when one env is ready. Env 1 is ready when the file exists."""
     envs = make(Counting, partial(Gated, str(gate)), Counting, wait_num=1, serial=False)
     envs.reset()
     return envs
@@ -109,7 +109,7 @@ def test_ready_envs_go_on_while_one_is_waited_for(gated, gate):
         envs = [info["env_id"] for info in infos]
         seen += zip(envs, observations[:, 0].tolist(), strict=True)
         if terminated.any():
-            gated.reset(np.array(envs)[terminated])  # autoreset did it already
+            gated.reset(np.array(envs)[terminated])  # because autoreset has already reset the env
     assert {env for env, _ in seen} == {0, 2}
     for env in (0, 2):
         counts = [count for other, count in seen if other == env]

@@ -1,7 +1,7 @@
 """A loop in the shape of CleanRL's scripts, on two games, one of which is killed: `… REPORT`.
 
-It plays rollouts of 50 steps, with an actor-critic update after each. CleanRL's scripts take the
-observation after an episode's end for the first one of the next episode, as in the mode SAME_STEP.
+It plays rollouts of 50 steps, with an actor-critic update after each. CleanRL's scripts expect
+that a step that ends an episode returns the next first observation, as in the mode SAME_STEP.
 """
 
 from __future__ import annotations

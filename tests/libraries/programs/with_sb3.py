@@ -11,7 +11,7 @@ from sc2pool import SubprocSC2VecEnv
 
 
 class Watch(BaseCallback):
-    """Counts what SB3 sees, and kills a game during the training."""
+    """Counts the data that SB3 receives, and kills a game during the training."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -16,7 +16,7 @@ from sc2pool import SC2VectorEnv
 
 
 class Watched(PPO):
-    """Counts what skrl sees, and kills a game during the training."""
+    """Counts the data that skrl receives, and kills a game during the training."""
 
     steps = truncated = marked = 0
 

@@ -18,7 +18,7 @@ from sc2pool import SC2TianshouVectorEnv
 
 
 class Watch:
-    """Counts what tianshou sees, and kills a game during the collection."""
+    """Counts the data that tianshou receives, and kills a game during the collection."""
 
     def __init__(self) -> None:
         self.steps = self.truncated = self.marked = 0

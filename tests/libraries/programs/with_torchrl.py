@@ -30,7 +30,7 @@ def refusal_of_next_step() -> str:
 
 
 def next_observations_wrong(data: Any) -> int:
-    """Number of steps that do not begin where the previous step ended, though no episode ended."""
+    """The number of steps that wrongly begin, or do not begin, where the previous step ended."""
     after, following = data["next", "observation"][:, :-1], data["observation"][:, 1:]
     ended = data["next", "done"][:, :-1, 0]
     return int(((after != following).any(-1) != ended).sum())

@@ -22,7 +22,7 @@ N_STEPS = 6
 UPDATES = 3
 PERIOD = TellsLoop.step_mul
 LOST_WITHOUT = (UPDATES - 1) * (int(VerySlowUpdates.update_s * 22.4) // PERIOD - 1)
-"""The least number of periods without an action if nothing acts during the updates."""
+"""The minimum number of periods without an action if no actor acts during the updates."""
 
 
 class Loops(VecEnvWrapper):
@@ -42,7 +42,7 @@ class Loops(VecEnvWrapper):
 
 
 def periods_lost(make_env: Any, kind: Any, steps: int = UPDATES * N_STEPS, **options: Any) -> Any:
-    """Periods without an action in a training, for each of two games."""
+    """The number of periods without an action in a training, for each of two games."""
     env = make_env(n=2)
     recorded = Loops(env)
     if not issubclass(kind, DQN):
@@ -65,7 +65,7 @@ def periods_lost(make_env: Any, kind: Any, steps: int = UPDATES * N_STEPS, **opt
 
 @pytest.mark.parametrize("actor", ["thread", "process"])
 def test_the_actor_keeps_acting_during_an_update(make_env, actor):
-    # A busy machine still loses some periods.
+    # On a busy machine, even an actor that acts during updates loses some periods.
     assert max(periods_lost(make_env, VerySlowUpdates, actor=actor)) < LOST_WITHOUT
 
 
@@ -74,7 +74,7 @@ def test_ppo_loses_the_periods_of_its_updates(make_env):
 
 
 class SlowUpdatesDQN(AsyncDQN):
-    """Sleeps before each update."""
+    """A DQN that sleeps before each update."""
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
         time.sleep(VerySlowUpdates.update_s)
@@ -87,7 +87,7 @@ def test_dqn_keeps_acting_during_an_update(make_env):
 
 
 class SlowPolicy(AsyncDQN):
-    """Needs almost three periods to choose an action."""
+    """A DQN that needs almost three periods to choose an action."""
 
     def _sample_action(self, *args: Any) -> Any:
         time.sleep(0.5)
@@ -118,7 +118,7 @@ def test_games_in_step_mode(make_env):
 
 
 class ClosesElsewhere(BaseCallback):
-    """Closes the env in another thread, like the next cell of a notebook."""
+    """Closes the env in another thread, as a notebook's next cell does."""
 
     closing: threading.Thread | None = None
 

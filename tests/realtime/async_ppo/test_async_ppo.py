@@ -88,7 +88,7 @@ def test_callbacks_see_the_steps_that_the_env_played():
 
 
 class ChecksBuffer(BaseCallback):
-    """Checks the rollout buffer before each update."""
+    """A callback that checks the rollout buffer before each update."""
 
     checked = 0
 
@@ -263,7 +263,7 @@ def test_an_update_process_that_does_not_read_is_a_learner_error(monkeypatch):
     monkeypatch.setattr(child_process, "_READS_WITHIN_S", 0.5)
     monkeypatch.setattr(child_process, "_EXITS_WITHIN_S", 0.1)
     model = model_of()
-    # More bytes than a socket holds. The dict is copied, because all models of the tests share it.
+    # More bytes than a socket holds. The dict is copied, because all models share it.
     model.policy_kwargs = {**model.policy_kwargs, "cargo": bytes(10_000_000)}
     with pytest.raises(LearnerError, match="does not answer"), started_stopped(monkeypatch):
         UpdateProcess(model)
@@ -272,7 +272,7 @@ def test_an_update_process_that_does_not_read_is_a_learner_error(monkeypatch):
 
 @contextmanager
 def started_stopped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """During the test, update processes are stopped as soon as they are started."""
+    """In the block, stop each update process as soon as it has started."""
     start = child_process._start
 
     def started(*arguments: Any) -> Any:
@@ -302,7 +302,7 @@ def test_an_update_process_that_is_still_starting_ends_with_the_trainer():
 
 
 class Changing(BaseCallback):
-    """Changes the model between two updates."""
+    """A callback that changes the model between two updates."""
 
     def _on_step(self) -> bool:
         return True
@@ -356,7 +356,7 @@ def test_normalised_observations(tmp_path):
 
 
 def logged(model: AsyncPPO, folder: Path) -> list[dict[str, Any]]:
-    """Learn from three rollouts; returns the log's line after each."""
+    """Learn from three rollouts. Returns the log's line after each rollout."""
     model.set_logger(configure(str(folder), ["json"]))
     model.learn(3 * ROLLOUT)
     return [json.loads(line) for line in (folder / "progress.json").read_text().splitlines()]

@@ -192,7 +192,7 @@ def test_on_current_data_an_update_is_ppos(env_id, options):
     theirs.collect_rollouts(env, callback, theirs.rollout_buffer, 64)
     ours.rollout_buffer = copy.deepcopy(theirs.rollout_buffer)
     np.random.seed(5)
-    np.random.permutation(128)  # AsyncPPO draws a permutation to flatten the buffer
+    np.random.permutation(128)  # because AsyncPPO draws a permutation to flatten the buffer
     theirs.train()
     np.random.seed(5)
     ours.train()
@@ -312,7 +312,7 @@ CHANGES = [
 
 
 def fill_buffer(model: AsyncPPO) -> None:
-    """Gather a rollout the way PPO does."""
+    """Collect a rollout in the same way as PPO."""
     _, callback = model._setup_learn(STEPS_OF_A_ROLLOUT)
     assert model.env is not None
     PPO.collect_rollouts(model, model.env, callback, model.rollout_buffer, STEPS_OF_A_ROLLOUT)
@@ -415,7 +415,7 @@ def test_a_policy_that_cannot_be_pickled_is_an_error_before_any_step(kind):
 
 
 class Actions(BaseCallback):
-    """Records the actions of all steps."""
+    """A callback that records the actions of all steps."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 
 class Recording(BaseCallback):
-    """Records the order of calls, their threads, and the local variables at each step."""
+    """A callback that records the order and threads of calls, and the local variables of steps."""
 
     def __init__(self, last_call: int | None = None) -> None:
         super().__init__()
@@ -54,13 +54,13 @@ class Raises(BaseCallback):
 
 
 class Interrupts:
-    """A tracer that interrupts `learn` again, this many lines after a first Ctrl-C.
+    """A tracer that interrupts `learn` a second time, `line` lines after a first Ctrl-C.
 
-    It does not interrupt at the end of a `with` block, where the interpreter calls tracers, but
-    does not check for signals before it calls `__exit__`.
+    The tracer does not interrupt at the end of a `with` block. The interpreter calls tracers at
+    this point, but a real Ctrl-C cannot come before `__exit__` is called.
 
     Attributes:
-        reached: whether `learn` has reached the line.
+        reached: True if `learn` has reached the line of the second interrupt.
     """
 
     def __init__(self, line: int) -> None:
@@ -95,13 +95,13 @@ class RaisesInterrupt(BaseCallback):
 def interrupt_at_every_line(
     model: Any, env: VecNormalize, steps: int, wait_for: Callable[[Callable[[], object]], None]
 ) -> None:
-    """Interrupt `learn` again, at each line after a first Ctrl-C; then nothing may act any more.
+    """Interrupt `learn` twice, at each line after a first Ctrl-C. After this no actor may act.
 
     Args:
-        model: a model that acts while it learns.
-        env: the model's env, whose observations count its steps.
-        steps: length of the training after each interrupt, which must work.
-        wait_for: waits until a condition is true.
+        model: A model that acts while it learns.
+        env: The model's env, whose observations count its steps.
+        steps: The steps of the training after each interrupt, which must succeed.
+        wait_for: A function that waits until a condition is true.
     """
     for line in itertools.count(1):
         before = threading.gettrace()

@@ -22,7 +22,7 @@ SMALL = {"net_arch": [8]}
 
 
 class Counting(gymnasium.Env[Any, int]):
-    """Observes the number of steps since its creation; an episode is truncated after five."""
+    """An env that observes its number of steps since it was made. Episodes have five steps."""
 
     observation_space: spaces.Space[Any] = spaces.Box(0, np.inf, (1,), np.float32)
     action_space = spaces.Discrete(3)
@@ -72,7 +72,7 @@ class CountingDict(Counting):
 
 
 class Interrupting(Counting):
-    """Sends SIGINT once, like Ctrl-C, while the learner waits for a step."""
+    """An env that sends one SIGINT, like Ctrl-C, while the learner waits for a step."""
 
     pressed = False
 
@@ -84,7 +84,7 @@ class Interrupting(Counting):
 
 
 class SlowUpdates(AsyncPPO):
-    """Sleeps before each update."""
+    """An algorithm that sleeps before each update."""
 
     update_s = 0.2
 
@@ -95,7 +95,7 @@ class SlowUpdates(AsyncPPO):
 
 class VerySlowUpdates(SlowUpdates):
     update_s = 0.6
-    """13 game loops in real time."""
+    """The sleep before an update, in seconds. In real time a game plays 13 loops in it."""
 
 
 class SlowPPO(PPO):
@@ -142,7 +142,7 @@ class Linear(nn.Module):
 
 
 class Counted(AsyncPPO):
-    """Counts its updates; after the second, changes its optimizer and freezes fewer layers."""
+    """Counts its updates. The second one changes the optimizer and freezes fewer layers."""
 
     def train(self) -> None:
         self.updates = getattr(self, "updates", 0) + 1
@@ -154,7 +154,7 @@ class Counted(AsyncPPO):
 
 
 class Hiding(AsyncPPO):
-    """Removes one attribute, and sets another to an object that cannot be pickled."""
+    """A model whose update removes one attribute, and sets another to an object that pickle rejects."""
 
     def train(self) -> None:
         super().train()
@@ -163,7 +163,7 @@ class Hiding(AsyncPPO):
 
 
 class Locking(AsyncPPO):
-    """Has an attribute that it needs and that cannot be pickled."""
+    """A model that needs one of its attributes, although pickle rejects the attribute."""
 
     def train(self) -> None:
         with self.lock:
@@ -171,7 +171,7 @@ class Locking(AsyncPPO):
 
 
 class FailingUpdates(AsyncPPO):
-    """Raises in the second update."""
+    """A model that raises an error in its second update."""
 
     def train(self) -> None:
         if self._n_updates:

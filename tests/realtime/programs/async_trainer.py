@@ -1,6 +1,6 @@
-"""Endless training with an update process; prints the pids of its child processes.
+"""Trains without an end, with an update process, and prints the pids of its child processes.
 
-With the argument "stopped", it stops the update process as soon as that is started.
+With the argument "stopped", the program stops the update process as soon as it has started.
 """
 
 from __future__ import annotations

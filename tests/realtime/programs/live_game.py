@@ -1,11 +1,9 @@
 """A small live program without an interface, and an env that plays it.
 
-Every 10 ms the program writes a number into the file that its first argument names: twice its
-tick, plus one while it is paused. It prints a line when it has begun. A line `p` on its standard
-input acts as its pause key. It has these options:
-
-    paused   it starts paused
-    no-key   its pause key does nothing
+Every 10 ms the program writes a number into the file that its first argument names. The number is
+twice its tick, plus one while it is paused. It prints a line when it has begun. A line `p` on its
+standard input acts as its pause key. With the option `paused`, the program starts paused. With the
+option `no-key`, its pause key has no effect.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ STATE_BYTES = 8
 class LiveGame:
     """The running program.
 
-    Its state is read from shared memory, so no older state arrives late, during a pause.
+    Its state is read from shared memory, so no old state can arrive during a pause.
     """
 
     def __init__(self, *options: str) -> None:
@@ -96,14 +94,17 @@ class LiveGame:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdout.close()
-        with suppress(OSError):  # after the end, a pressed key cannot be sent
+        with suppress(OSError):  # raised if the program has ended
             self._process.stdin.close()
         self._memory.close()
         self._file.unlink(missing_ok=True)
 
 
 class LiveEnv(gymnasium.Env[NDArray[np.float32], int]):
-    """A step takes two ticks of the game; an episode has twenty steps. The info has the `tick`."""
+    """An env of the game, with two ticks per step and twenty steps per episode.
+
+    The info has the game's `tick`.
+    """
 
     observation_space = spaces.Box(0.0, 1.0, (1,), np.float32)
     action_space = spaces.Discrete(2)

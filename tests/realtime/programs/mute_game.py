@@ -1,4 +1,4 @@
-"""The stand-in, except that in real time it stops answering once a game is over.
+"""The stand-in, which in real time stops answering when a game is over.
 
 mute_game.py [the game's own command line]
 """

@@ -1,6 +1,6 @@
 """A training program that pauses its games and waits: `paused_trainer.py GAME`.
 
-Once the games are paused, it prints the pids of all its processes, and how many are stopped.
+After it has paused the games, it prints the pids of all its processes, and how many are stopped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ games = Pool(
 )
 envs = Pool(gym_specs([WithGrandchildren]), one_book=False, config=config)
 games.reset()
-while games.stats().instances[1].state != "held":  # until the spare is stopped as well
+while games.stats().instances[1].state != "held":  # wait until the spare is stopped as well
     games.send([0])
     games.recv()
 envs.reset()

@@ -1,6 +1,6 @@
-"""Bots and a task of two players that report what happens in their worker, and their opponents.
+"""Bots and a task of two players that report events in their worker, and their opponents.
 
-They are not in `realtime_tasks`, because that module's workers need no python-sc2.
+These classes are not in `realtime_tasks`, whose workers need no python-sc2.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class RealtimeBot(MoveToBeaconBot):
 OWN_MARINES = Kind("Marine")
 
 turns: list[int] = []
-"""The game loops at which the opponent acted, in this process."""
+"""The game loops at which the opponent in this process acted."""
 
 
 class TellsLoops(Task):
-    """Both sides stand still; the last action kills the acting side's own marines."""
+    """A task in which both sides stand still. The last action kills the marines of its own side."""
 
     DIE: ClassVar[int] = 1
     map_name: ClassVar[str] = "MarineDuel"

@@ -29,7 +29,7 @@ time.sleep(600)
 
 
 def start_family(generations: int, **options: Any) -> subprocess.Popen[bytes]:
-    """A program with this many generations of child processes; returns when all of them run."""
+    """Start a program with `generations` generations of child processes, and wait until all run."""
     command = [sys.executable, "-S", "-c", GENERATIONS, str(generations), GENERATIONS]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, **options)
     assert started.stdout is not None
@@ -38,7 +38,7 @@ def start_family(generations: int, **options: Any) -> subprocess.Popen[bytes]:
 
 
 class TellsLoop(MoveToBeacon):
-    """MoveToBeacon, with the observed game loop in each info."""
+    """MoveToBeacon, whose info also has the observed game loop."""
 
     step_mul = 4
     level = 0
@@ -51,13 +51,13 @@ class TellsLoop(MoveToBeacon):
 
 
 class Short(TellsLoop):
-    """Has episodes of two steps."""
+    """A task whose episodes have two steps."""
 
     max_loops = 8
 
 
 class Mortal(TellsLoop):
-    """Its last action kills the only unit, which ends the game, and makes the score 7."""
+    """A task whose last action kills the only unit, which ends the game with the score 7."""
 
     action_space = spaces.Discrete(2)
     DIE, LAST_SCORE = 1, 7
@@ -71,7 +71,7 @@ class Mortal(TellsLoop):
 
 
 class OneIsSlow(TellsLoop):
-    """The second of two envs takes 1 s to begin an episode."""
+    """A task in which the second of two envs takes 1 s to begin an episode."""
 
     def on_start(self) -> None:
         super().on_start()
@@ -80,11 +80,11 @@ class OneIsSlow(TellsLoop):
 
 
 class InFlight(ActionInFlight, TellsLoop):
-    """Observes its last action, and how late the action came."""
+    """A task that observes its last action, and the delay of this action."""
 
 
 class Unstoppable(TellsLoop):
-    """Its game cannot be stopped, because the system refuses the signal."""
+    """A task whose game cannot be stopped, because the system refuses the signal."""
 
     def on_start(self) -> None:
         super().on_start()
@@ -113,7 +113,7 @@ class WithGrandchildren(gymnasium.Env[int, int]):
         return action, 0.0, False, False, {}
 
     def close(self) -> None:
-        """Ask the env's game to end, to which a stopped game does not react."""
+        """Ask the env's game to end. A stopped game does not react."""
         family = [*psutil.Process(self._game.pid).children(), self._game]
         for process in family:
             process.terminate()

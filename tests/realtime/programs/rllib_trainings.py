@@ -1,7 +1,8 @@
-"""RLlib's PPO on games in real time: `rllib_trainings.py GAME TEMP REPORT`, with RLlib installed.
+"""Trains RLlib's PPO on games in real time. Start it as `rllib_trainings.py GAME TEMP REPORT`.
 
 All trainings share one Ray session, because its start takes longer than any of them. The report is
-a JSON object with the result of each training. TEMP, a folder for Ray's files, has a short path.
+a JSON object with the result of each training. TEMP is a folder for Ray's files, and needs a short
+path.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from tests.support.ray_nodes import error_of, games_of
 TEMP, REPORT, GAME = sys.argv[1:]
 EXAMPLE = str(Path(__file__).parents[3] / "examples" / "rllib.py")
 UPDATE_S = 0.5
-"""11 game loops in real time."""
+"""The sleep before an update, in seconds. In real time a game plays 11 loops in it."""
 FRAGMENT = 4
 SAMPLE_TIMEOUT_S = 5.0
 SLOW_STEP_S = 0.8
-"""With this, two envs that step one after the other take 6.4 s for a fragment."""
+"""The delay of a step in seconds. A fragment of two envs that step in turn then takes 6.4 s."""
 
 
 class Slow(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -51,7 +52,7 @@ class Slow(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class SlowLearner(PPOTorchLearner):
-    """A learner with slow updates, which records the status of the games before and after each."""
+    """A learner with slow updates, which records the games' status before and after each update."""
 
     seen: list[list[str]] = []  # noqa: RUF012 - shared by all learners of this program
 
@@ -115,7 +116,7 @@ def in_this_process() -> dict[str, Any]:
 
 
 def in_another_process() -> dict[str, Any]:
-    """RLlib steps two envs, one after the other; then slow envs, which exceed RLlib's timeout."""
+    """RLlib first steps two envs in turn. It then steps slow envs, which exceed its timeout."""
     algorithm = training(
         updates=2, fragments=2, num_env_runners=1, num_envs_per_env_runner=2
     ).build_algo()
@@ -146,7 +147,7 @@ def single_game() -> dict[str, Any]:
 
 
 def without_algorithm(mode: str) -> dict[str, Any]:
-    """An env runner whose two envs are stepped together."""
+    """Sample with an env runner that steps its two envs together."""
     runner = SingleAgentEnvRunner(
         config=config(num_envs_per_env_runner=2, gym_env_vectorize_mode=mode)
     )
@@ -167,7 +168,7 @@ def build_with_too_long_a_fragment() -> None:
 
 
 def example() -> str:
-    """Run the example program; returns its output."""
+    """Run the example program, and return its output."""
     printed = io.StringIO()
     argv = ["--realtime", "--iterations", "2", "--runners", "0", "--n", "2", "--fragment", "2"]
     with redirect_stdout(printed):
@@ -192,7 +193,7 @@ def main() -> None:
     register_env("game", make_game)
     register_env("live game", make_live_game)
     ray.init(
-        num_cpus=1,  # for the env runner; Ray starts one process for each CPU
+        num_cpus=1,  # one for the env runner, because Ray starts one process for each CPU
         include_dashboard=False,
         log_to_driver=False,
         logging_level="error",

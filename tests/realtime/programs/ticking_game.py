@@ -1,8 +1,8 @@
 """A live game: `ticking_game.py STATE_FILE`. It plays 100 ticks a second, without waiting.
 
-At each tick it writes the tick, the episode and the position into the file. Commands are lines on
-its standard input: `begin` (an episode, at position 0), `move N` (by N per tick, until the next
-`move`), `freeze` (ticks end), `exit N`.
+At each tick the game writes the tick, the episode and the position into the file. Commands are
+lines on its standard input. `begin` begins an episode at position 0. `move N` moves by N per tick
+until the next `move`. `freeze` stops the ticks. `exit N` exits with code N.
 """
 
 from __future__ import annotations

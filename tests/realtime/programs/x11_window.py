@@ -1,5 +1,7 @@
-"""A blue window on an X server: `x11_window.py TITLE`. It prints each key event: "down"
-or "up", and the key's X11 number."""
+"""A blue window on an X server: `x11_window.py TITLE`.
+
+The program prints "down" or "up" and the key's X11 number for each key event.
+"""
 
 from __future__ import annotations
 
