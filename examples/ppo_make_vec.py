@@ -3,8 +3,8 @@
     python examples/ppo_make_vec.py [--steps 150000] [--n 8] [--game auto|real|PATH]
 
 Read this file from top to bottom. It needs gymnasium, torch and sc2pool, but not SB3. The autoreset
-mode is gymnasium's NEXT_STEP: the last step of an episode returns the episode's last observation,
-and the next step only resets the env, so the learner skips this second step.
+mode is gymnasium's NEXT_STEP. The last step of an episode returns the episode's last observation.
+The next step only resets the env, so the learner skips it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Agent(nn.Module):
 
 def main() -> None:  # noqa: PLR0915 - one function, to read from top to bottom
     args = parse_arguments()
-    torch.set_num_threads(1)  # the games need the cores more than the small network does
+    torch.set_num_threads(1)  # because the games need the cores more than the small network
     torch.manual_seed(args.seed)
     rng = np.random.default_rng(args.seed)
 
@@ -135,7 +135,7 @@ def main() -> None:  # noqa: PLR0915 - one function, to read from top to bottom
                 next_value = values[t]
             value_targets = advantages + values
 
-            # The update, with all steps except autoresets.
+            # The update uses all steps except autoresets.
             (usable,) = torch.nonzero(~resets[:-1].flatten(), as_tuple=True)
             flat_observations = observations[:-1].reshape(-1, inputs)
             for _ in range(args.epochs):

@@ -4,9 +4,9 @@
     python examples/rllib.py [--algo ppo|impala|appo|dreamerv3] [--runners 1] [--n 8]
                              [--realtime] [--address auto] [--iterations 50] [--game auto|real|PATH]
 
-Read this file from top to bottom. PPO plays, then learns; games in real time are paused while it
-learns. The env runners of IMPALA and APPO play while the learner learns. DreamerV3 learns a model
-of the game from images, and trains its policy in this model.
+Read this file from top to bottom. PPO first plays, then learns. While PPO learns, games in real
+time are paused. The env runners of IMPALA and APPO play while the learner learns. DreamerV3 learns
+a model of the game from images, and trains its policy in this model.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from sc2pool.ray import configure, connect
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon, MoveToBeaconImage
 
 FRAGMENT = 64
-"""Steps of each game in a sample. In real time, with step_mul 8, they take 64 × 8 / 22.4 = 23 s.
+"""Steps of each game in a sample. In real time, 64 steps with step_mul 8 take 64 × 8 / 22.4 = 23 s.
 RLlib's PPO discards samples that are not complete after `sample_timeout_s`, which is 60 s."""
 
 
 class MoveToBeaconPicture(MoveToBeaconImage):
-    """A task that DreamerV3 can learn on two cores: a small picture, and a reward in each step.
+    """A task with small pictures and a reward in each step, which DreamerV3 can learn on two cores.
 
     The two planes are shrunk to 16 × 16 pixels and concatenated. The beacon is bright, because the
-    model keeps only details that change the picture much. The reward is the distance by which the
-    marine has come nearer to the beacon, in map units, and 1 on arrival.
+    model keeps only details that change the picture much. The reward is 1 when the marine arrives
+    at the beacon, and else the distance, in map units, by which the marine has come nearer.
     """
 
     observation_space = spaces.Box(0.0, 50.0, (2 * 16 * 16,), np.float32)
@@ -79,16 +79,16 @@ def impala(config: IMPALAConfig, games: int, fragment: int) -> IMPALAConfig:
     return (
         config.env_runners(rollout_fragment_length=fragment)
         .training(train_batch_size_per_learner=fragment * games, lr=5e-4, entropy_coeff=0.002)
-        .learners(num_learners=0)  # learn in this process; with more than two cores: 1
+        .learners(num_learners=0)  # learn in this process; use 1 with more than two cores
         .reporting(min_time_s_per_iteration=5)
     )
 
 
 def appo(games: int, fragment: int) -> AlgorithmConfig:
-    """APPO, which learns from each step four times, like PPO above.
+    """APPO, which, like PPO in this file, learns from each step four times.
 
     APPO keeps its policy close to an older policy, which it renews every 32 batches by default. A
-    task that can be learnt in 60 batches needs more renewals, so here every second batch renews it.
+    task that is learnt in 60 batches needs more, so this example renews it every second batch.
     """
     return impala(APPOConfig(), games, fragment).training(
         use_circular_buffer=False,
@@ -169,7 +169,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def in_real_time(result: dict[str, dict[str, float]]) -> str:
-    """Pauses or gaps of games in real time, as text; empty for other games."""
+    """A text with the pauses or gaps of games in real time; empty for other games."""
     if "pause" in result:
         pause = result["pause"]
         return (

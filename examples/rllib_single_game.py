@@ -5,8 +5,9 @@
     python -m examples.rllib_single_game [--iterations 20]
 
 This file uses RLlib's new API stack without env runners: game and learner share this process. The
-observation is a dict of a picture (for a CNN) and a vector, both of the last four steps. The game
-is SuperTux. For your own game, replace the two lines in `make_game`. Read from top to bottom.
+observation is a dict with a picture (for a CNN) and a vector, each from the last four steps. The
+game is SuperTux. For your own game, replace the first two lines of `make_game`. Read this file from
+top to bottom.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from sc2pool import PausableEnv, PauseGate
 from sc2pool.realtime.rllib import RLlibPauseCallback
 
 STEPS_PER_UPDATE = 256
-"""27 seconds of play, ten steps a second."""
+"""The number of steps between two updates, 27 seconds of play at ten steps a second."""
 
 
 def make_game(_: Any) -> gymnasium.Env[Any, Any]:
-    """The game, with pauses. gymnasium stacks the frames, because RLlib cannot stack a Dict."""
+    """The game, which can be paused. A wrapper stacks frames, because RLlib cannot stack a Dict."""
     game = SuperTuxEnv()
     gate = PauseGate(game.game_pid)  # or PauseGate(pause=press_p, resume=press_p, ticks=…)
     return PausableEnv(FrameStackObservation(game, stack_size=4), gate)
@@ -86,7 +87,7 @@ class PauseAndCount(RLlibPauseCallback):
 
     def on_episode_step(self, *, episode: Any, metrics_logger: Any, **_: Any) -> None:
         info = episode.get_infos(-1)
-        missed = info["late_ticks"] // 7  # a period of the env has seven ticks
+        missed = info["late_ticks"] // 7  # because a period of the env has seven ticks
         for name, count in (
             ("missed", missed),
             *((key, info[key]) for key in ("died", "unattended")),
@@ -107,7 +108,7 @@ def config() -> PPOConfig:
             minibatch_size=64,
             num_epochs=10,
             lr=5e-4,
-            gamma=0.98,  # a horizon of five seconds
+            gamma=0.98,  # gives a horizon of five seconds
             entropy_coeff=0.01,
         )
         .fault_tolerance(restart_failed_sub_environments=True)  # a game that crashes is restarted
@@ -118,7 +119,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--iterations", type=int, default=20)
     iterations = parser.parse_args(argv).iterations
-    torch.set_num_threads(1)  # the game needs the other cores
+    torch.set_num_threads(1)  # because the game needs the other cores
     algorithm = config().build_algo()
     try:
         for iteration in range(iterations):

@@ -10,5 +10,5 @@ import gymnasium
 gymnasium.register(
     "SuperTux-v0",
     entry_point="examples.supertux.env:SuperTuxEnv",
-    nondeterministic=True,  # the game has no seed and runs on its own clock
+    nondeterministic=True,  # because the game has no seed and runs on its own clock
 )

@@ -1,4 +1,4 @@
-"""`SuperTuxEnv`: run to the right, in a game that does not wait for actions.
+"""`SuperTuxEnv` is an env in which Tux runs to the right. The game does not wait for actions.
 
 The game runs 66 ticks a second, with or without actions. A step chooses the keys that are held
 down, and returns at the end of a decision period of seven ticks (105 ms). The keys stay down until
@@ -22,45 +22,46 @@ from sc2pool.realtime.screen.capture import Frame
 ACTIONS: Final = ((), ("Right",), ("space",), ("Right", "space"))
 """The keys that each action holds down: nothing, run, jump, run and jump."""
 PERIOD_TICKS: Final = 7
-"""Length of a decision period."""
+"""Length of a decision period in ticks."""
 LANDING_TICKS: Final = 14
-"""The time from an episode's beginning until Tux stands on the ground."""
+"""The ticks from an episode's beginning until Tux stands on the ground."""
 TIME_LIMIT_TICKS: Final = 2000
-"""An episode is truncated after this time, half a minute."""
+"""The ticks, half a minute, after which an episode is truncated."""
 GOAL_PX: Final = 2900.0
-"""The horizontal position of the goal, which ends the episode."""
+"""The horizontal position, in pixels, of the goal, which ends the episode."""
 SMALL_SHAPE: Final = (1, 60, 80)
 """Shape of a small frame: channel, rows, columns, as Stable-Baselines3's CNN expects it."""
 _SCREEN_PX: Final = 640.0
-"""Width of the game's view."""
+"""Width, in pixels, of the part of the level that the game shows."""
 _RESET_WITHIN_S: Final = 20.0
 _SCALE: Final = np.array([GOAL_PX, 480.0, 320.0, 700.0], np.float32)
-"""Divisors of x, y and the two speeds."""
+"""The divisors by which x, y, horizontal and vertical speed are scaled."""
 _STATE_SIZE: Final = len(_SCALE) + 2 + len(ACTIONS)
 
 Observation = dict[str, Any]
 
 
 class SuperTuxEnv(RealTimeEnv[Observation, np.int64]):
-    """SuperTux on a level for training, on a virtual display of its own or the desktop of Windows.
+    """SuperTux on a level for training. It has its own virtual display, or Windows' desktop.
 
-    Observation, a dict:
-        `frame`: the screen in grey, 1 × 60 × 80, uint8.
-        `state`: float32 (10,): x and y, horizontal and vertical speed, elapsed fraction of the time
-            limit, delay of the last action (in periods), current action (one-hot).
+    The observation is a dict. `frame`: The screen in grey, 1 × 60 × 80, uint8. `state`: An array,
+    float32 (10,), of x and y, horizontal and vertical speed, elapsed fraction of the time limit,
+    delay of the last action (in periods), current action (one-hot).
 
-    Action: `Discrete(4)`, see `ACTIONS`. Reward: progress to the right, in screens of 640 pixels.
-    Terminated when Tux dies or reaches the goal, truncated after 2,000 ticks.
+    The action is `Discrete(4)`, see `ACTIONS`. The reward is the progress to the right, in screens
+    of 640 pixels. An episode is terminated when Tux dies or reaches the goal, and truncated after
+    2,000 ticks.
 
-    Info, in addition to that of `RealTimeEnv`: `tick` (of the game's process), `late_ticks` (delay
-    of this step's action), `misses` (periods of this episode without a new action), `x` (pixels),
-    `died`, `unattended` (Tux died while an action was late by a period or more), `goal`.
+    The info has, beside the keys of `RealTimeEnv`, the keys `tick` (of the game's process),
+    `late_ticks` (delay of this step's action), `misses` (periods of this episode without a new
+    action), `x` (pixels), `died`, `unattended` (Tux died while an action was late by a period or
+    more), `goal`.
 
     The game has no seed, so `reset(seed=…)` does not make episodes repeatable.
 
     Raises:
-        ConfigError: the game, Xvfb or a Python package is not installed.
-        GameFault: a program does not start, has ended, or does not respond.
+        ConfigError: The game, Xvfb or a Python package is not installed. GameFault: A program does
+            not start, has ended, or does not respond.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - gymnasium declares it as an instance attribute
@@ -103,7 +104,7 @@ class SuperTuxEnv(RealTimeEnv[Observation, np.int64]):
         )
         self._before = self._supertux.state
         self._began = self._before.tick
-        # Wait until Tux stands: he begins in the air, where he cannot jump.
+        # Wait until Tux stands, because he begins in the air and cannot jump in the air.
         landed = self._began + LANDING_TICKS
         self.wait_until(lambda: self.ticks() >= landed, _RESET_WITHIN_S, "the landing")
         self._action, self._late_ticks, self._misses, self._unattended = 0, 0, 0, False
@@ -150,6 +151,6 @@ class SuperTuxEnv(RealTimeEnv[Observation, np.int64]):
         return self._window.colours() if self.render_mode == "rgb_array" else None
 
     def close(self) -> None:
-        """End the game and the display, and delete their files; may be called again."""
+        """End the game and the display, and delete their files. May be called again."""
         super().close()
         self._owned.close()

@@ -1,9 +1,9 @@
-"""SuperTux: how to start the game, and the state that it reports at each tick of 15 ms.
+"""Starts SuperTux, and reads the state that the game reports at each tick of 15 ms.
 
-    level.stl ─► state.nut ─► the game's log ─► a thread ─► `state`
-    `write_episode` ─► episode.nut, which state.nut reads at each tick ─► the level restarts
-
-On Linux the log is the game's standard error. On Windows it is a file (`log.py`).
+The level's script (`state.nut`) writes the state to the game's log, and a thread reads it into
+`state`. `write_episode` writes `episode.nut`, which the script reads at each tick. If the episode's
+number is new, the script restarts the level. On Linux the log is the game's standard error. On
+Windows the log is a file (`log.py`).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ SIZE: Final = (320, 240)
 """Width and height of the game's picture in pixels."""
 LEVEL: Final = Path(__file__).with_name("level.stl")
 TICK_S: Final = 0.015
-"""Duration of a tick."""
+"""Duration of a tick in seconds."""
 _STARTS_WITHIN_S: Final = 30.0
 _ATTEMPTS: Final = 3
 _INTRO_FADES_WITHIN_S: Final = 2.0
 _TICKS_THAT_PROVE_PLAY: Final = 4
 _POLL_S: Final = 0.002
 _SETTINGS: Final = "(supertux-config (pause_on_focusloss #f))\n"
-"""Otherwise a game on a desktop would pause without the focus, and a step would wait for ever."""
+"""The game's settings. By default a game without the focus pauses, so steps would wait for ever."""
 _MARK: Final = b"[SCRIPTING] run "
 _HOW_TO_INSTALL: Final = (
     "install it from https://www.supertux.org"
@@ -45,10 +45,10 @@ _HOW_TO_INSTALL: Final = (
 
 
 def find_game() -> str:
-    """The path of the game, from the PATH, or on Windows from the game's installation folder.
+    """The path of the game, from the PATH or a default folder for games.
 
     Raises:
-        ConfigError: the game is not installed.
+        ConfigError: The game is not installed.
     """
     programs = os.environ.get("PROGRAMFILES", "C:\\Program Files")
     folder = str(Path(programs, "SuperTux", "bin")) if WINDOWS else "/usr/games"
@@ -60,13 +60,13 @@ class State:
     """The game's state at one tick.
 
     Attributes:
-        episode: the episode's number, see `SuperTux.write_episode`.
-        tick: ticks since the game's process started, over all episodes.
-        died: whether Tux has died in this episode; if so, the fields below are those of his death.
-        x: pixels from the left.
-        y: pixels from the top.
-        speed_x: pixels a second.
-        speed_y: pixels a second, downwards.
+        episode: The episode's number, see `SuperTux.write_episode`.
+        tick: The number of ticks since the game's process started, over all episodes.
+        died: True if Tux has died in this episode. The values below are then those at his death.
+        x: Tux's distance from the left, in pixels.
+        y: Tux's distance from the top, in pixels.
+        speed_x: Tux's horizontal speed, in pixels a second.
+        speed_y: Tux's downward speed, in pixels a second.
     """
 
     episode: int
@@ -83,7 +83,7 @@ _NO_STATE: Final = State(0, -1, False, 0.0, 0.0, 0.0, 0.0)
 
 
 def parse_state(line: bytes) -> State | None:
-    """Parse a line of the game's log; None if it is not a state."""
+    """Parse a line of the game's log; None if the line has no state."""
     if not line.startswith(_MARK):
         return None
     episode, tick, died, x, y, speed_x, speed_y = line[len(_MARK) :].split()
@@ -96,11 +96,11 @@ class SuperTux:
     """A running game that plays the level.
 
     Args:
-        folder: the folder for its settings and `episode.nut`.
+        folder: The folder for the game's settings and `episode.nut`.
 
     Raises:
-        ConfigError: the game, Xvfb or a Python package is not installed.
-        GameFault: the game does not start.
+        ConfigError: The game, Xvfb or a Python package is not installed.
+        GameFault: The game does not start.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -120,7 +120,7 @@ class SuperTux:
     def _start(self, game: str) -> None:
         self.state = _NO_STATE
         options = ["--disable-sound", "--disable-music", "-w", "-g", "{}x{}".format(*SIZE)]
-        # The environment variable for the folder does not support umlauts on Windows.
+        # An option, because the environment variable for the folder fails with umlauts on Windows.
         options += ["--renderer", "sdl", "--userdir", str(self.folder), str(LEVEL)]
         with ExitStack() as owned:
             if WINDOWS:
@@ -145,8 +145,8 @@ class SuperTux:
     def _leave_intro(self) -> None:
         """Press a key to leave the intro, and wait until the level runs.
 
-        On a busy machine a frame may span two ticks. Then one key press counts twice, once in each
-        tick: the second count leaves the level, and the game ends.
+        On a busy machine a frame may span two ticks. In this case one key press counts in both
+        ticks. The second count leaves the level, and the game ends.
         """
         deadline = Deadline.after(_STARTS_WITHIN_S)
         self._await(lambda: self.state.tick >= 0, deadline)
@@ -167,11 +167,11 @@ class SuperTux:
             time.sleep(_POLL_S)
 
     def log(self) -> str:
-        """The end of the game's log, for an error."""
+        """The last lines of the game's log, for an error's text."""
         return f"; its log ends with:\n{self.window.log_tail()}"
 
     def write_episode(self, number: int) -> None:
-        """Ask for the episode with this number: the level restarts if the number is new."""
+        """Ask the game for the episode with this number. A new number restarts the level."""
         # Write once, with constant length, because the game may read the file at any moment, and
         # Windows does not replace open files.
         text = f"state.wanted <- {number:9d};\n".encode()

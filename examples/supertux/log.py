@@ -1,7 +1,7 @@
 """The game's log on Windows, where the game writes a file instead of standard error.
 
-The game appends to `console.err`, one file for all runs of the game (SuperTux's main.cpp). Rule:
-the lines of a run, about 14 MB an hour, are removed from the file when the run ends.
+The game appends to `console.err`, one file for all runs of the game (SuperTux's main.cpp). When a
+run ends, its lines, about 14 MB an hour, are removed from the file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 _POLL_INTERVAL_S: Final = 0.002
-"""Time between two reads: Windows does not wake the reader of a file, and a tick is 15 ms."""
+"""Seconds between two reads. Windows does not wake a file's reader, and a tick is 15 ms."""
 
 
 def windows_log() -> Path:
@@ -23,11 +23,9 @@ def windows_log() -> Path:
 
 
 class LogFile:
-    """Reads the lines that a game appends to a file. Make it before the game is started.
+    """Reads the lines that a game appends to a file. Make this object before the game starts.
 
-    Args:
-        path: the file, which is created if it is missing.
-        on_line: is called with each complete line, in a thread.
+    A thread calls `on_line` with each complete line. A missing file is created.
     """
 
     def __init__(self, path: Path, on_line: Callable[[bytes], object]) -> None:
@@ -45,7 +43,7 @@ class LogFile:
             file.seek(self._old_bytes)
             line = b""
             while True:
-                closing = self._closing.is_set()  # checked first, so no last lines are missed
+                closing = self._closing.is_set()  # before the read, so no last line is missed
                 part = file.readline()
                 line += part
                 if line.endswith(b"\n"):
@@ -55,10 +53,10 @@ class LogFile:
                     if closing:
                         return
                     self._closing.wait(_POLL_INTERVAL_S)
-                    file.seek(file.tell())  # else some C libraries stop at the old end
+                    file.seek(file.tell())  # or some C libraries would stop at the old end
 
     def close(self) -> None:
-        """Leave the file as it was before the game; call it after the game's end."""
+        """Remove the game's lines from the file. Call this after the game's end."""
         self._closing.set()
         self._thread.join()
         with suppress(OSError):

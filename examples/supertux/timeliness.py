@@ -1,8 +1,8 @@
 """Measures how well a learner keeps up with a real-time game.
 
-Means hide rare long delays. So the report has the median, the 99th percentile and the maximum of
-the delays, the number of periods without a new action, and the deaths in such periods. Rule:
-`Timeliness` wraps the games directly, so it also counts steps that a learner drops.
+A mean would hide rare long delays. So the report has the median, the 99th percentile and the
+maximum of the delays. It also has the number of periods without a new action, and the deaths in
+these periods. `Timeliness` wraps the games directly, so it also counts steps that a learner drops.
 """
 
 from __future__ import annotations
@@ -16,19 +16,15 @@ from examples.supertux.game import TICK_S
 
 
 class Timeliness(VecEnvWrapper):
-    """Collects the infos of all steps of `SuperTuxEnv`s.
-
-    Args:
-        venv: the games.
-    """
+    """Collects the infos of all steps of a vector env of `SuperTuxEnv`s."""
 
     def __init__(self, venv: VecEnv) -> None:
         super().__init__(venv)
         self.late_ticks: list[int] = []
-        """Delay of each step's action."""
+        """The delay of each step's action, in ticks."""
         self.deaths = 0
         self.deaths_unattended = 0
-        """Deaths while an action was late by a period or more."""
+        """The number of deaths while an action was late by a period or more."""
         self.goals = 0
 
     def reset(self) -> VecEnvObs:
@@ -37,7 +33,7 @@ class Timeliness(VecEnvWrapper):
     def step_wait(self) -> VecEnvStepReturn:
         step = self.venv.step_wait()
         for info in step[3]:
-            if "late_ticks" in info:  # absent in the synthetic step after a fault
+            if "late_ticks" in info:  # missing in the synthetic step after a fault
                 self.late_ticks.append(info["late_ticks"])
                 self.deaths += info["died"]
                 self.deaths_unattended += info["unattended"]
@@ -45,7 +41,7 @@ class Timeliness(VecEnvWrapper):
         return step
 
     def report(self) -> dict[str, float]:
-        """All figures since the start; times in ms."""
+        """All figures since the start. Times are in ms."""
         late = np.array(self.late_ticks or [0])
         p50, p99 = np.percentile(late, (50, 99)) * TICK_S * 1000
         return {

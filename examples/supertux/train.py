@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/supertux"))
     arguments = parser.parse_args()
 
-    torch.set_num_threads(1)  # leave the other cores to the games
+    torch.set_num_threads(1)  # because the games need the other cores
 
     # Each env has a worker, a game and a display of its own.
     games = SubprocSC2VecEnv([SuperTuxEnv] * arguments.n)
@@ -45,7 +45,7 @@ def main() -> None:
             n_epochs=10,
             learning_rate=5e-4,
             ent_coef=0.01,
-            gamma=0.98,  # a horizon of five seconds
+            gamma=0.98,  # gives a horizon of five seconds
             seed=arguments.seed,
             device="cpu",
             verbose=1,

@@ -1,4 +1,4 @@
-"""`XJumpEnv`: climb a tower that sinks faster and faster.
+"""`XJumpEnv` is an env in which the hero climbs a tower that sinks faster and faster.
 
 apt-get install --no-install-recommends xjump xvfb
 pip install ".[screen]"
@@ -24,9 +24,9 @@ _BEGINS_WITHIN_S: Final = 20.0
 class XJumpEnv(RealTimeEnv[Frame, np.int64]):
     """xjump on a virtual display, at ten decisions a second.
 
-    Observation: the picture in grey, 1 × 84 × 84, uint8. Action: `Discrete(6)`, see `ACTIONS`.
-    Reward: the number of floors climbed. Terminated when the hero is below the tower. Info:
-    `floor`, the highest floor of the episode.
+    The observation is the picture in grey, 1 × 84 × 84, uint8. The action is `Discrete(6)`, see
+    `ACTIONS`. The reward is the number of floors climbed. An episode is terminated when the hero is
+    below the tower. The info has `floor`, the highest floor of the episode.
     """
 
     observation_space = spaces.Box(0, 255, (1, 84, 84), np.uint8)
@@ -61,7 +61,7 @@ class XJumpEnv(RealTimeEnv[Frame, np.int64]):
 
     def observe(self) -> StepResult[Frame]:
         picture, before = self._window.colours(), self._floor
-        self._floor = floor_of(picture) or before  # the old floor if the number is half drawn
+        self._floor = floor_of(picture) or before  # use the old floor if the number is half drawn
         reward, info = self._floor - before, {"floor": self._floor}
         seen = shrunk(picture[..., ::-1], 84, 84)
         return StepResult(seen, reward, is_over(picture), info=info)

@@ -1,4 +1,4 @@
-"""Reads xjump's picture: the number of the floor, and whether the game is over.
+"""Reads from xjump's picture the number of the floor, and if the game is over.
 
 The number has ten digits in the X server's own font (6x13), so every pixel of a digit is known.
 """
@@ -14,7 +14,7 @@ from sc2pool.realtime.screen.capture import Frame
 SIZE: Final = (546, 555)
 """Width and height of the game's window in pixels."""
 _TOP, _LEFT, _ROWS, _COLUMNS, _COUNT = 77, 202, 9, 6, 10
-"""The place of the number, the size of a digit, and the number of digits."""
+"""Top and left of the floor's number, rows and columns of a digit, and the number of digits."""
 _DIGITS: Final = {
     0x085228A28A2508: 0,
     0x0862820820823E: 1,
@@ -29,7 +29,7 @@ _DIGITS: Final = {
 }
 """Each digit's pixels as bits, row by row."""
 _BOX: Final = (203, slice(202, 268))
-"""Pixels in the upper edge of the box "Game Over". Without the box they show bricks or a floor."""
+"""Pixels in the upper edge of the box "Game Over". Without it, they show bricks or a floor."""
 
 
 def floor_of(picture: Frame) -> int | None:
@@ -45,6 +45,6 @@ def floor_of(picture: Frame) -> int | None:
 
 
 def is_over(picture: Frame) -> bool:
-    """True if the box or the list of best games is shown: all pixels of `_BOX` are equal then."""
+    """True if the box or the list of best games is shown, so all pixels of `_BOX` are equal."""
     pixels = picture[_BOX]
     return bool((pixels == pixels[0]).all())

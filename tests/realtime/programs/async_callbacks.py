@@ -58,9 +58,7 @@ class Interrupts:
 
     The tracer does not interrupt at the end of a `with` block. The interpreter calls tracers at
     this point, but a real Ctrl-C cannot come before `__exit__` is called.
-
-    Attributes:
-        reached: True if `learn` has reached the line of the second interrupt.
+    `reached` is True if `learn` has reached the line of the second interrupt.
     """
 
     def __init__(self, line: int) -> None:
@@ -97,11 +95,7 @@ def interrupt_at_every_line(
 ) -> None:
     """Interrupt `learn` twice, at each line after a first Ctrl-C. After this no actor may act.
 
-    Args:
-        model: A model that acts while it learns.
-        env: The model's env, whose observations count its steps.
-        steps: The steps of the training after each interrupt, which must succeed.
-        wait_for: A function that waits until a condition is true.
+    The observations of `env` count its steps. After each interrupt, a training must succeed.
     """
     for line in itertools.count(1):
         before = threading.gettrace()

@@ -154,7 +154,7 @@ class Counted(AsyncPPO):
 
 
 class Hiding(AsyncPPO):
-    """A model whose update removes one attribute, and sets another to an object that pickle rejects."""
+    """Its update removes an attribute, and sets another to an object that pickle rejects."""
 
     def train(self) -> None:
         super().train()

@@ -1,7 +1,6 @@
 """Starts a program, pauses it, prints its pids, and waits to be killed: `gate_trainer.py HOW`.
 
-With "by key" as HOW, this trainer pauses a live game. With another HOW, it stops a program with a
-child.
+With "by key" as HOW, this trainer pauses a live game, else it stops a program with a child.
 """
 
 from __future__ import annotations

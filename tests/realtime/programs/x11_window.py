@@ -1,7 +1,5 @@
-"""A blue window on an X server: `x11_window.py TITLE`.
-
-The program prints "down" or "up" and the key's X11 number for each key event.
-"""
+"""A blue window on an X server: `x11_window.py TITLE`. For each key event, the program prints "down"
+or "up", and the key's X11 number."""
 
 from __future__ import annotations
 
