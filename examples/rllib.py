@@ -88,7 +88,7 @@ def appo(games: int, fragment: int) -> AlgorithmConfig:
     """APPO, which, like PPO in this file, learns from each step four times.
 
     APPO keeps its policy close to an older policy, which it renews every 32 batches by default. A
-    task that is learnt in 60 batches needs more, so this example renews it every second batch.
+    task that is learnt in 60 batches needs more renewals, so here every second batch renews it.
     """
     return impala(APPOConfig(), games, fragment).training(
         use_circular_buffer=False,

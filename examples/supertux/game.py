@@ -62,7 +62,7 @@ class State:
     Attributes:
         episode: The episode's number, see `SuperTux.write_episode`.
         tick: The number of ticks since the game's process started, over all episodes.
-        died: True if Tux has died in this episode. The values below are then those at his death.
+        died: True if Tux has died in this episode. After a death, the next values are those at it.
         x: Tux's distance from the left, in pixels.
         y: Tux's distance from the top, in pixels.
         speed_x: Tux's horizontal speed, in pixels a second.

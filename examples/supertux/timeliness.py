@@ -1,8 +1,8 @@
 """Measures how well a learner keeps up with a real-time game.
 
-A mean would hide rare long delays. So the report has the median, the 99th percentile and the
-maximum of the delays. It also has the number of periods without a new action, and the deaths in
-these periods. `Timeliness` wraps the games directly, so it also counts steps that a learner drops.
+Means hide rare long delays. So the report has the delays' median, 99th percentile and maximum. The
+report also has the number of periods without a new action, and the deaths in these periods.
+`Timeliness` wraps the games directly, so it also counts steps that a learner drops.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ With the resource `sc2_game`, a node declares the number of games that it can pl
 
     ray start --head --resources '{"sc2_game": 8}'
 
-If a node of the cluster has this resource, games go only to nodes that have it. If no node has it,
-games can go to any node. Requests that the cluster cannot fulfil raise `ConfigError` within
-seconds. Ray itself would wait for ever, because another node may still join.
+If a node of the cluster has this resource, games go only to nodes that have it. If no node has the
+resource, games can go to any node. Requests that the cluster cannot fulfil raise `ConfigError`
+within seconds. Ray itself would wait for ever, because another node may still join.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 import ray
 from ray._private.services import canonicalize_bootstrap_address
-from ray._private.state import available_resources_per_node  # Ray's public one adds up all nodes
+from ray._private.state import available_resources_per_node  # Ray's public API adds up all nodes
 from ray._private.worker import global_worker
 from ray.exceptions import RayError, TaskUnschedulableError
 from ray.job_config import JobConfig
@@ -157,7 +157,7 @@ def _no_cluster(address: str | None, error: Exception) -> ConfigError:
 
 
 def answered(call: Callable[[], T]) -> T:
-    """The result of a Ray call to the cluster's head. Ray itself has no time limit for such calls.
+    """The result of a Ray call to the cluster's head. Ray has no time limit for calls to the head.
 
     `NodeLostError` if the call has not returned in time.
     """
@@ -230,7 +230,7 @@ def on_each(
 
 
 def declares_games(alive: Sequence[Node]) -> bool:
-    """True if any node declares a number of games. In this case, games go only to such nodes."""
+    """True if any node declares a number of games, so that games go only to such nodes."""
     return any(node.games for node in alive)
 
 

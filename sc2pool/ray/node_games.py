@@ -4,10 +4,10 @@
 
 A node finds its own installation of the game. The actor's process imports neither torch nor
 Stable-Baselines3. When this process ends, in any way, the pool's workers and games end as well. The
-process ends as soon as its node's raylet (Ray's main process on the node) ends. If it did not, an
-idle actor of a killed raylet would live on with its games until its next call (20 s in a test with
-Ray 2.60). If the raylet ends, the process does not close its pool, because closing would make a
-waiting call raise, as if the trainer had closed the pool.
+process ends as soon as its node's raylet (Ray's main process on the node) ends. If the process did
+not end, an idle actor of a killed raylet would live on with its games until its next call (20 s in
+a test with Ray 2.60). If the raylet ends, the process does not close its pool, because closing
+would make a waiting call raise, as if the trainer had closed the pool.
 
 In the driver, every wait for a node with room has a deadline. A call has no time limit, because the
 node's pool has its own limits. But if a call takes longer than a step may take, the actor must
@@ -165,7 +165,7 @@ _POLL_S = 0.2
 _ANSWER_S = 10.0
 """Time limit for a busy actor to answer that it is alive."""
 _HEALTH = "health"
-"""The concurrency group of the call that asks if an actor is alive. It has a thread of its own."""
+"""The concurrency group of the call that asks if an actor is alive. It has its own thread."""
 _Actor = ray.remote(concurrency_groups={_HEALTH: 1})(NodeGames)
 """The actor class, made once, because Ray never deletes its data about an actor class."""
 
@@ -270,8 +270,8 @@ class RemoteGames:
     def place_anew(self, deadline: Deadline) -> None:
         """Start a new actor on any node that has room before the deadline, else `NoPlaceError`."""
         while not deadline.expired():
-            # If nodes declare games, Ray chooses the node. Otherwise choose the node with the most
-            # CPUs, because games reserve no CPUs.
+            # Ray chooses the node if nodes declare games. If not, choose the node with most CPUs,
+            # because games reserve no CPUs.
             best = None if self.declared else max(nodes(), key=lambda node: node.cpus, default=None)
             if self.declared or (best is not None and best.cpus):
                 with suppress(LostError):

@@ -9,10 +9,10 @@ Each env runner has a pool of n games on one node, and steps them together (`vec
 find no room in the cluster.
 
 `GamesCallback` connects RLlib with its env runners' pools. When an env runner makes an env, the
-callback gives it seeds of its own. After each fragment, it logs the pool's figures as sums. If a
-step raises, `ReportingEnv` puts the error into Ray's key-value store. When all runners are made, or
-one is replaced, the algorithm checks that all have the same game. After each training step, it
-checks with `failure_of` if a pool has failed for good.
+callback gives it seeds of its own. After each fragment, the callback logs the pool's figures as
+sums. If a step raises, `ReportingEnv` puts the error into Ray's key-value store. When all runners
+are made, or one is replaced, the algorithm checks that all have the same game. After each training
+step, the algorithm checks with `failure_of` if a pool has failed for good.
 
 If an env runner's process dies with its games, RLlib starts another runner. But a pool that has
 failed for good (a task that raises, a crash loop) ends the training. RLlib itself would only log
@@ -226,7 +226,7 @@ _RUN = "sc2pool_run"
 
 
 class GamesCallback(RLlibCallback):
-    """Logs and seeds the env runners' pools, and checks that they agree. `configure` adds it.
+    """Seeds, logs and compares the env runners' pools. `configure` adds this callback.
 
     **Figures**: The entry `result["env_runners"]["pool"]` has the following sums over all env
     runners since the training began: `env_steps`, `episodes`, `launches`, `faults`, `recoveries`
@@ -263,7 +263,7 @@ class GamesCallback(RLlibCallback):
             raise ConfigError(f"GamesCallback needs an SC2VectorEnv, got {env!r}")
         self._logged = {}
         if isinstance(env, ReportingEnv):
-            env.run = getattr(env_runner, _RUN, "")  # set if the env replaces an env
+            env.run = getattr(env_runner, _RUN, "")  # set if this env replaces another
         config = env_runner.config
         if config.seed is not None:
             # RLlib gives each env the run's seed plus the numbers of runner and env, so envs of two
@@ -380,7 +380,7 @@ _NAMESPACE = "sc2pool"
 class ReportingEnv(SC2VectorEnv):
     """The `SC2VectorEnv` of an env runner, which reports its failure to the algorithm.
 
-    `run` is the name of the training. It is empty until the algorithm sets it.
+    `run` is the name of the training. `run` is empty until the algorithm sets it.
     """
 
     run = ""

@@ -377,19 +377,19 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
             uses Ray's default.
         n: The number of envs on all nodes together; 8 if not given.
         num_envs: Another name of `n`.
-        task: As in `SubprocSC2VecEnv`. A class in a module must be installed on every node.
+        task: The task, as in `SubprocSC2VecEnv`. A class's module must be on every node.
         game: The game of each node, as in `SubprocSC2VecEnv`. Each node finds its own installation.
         seed: A number that makes the run repeatable on the same nodes.
         spares: The number of additional games that each node keeps ready.
         render_mode: `"rgb_array"` or None. `sc2pool watch --ray` shows the games in a browser.
         config: The limits and policies of each node's pool. `restart` also limits nodes' deaths.
-        realtime: As in `SubprocSC2VecEnv`. The network's delay makes actions later.
+        realtime: True for real time. The network's delay makes actions later.
         step_mul: The same argument as in `SubprocSC2VecEnv`.
         max_loops: The same argument as in `SubprocSC2VecEnv`.
         node_timeout_s: The time for which a step waits for room for a dead node's games.
 
-    Attributes: SB3's attributes, and `pool`. Unlike other pools, this pool sends and receives only
-    for all envs together.
+    Attributes: This class has SB3's attributes, and `pool`. Unlike other pools, this pool sends and
+    receives only for all envs together.
 
     Raises:
         ConfigError: No cluster answers, the cluster has too little room, a node lacks the game, the

@@ -118,7 +118,7 @@ class Viewers:
         return found
 
     def _follow_nodes(self) -> bool:
-        """Start and drop viewers, so that each living node has one. True if any was started."""
+        """Start and drop viewers, so that each living node has one. True if one has started."""
         now_s = time.monotonic()
         if now_s < self._next_nodes_s:
             return False

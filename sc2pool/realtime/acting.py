@@ -35,9 +35,9 @@ Each late period is stored as a step of its own.
   periods nor the next observation, so the Q-value would not depend on the action.
 * `AsyncPPO` learns the value of late observations, but not the probability of late actions, because
   the policy has not chosen them. The importance weight of a late action is 0. The policy's next
-  action is stored with the observation that the policy saw, because its log-prob belongs to it.
-  The advantage of an action counts the rewards of the late periods after it. So a repeated action
-  gets the credit for all periods in which it was played.
+  action is stored with the observation that the policy saw, because the action's log-prob is for
+  this observation. The advantage of an action counts the rewards of the late periods after it. So a
+  repeated action gets the credit for all periods in which it was played.
 
 Beside the steps, the actor's and the learner's thread exchange weights and gaps.
 
@@ -339,7 +339,7 @@ class ActsWhileLearning(BaseAlgorithm, Generic[A]):
 
     def _adopt(self, actor: A) -> None:
         """Give the model the observations of an actor that has ended."""
-        if self._last_obs is not None:  # it is None if `set_env` has given the model another env
+        if self._last_obs is not None:  # None if `set_env` has given the model another env
             self._last_obs = actor.observations
 
     def _log_acting(self, actor: A, lags: Sequence[int], figures: Mapping[str, float]) -> None:

@@ -10,8 +10,8 @@ The actor is a thread that steps the env. The diagram shows the data that actor 
 * Every step that the actor plays is added to the replay buffer, once and in order. Only a second
   Ctrl-C can lose a step. Steps wait in a queue; if the queue is full, the actor waits.
 * For the steps that it has taken, the learner makes at most as many updates as `train_freq` and
-  `gradient_steps` demand. If it is too slow, it makes the missing updates later. Before each update
-  the learner takes all steps that wait in the queue, so a callback sees these steps in time.
+  `gradient_steps` demand. A learner that is too slow makes the missing updates later. Before each
+  update the learner takes all steps that wait in the queue, so a callback sees these steps in time.
 * The actor chooses and stores with SB3's own `_sample_action` and `_store_transition`. These
   methods run on a shallow copy of the model with the actor's policy, observations and step count.
 * Callbacks, `num_timesteps`, episode statistics and DQN's schedule belong to the learner's thread.
@@ -107,7 +107,7 @@ class StepQueue(Exchange):
         After the last step, raises the error that `fail` has received.
         """
         while True:
-            error = self._error  # read before the steps, because it is set after the last step
+            error = self._error  # `fail` sets it after the last step, so read it first
             if self._steps:
                 step = self._steps.popleft()
                 self._taken.give()
@@ -250,7 +250,7 @@ class OffPolicyActor(Actor[OffPolicyChoice]):
                 noise.reset(**({"indices": [env]} if self._env.num_envs > 1 else {}))
 
     def _counted(self, dones: NDArray[np.bool_]) -> int:
-        """Count a step. Return the env steps of the rollout that it ends; 0 if it ends none."""
+        """Count a step. Return the env steps of the rollout that the step ends, or 0."""
         self._num_timesteps += self._env.num_envs
         self._rollout_steps += 1
         self._rollout_episodes += int(dones.sum())
@@ -289,16 +289,16 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
 
     After every `log_interval` episodes the following figures are logged with SB3's own figures.
 
-    * `async/updates_per_step`, `async/updates_per_step_wanted`: Updates per env step since `learn`
-      began, without the first `learning_starts` steps.
-    * `async/lag_mean`, `async/lag_max`: The number of versions of the weights by which the actor
+    * `async/updates_per_step` and `async/updates_per_step_wanted` are updates per env step since
+      `learn` began, without the first `learning_starts` steps.
+    * `async/lag_mean` and `async/lag_max` are numbers of versions of the weights by which the actor
       was behind the learner, since the last record. Each rollout of `train_freq` makes a version.
     * `async/full_queue_steps`: The number of env steps since `learn` began after which the actor
       waited for the learner, because the queue was full with 1,000 steps of all envs.
     * `async/late_steps`: The number of env steps with late actions since `learn` began.
-    * `async/gap_s_p50`, `async/gap_s_p99`, `async/gap_s_max`: Seconds from an observation to its
-      action, since the last record.
-    * `async/update_gap_s_p50`, …: Seconds from an observation to its action during updates.
+    * `async/gap_s_p50`, `async/gap_s_p99` and `async/gap_s_max` are seconds from an observation to
+      its action, since the last record.
+    * `async/update_gap_s_p50`, … are seconds from an observation to its action during updates.
 
     Args:
         args: The arguments of SB3's class.

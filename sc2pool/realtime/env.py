@@ -5,16 +5,16 @@
 A subclass writes `begin`, `act` and `observe`, and sets the two spaces and the length of a decision
 period. `RealTimeEnv` keeps the clock (`sc2pool.game.clock`, the clock of StarCraft II in real
 time). A policy that answers in time acts once per period. An action that is late by less than a
-period shortens its own period. An action that is later loses whole periods.
+period shortens its own period. A later action loses whole periods.
 
-* The clock counts the game's ticks, if the game reports them (`ticks`, `period_ticks`). Otherwise
-  it counts seconds, except the seconds for which the process `game_pid` was stopped or a
+* The clock counts the game's ticks, if the game reports them (`ticks`, `period_ticks`). If not, the
+  clock counts seconds, except the seconds for which the process `game_pid` was stopped or a
   `PausableEnv` had paused the game. So a pause is never counted as a late action.
 * If a game has ended or is frozen, a `GameFault` is raised, and a pool replaces env and game.
 * Every wait notices the end of the game.
 
-`GameProcess` checks from outside whether and how the game's process has ended. It only reads the
-exit code, and does not collect it, so the `Popen` object of the game's owner still gets the code.
+`GameProcess` checks from outside whether and how the game's process has ended. The exit code is
+only read, not collected, so the `Popen` object of the game's owner still gets the code.
 
 `RunningClock` counts the time for which a process was not stopped. A pool that pauses an env stops
 the child processes of the env's worker, and a `PauseGate` stops the game's process tree. In both
@@ -105,7 +105,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
 
     A subclass sets the following attributes, in the class or in `__init__`.
 
-    * `observation_space` and `action_space`: The spaces of the env.
+    * `observation_space` and `action_space` are the spaces of the env.
     * `period_s`: The length of a decision period in seconds, at the game's usual speed.
     * `period_ticks`: The length of a decision period in ticks; None if the game reports no ticks.
     * `game_pid`: The pid of the game's process, if it has one. With a pid, the end of the game is
@@ -534,7 +534,7 @@ _ENDS_WITHIN_S: Final = 5.0
 
 
 class GameProcess:
-    """A game's process, which any program may have started. `GameFault` if it does not exist."""
+    """A game's process, which any program may have started. `GameFault` if none exists."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid

@@ -132,7 +132,7 @@ class PauseGate:
                 raise
 
     def resume(self) -> None:
-        """Undo one call of `pause`. The game resumes after the last undone call.
+        """Undo one call of `pause`. The game resumes when no pause is left.
 
         Raises:
             PauseError: The game did not resume in time, so it still counts as paused.

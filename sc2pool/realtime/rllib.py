@@ -35,7 +35,7 @@ _STEPS_LEARNED_FROM = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
 class RLlibPauseCallback(RLlibCallback):
     """Pauses an env runner's games from the end of each fragment until the first step of the next.
 
-    Add it with `config.callbacks(RLlibPauseCallback)`.
+    Add the callback with `config.callbacks(RLlibPauseCallback)`.
 
     The envs are `SC2GymEnv`s, or `PausableEnv`s of other games, in any vectorisation of RLlib. A
     runner may instead have one `SC2VectorEnv`, which steps its games together
@@ -87,7 +87,7 @@ class RLlibPauseCallback(RLlibCallback):
         """Before the training, check that no fragment takes longer than RLlib waits for it."""
         del metrics_logger, keywords
         runners = algorithm.env_runner_group
-        # IMPALA and its variants never wait, and without remote runners no wait has a limit.
+        # IMPALA and its variants take ready samples. Without remote runners no wait has a limit.
         if isinstance(algorithm.config, IMPALAConfig) or not runners.num_remote_workers():
             return
         try:

@@ -2,9 +2,9 @@
 
 RLlib's synchronous algorithms wait `sample_timeout_s` (60 s by default) for their env runners. They
 discard samples that come later, and the training continues without data and without an error. Two
-checks find such a training. `check_fragment` computes the minimum duration of a fragment, in which
-each step takes `step_mul` loops at 22.4 loops a second. `Discards` reads RLlib's count of discarded
-samples. This module does not import RLlib; `sc2pool.realtime.rllib` calls it.
+checks find a training without data. `check_fragment` computes the minimum duration of a fragment,
+in which each step takes `step_mul` loops at 22.4 loops a second. `Discards` reads RLlib's count of
+discarded samples. This module does not import RLlib; `sc2pool.realtime.rllib` calls it.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     `collect_rollouts` ─► on_rollout_end: pause ─► train() ─► first step of next rollout: resume.
 
 The callback only pauses. The next step or reset of the env resumes the games. No step follows after
-the last update, after an early end by a callback, or after an exception. In these cases the games
-stay paused, and use no CPU.
+the last update, after an early end by a callback, or after an exception. If no step follows, the
+games stay paused, and use no CPU.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sc2pool.realtime.gate import pause_figures
 class PauseCallback(BaseCallback):
     """Pauses the games from the end of each rollout until the first step of the next.
 
-    Add it with `model.learn(100_000, callback=PauseCallback())`.
+    Add the callback with `model.learn(100_000, callback=PauseCallback())`.
 
     The env is a `SubprocSC2VecEnv`, or a `VecEnv` of envs that have `pause` and `stats`, such as
     `PausableEnv(env, gate)`. Stable-Baselines3 itself puts a single env into a `VecEnv`.
@@ -30,7 +30,7 @@ class PauseCallback(BaseCallback):
     them) that passed in pauses, which should be 0.
 
     If another callback ends a rollout early, SB3 does not call `on_rollout_end` and does not
-    update. In this case the callback pauses the games at the end of the training.
+    update. After such an early end, the callback pauses the games when the training ends.
 
     Raises:
         ConfigError: The model's env is of another kind, or the model acts while it learns, like

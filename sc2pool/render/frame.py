@@ -1,10 +1,10 @@
 """`draw` makes a frame from a game's messages. The frame has the map and a panel beside the map.
 
-`draw` draws the ground from game_info. From the observation it adds creep, then units, orders and
-bars. It halves the picture's size, which smooths edges, and then adds fog and the panel. `draw` is
-a pure function of its arguments, without requests to the game, so real game and stand-in look the
-same. The panel has the title, the time played, score, resources and units, with one line per
-figure, in a fixed order. A figure that is missing in the message is left out.
+`draw` draws the ground from game_info. `draw` adds creep, units, orders and bars from the
+observation. It then halves the picture's size, which smooths edges, and then adds fog and the
+panel. `draw` is a pure function of its arguments, without requests to the game, so real game and
+stand-in look the same. The panel has the title, the time played, score, resources and units, with
+one line per figure, in a fixed order. A figure that is missing in the message is left out.
 
 `draw_units` draws units, their orders, health and shields, and effects onto the ground's picture. A
 disc is a unit, and its nose shows the unit's facing. A square is a building. A ring is a planned
@@ -202,7 +202,7 @@ _BUILDING_RADIUS = 1.05
 """A unit on the ground with a larger radius, in cells, is drawn as a building."""
 _LEAST_RADIUS_PX = 4.0
 _SHARD_RADIUS = 0.4
-"""The radius, in cells, of a mineral shard as it is drawn. Its own radius is too small to see."""
+"""The radius, in cells, of a mineral shard as it is drawn. The real radius is too small to see."""
 _NOSE_LEAST_PX = 7.0
 _BARS_LEAST_PX = 9.0
 """Units of fewer pixels get bars only if at least one of their bars is not full."""

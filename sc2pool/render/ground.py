@@ -209,7 +209,7 @@ def view_of(area: Area, side_px: int) -> View:
 
 
 def cells_of(grid: common_pb2.ImageData) -> Cells:
-    """A grid's values in the shape (height, width); row 0 is the bottom. Empty if incomplete."""
+    """A grid's values as (height, width), from the bottom row; empty if the grid is incomplete."""
     width, height = grid.size.x, grid.size.y
     values = np.frombuffer(grid.data, np.uint8)
     if grid.bits_per_pixel == 1:

@@ -13,8 +13,8 @@ SMAC's random agents and code bases such as PyMARL can use the class unchanged. 
 order of the agents and the methods' results are SMAC's, and an unavailable action raises an
 AssertionError, as in SMAC. An option without an effect in this class accepts any value. For an
 unsupported option, a value that would change the game is an error. A game that fails ends the
-battle with reward 0, as in SMAC. In this case the info also has the fault and `episode_limit`, so
-that learners do not see a defeat.
+battle with reward 0, as in SMAC. After such a failure the info also has the fault and
+`episode_limit`, so that learners do not see a defeat.
 
 Two things differ from SMAC. A battle begins in another way; see `reset`. SMAC's methods that take a
 unit of pysc2, such as `unit_max_cooldown`, are missing, because this process has no units of pysc2.

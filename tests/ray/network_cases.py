@@ -1,7 +1,7 @@
 """The network between two Ray nodes is cut and mended: `network_cases.py TEMP REPORT GAME`.
 
 The second node is in a network namespace of its own. A pair of virtual devices joins it to this
-process's namespace. The program needs root and Debian's iproute2.
+program's namespace. The program needs root and Debian's iproute2.
 """
 
 from __future__ import annotations

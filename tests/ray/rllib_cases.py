@@ -187,7 +187,7 @@ def dreamerv3() -> dict[str, Any]:
 
 
 def ppo_and_faults() -> dict[str, Any]:
-    """Train PPO while a game, an env runner and a node are killed in turn. The node comes back."""
+    """Train PPO while a game, an env runner and a node, which comes back, are killed in turn."""
     with training(ppo(), seed=5) as algorithm:
         counts = updates(algorithm)
         return {

@@ -242,7 +242,7 @@ def driver_killed() -> dict[str, Any]:
 
 
 def scribbled() -> dict[str, Any]:
-    """Write into all returned arrays, with and without a fixed layout. Then kill an actor."""
+    """Write into all returned arrays, with and without a fixed layout, and kill an actor."""
     found = {}
     for space, last in (("array", [3.0]), ("no layout", ([3.0],))):
         with closing(RaySC2VecEnv([lambda space=space: Counted(space)] * N, NODES.address)) as env:

@@ -274,7 +274,7 @@ def test_a_learner_that_is_too_slow_loses_updates_not_steps(tmp_path):
     assert log[-1]["async/updates_per_step_wanted"] == 1 / N
     assert log[-1]["async/updates_per_step"] <= 1 / 10 / N + 1 / 100
     assert log[-1]["async/full_queue_steps"] == log[-1]["async/late_steps"] == 0
-    # Both envs end episodes in the same step. The first of their two lines has the figures.
+    # Both envs end episodes in the same step. The first of the two log lines has the figures.
     assert max(line["async/lag_max"] for line in log[::2]) >= 1
     assert any(line.get("async/gap_s_max", 0) >= line.get("async/gap_s_p50", 1) for line in log)
     assert any("async/update_gap_s_max" in line for line in log)

@@ -37,7 +37,7 @@ from tests.realtime.conftest import are_stopped, games, play_until_spares_are_he
 from tests.support.programs import PER_GAME, Trainer, assert_gone, has_ended
 
 PAUSE_S = 1.0
-"""The length of a pause in seconds. In real time a game plays 22 loops in it."""
+"""The length of a pause in seconds, in which a game in real time plays 22 loops."""
 PERIOD_S = TellsLoop.step_mul / LOOPS_PER_S
 VIGILANT = PoolConfig(watchdog_interval_s=0.1)
 """A pool config whose watchdog soon ends a stopped game that the pool has not paused."""
@@ -283,7 +283,7 @@ def test_a_trainer_killed_in_a_pause_leaves_nothing(freezing, run_temp):
 
 N_STEPS = 4
 UPDATE_S = 0.5
-"""The sleep before an update, in seconds. In real time a game plays 11 loops in it."""
+"""The sleep before an update in seconds, in which a game in real time plays 11 loops."""
 
 
 def stopped(env: SubprocSC2VecEnv) -> list[bool]:

@@ -76,7 +76,7 @@ class RolloutStore(Exchange):
 
     If `game_waits`, the actor waits after a rollout until the learner has taken it.
     `dropped_steps` counts the steps that were dropped because the learner was too slow.
-    `stale_steps` counts the steps that were too old for the learner. A step has all envs.
+    `stale_steps` counts the steps that were too old for the learner. Steps are steps of all envs.
     """
 
     def __init__(self, n_steps: int, *, game_waits: bool = False) -> None:
@@ -116,7 +116,7 @@ class RolloutStore(Exchange):
         rollout, raises the error that `fail` has received.
         """
         while True:
-            error = self._error  # read before the steps, because it is set after the last step
+            error = self._error  # `fail` sets it after the last step, so read it first
             with self._lock:
                 waiting, self._waiting = self._waiting, None
                 rollout = self._in_progress if waiting is None else waiting
@@ -161,7 +161,7 @@ class PPOChoice:
     played: NDArray[Any]
     """The clipped actions, which the envs received."""
     values: th.Tensor | None
-    """Float (n, 1), on the CPU. None if the policy was late, so the learner must compute them."""
+    """Float (n, 1), on the CPU. None if the policy was late; the learner computes the values."""
     log_probs: th.Tensor
     """The behaviour policy's log-probs, float (n,), on the CPU; infinity for late actions."""
 
@@ -270,13 +270,13 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
 
     After each rollout the following figures are logged.
 
-    * `async/lag_mean`, `async/lag_max`: The age of the policy that chose the actions, in updates.
+    * `async/lag_mean` and `async/lag_max` show the age, in updates, of the policy that acted.
     * `async/dropped_steps`: Env steps dropped, because of a slow learner, since `learn` began.
     * `async/stale_steps`: Env steps discarded, because of `max_lag`, since `learn` began.
     * `async/late_steps`: Env steps with late actions since `learn` began, even if dropped.
-    * `async/gap_s_p50`, `async/gap_s_p99`, `async/gap_s_max`: Seconds from an observation to its
-      action, for all steps since the last record, even if dropped.
-    * `async/update_gap_s_p50`, …: Seconds from an observation to its action during updates.
+    * `async/gap_s_p50`, `async/gap_s_p99` and `async/gap_s_max` are seconds from an observation to
+      its action, for all steps since the last record, even if dropped.
+    * `async/update_gap_s_p50`, … are seconds from an observation to its action during updates.
 
     After each update three figures of the importance weights are logged. `async/weight_mean` is
     the mean. `async/weight_max` is the maximum before the cap. `async/weight_capped` is the
@@ -285,10 +285,10 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
     Args:
         args: The arguments of PPO.
         actor: `"thread"`, or `"process"`, which computes the updates in a child process. A child
-            process helps if an update keeps the interpreter busy. It takes 2 s to start, and each
-            update sends the model's state both ways. The script needs no `__main__` guard. In the
-            child process, `train` can read and change any attribute of the model that can be
-            pickled. Changes to the class, a module or a callback are lost.
+            process helps if an update keeps the interpreter busy. A child process takes 2 s to
+            start, and each update sends the model's state both ways. The script needs no `__main__`
+            guard. In the child process, `train` can read and change any attribute of the model that
+            can be pickled. Changes to the class, a module or a callback are lost.
         max_lag: The maximum age of a rollout's oldest step, usually one or two updates. Older
             rollouts are discarded.
         game_waits: True if the env does not advance between two steps, like StarCraft II without
@@ -341,7 +341,7 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
         iteration = 0
         process = UpdateProcess(self) if self.actor == "process" else None
         lifeline = nullcontext() if process is None else process.lifeline
-        # A second Ctrl-C may interrupt `closing`. It cannot interrupt the release of the lifeline
+        # A second Ctrl-C may interrupt `closing`. Ctrl-C cannot interrupt the release of `lifeline`
         # or of the lock `learning`, because their code is not written in Python.
         with nullcontext() if process is None else closing(process), lifeline:
             policy = copied(self.policy)

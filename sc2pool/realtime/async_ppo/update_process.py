@@ -53,7 +53,7 @@ class Begin:
     seed: int
     """The seed for the shuffling of samples, drawn from the trainer's random generator."""
     state: bytes
-    """The model's state. The child process unpickles it to test that its modules are importable."""
+    """The model's state. To test that its modules can be imported, the child unpickles it."""
 
 
 @dataclass(frozen=True)

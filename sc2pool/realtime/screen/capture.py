@@ -13,7 +13,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.optional import needed_for
 
 _WEIGHTS_BGR: Final = np.array([29, 150, 77], np.uint32)
-"""Weights of blue, green and red in a grey value, in units of 1/256. Their sum is 256."""
+"""Weights of blue, green and red in a grey value, in units of 1/256. The weights add up to 256."""
 
 Frame = NDArray[np.uint8]
 Area = tuple[int, int, int, int]

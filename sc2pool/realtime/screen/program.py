@@ -6,9 +6,9 @@ game ends with the thread that started it, or, on Windows, with this process.
 
 `VirtualDisplay` is an X server without a monitor (Xvfb), which starts and ends with the object. The
 server chooses the first free display number and reports it. It listens only on Linux's abstract
-socket, so it leaves no socket file behind. Unless it runs as root, it writes a lock file, and
-removes the file at its end. After a kill, the next server removes the file. The server ends with
-the thread that started it.
+socket, so it leaves no socket file behind. Unless the server runs as root, it writes a lock file,
+and removes the file at its end. After a kill, the next server removes the file. The server ends
+with the thread that started it.
 """
 
 from __future__ import annotations

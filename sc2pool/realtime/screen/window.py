@@ -42,7 +42,7 @@ from sc2pool.realtime.screen.program import Program, VirtualDisplay, find_progra
 from sc2pool.realtime.screen.x11 import X11Screen
 
 PRESS_S: Final = 0.1
-"""Duration of a key press in seconds. It is long, because a busy machine's game reads keys late."""
+"""Duration of a key press in seconds. A game on a busy machine may miss a shorter press."""
 _OPENS_WITHIN_S: Final = 20.0
 _COMES_TO_FRONT_WITHIN_S: Final = 1.0
 _FREE_WITHIN_S: Final = 5.0
@@ -160,7 +160,7 @@ class GameWindow:
     ) -> GameWindow:
         """Play in a window that is already open; `close` does not end the game.
 
-        A `PauseGate` can pause such a game. A pool cannot, and raises `PauseError`.
+        A `PauseGate` can pause such a game. A pool cannot pause it, and raises `PauseError`.
 
         Args:
             title: A part of the window's title; the case of letters does not matter.
@@ -356,7 +356,7 @@ def _screen(display: str | None, owned: ExitStack) -> Screen:
 
 
 def _take_desktop(display: str | None, owned: ExitStack) -> None:
-    """Lock the desktop, so that only one env plays there. `ConfigError` if another env does."""
+    """Lock the desktop, so that only one env plays there. `ConfigError` if it is taken."""
     name = "".join(letter for letter in display or "" if letter.isalnum())
     path = Path(tempfile.gettempdir()) / f"sc2pool-desktop{name}.lock"
     taken = ConfigError("another env plays on this desktop: one game can be played there at a time")

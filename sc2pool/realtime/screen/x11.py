@@ -1,4 +1,4 @@
-"""An X server's windows, and its keyboard. For a game, XTEST's key presses are a person's."""
+"""An X server's windows, and its keyboard. For a game, XTEST's presses look like a person's."""
 
 from __future__ import annotations
 

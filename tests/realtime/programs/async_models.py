@@ -95,7 +95,7 @@ class SlowUpdates(AsyncPPO):
 
 class VerySlowUpdates(SlowUpdates):
     update_s = 0.6
-    """The sleep before an update, in seconds. In real time a game plays 13 loops in it."""
+    """The sleep before an update in seconds, in which a game in real time plays 13 loops."""
 
 
 class SlowPPO(PPO):
@@ -142,7 +142,7 @@ class Linear(nn.Module):
 
 
 class Counted(AsyncPPO):
-    """Counts its updates. The second one changes the optimizer and freezes fewer layers."""
+    """Counts its updates. The second update changes the optimizer and freezes fewer layers."""
 
     def train(self) -> None:
         self.updates = getattr(self, "updates", 0) + 1

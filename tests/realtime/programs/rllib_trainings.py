@@ -1,4 +1,4 @@
-"""Trains RLlib's PPO on games in real time. Start it as `rllib_trainings.py GAME TEMP REPORT`.
+"""Trains RLlib's PPO on games in real time. The command is `rllib_trainings.py GAME TEMP REPORT`.
 
 All trainings share one Ray session, because its start takes longer than any of them. The report is
 a JSON object with the result of each training. TEMP is a folder for Ray's files, and needs a short
@@ -34,11 +34,11 @@ from tests.support.ray_nodes import error_of, games_of
 TEMP, REPORT, GAME = sys.argv[1:]
 EXAMPLE = str(Path(__file__).parents[3] / "examples" / "rllib.py")
 UPDATE_S = 0.5
-"""The sleep before an update, in seconds. In real time a game plays 11 loops in it."""
+"""The sleep before an update in seconds, in which a game in real time plays 11 loops."""
 FRAGMENT = 4
 SAMPLE_TIMEOUT_S = 5.0
 SLOW_STEP_S = 0.8
-"""The delay of a step in seconds. A fragment of two envs that step in turn then takes 6.4 s."""
+"""The delay of a step in seconds. With it, two envs that step in turn take 6.4 s a fragment."""
 
 
 class Slow(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -116,7 +116,7 @@ def in_this_process() -> dict[str, Any]:
 
 
 def in_another_process() -> dict[str, Any]:
-    """RLlib first steps two envs in turn. It then steps slow envs, which exceed its timeout."""
+    """RLlib steps two envs in turn, and after them slow envs, which exceed its timeout."""
     algorithm = training(
         updates=2, fragments=2, num_env_runners=1, num_envs_per_env_runner=2
     ).build_algo()
