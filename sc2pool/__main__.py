@@ -4,7 +4,7 @@ import sys
 
 try:
     from sc2pool.cli.main import main
-except KeyboardInterrupt:  # Ctrl-C during the imports
+except KeyboardInterrupt:  # the user pressed Ctrl-C during the imports
     sys.exit(130)
 
 sys.exit(main())

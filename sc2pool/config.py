@@ -49,7 +49,7 @@ _MAY_BE_ZERO = (
 
 
 _MOST = sys.float_info.max
-"""The largest allowed number, because durations and sizes are computed as floats."""
+"""The largest allowed number: durations and sizes are converted to floats."""
 
 
 class _Checked:
@@ -85,7 +85,7 @@ class Limits(_Checked):
     launch_s: float = 90.0
     """From a game's spawn until it answers; a pool's first launch may take twice this limit."""
     create_join_s: float = 60.0
-    """The requests create_game and join_game; up to three times this if the game still works."""
+    """The time for create_game and join_game; up to three times as long if the game still works."""
     reset_s: float = 60.0
     """The request restart_game, or the first observation after a join."""
     step_s: float = 10.0
@@ -96,8 +96,8 @@ class Limits(_Checked):
     """The worker applies the other limits to its game; the trainer waits this much longer."""
     concurrent_launches: int | None = None
     """How many games may launch at the same time; the two games of a match launch in turn. None
-    allows two games, and after a first launch of less than five seconds as many as this process has
-    cores."""
+    means two games. After a first launch of less than five seconds, None means one game per core,
+    but at least two."""
     core_file_bytes: int = 0
     """The maximum size of a crashing game's core file; a core file of the real game is as large as
     the game's memory."""
@@ -110,7 +110,7 @@ def race_number(value: int | Enum) -> int:
         value: A `common_pb2.Race` value, or a member of python-sc2's `Race`.
 
     Raises:
-        ConfigError: the value is something else, or `NoRace`.
+        ConfigError: the value is not a race, or is `NoRace`.
     """
     return _number(value, "race", common_pb2.Race, without=("NoRace",))
 
@@ -196,7 +196,7 @@ class RecyclePolicy(_Checked):
     """
 
     soft_memory_bytes: int | None = None if WINDOWS else 2_000_000_000
-    """Soft limit of the memory; Windows has only `growth_bytes`: a new game may take 2.5 GB."""
+    """Soft limit of the memory; by default None on Windows, where a new game may take 2.5 GB."""
     hard_memory_bytes: int | None = 8_000_000_000 if WINDOWS else 4_000_000_000
     growth_bytes: int | None = 1_000_000_000
     """Soft limit: how much the memory may grow after the first measurement."""

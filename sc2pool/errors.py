@@ -143,7 +143,7 @@ class Fault:
 class GameFault(SC2PoolError):
     """Raised when a game fails; ends the instance.
 
-    If a user's env omits the kind, as in `GameFault("the window is gone")`, it is `GAME_EXITED`.
+    The kind is `GAME_EXITED` if a user's env omits it, as in `GameFault("the window is gone")`.
 
     Attributes:
         kind: The kind of failure that was observed.

@@ -66,7 +66,7 @@ def printable(text: str, most: int | None = _MOST_SHOWN, *, keep: str = "") -> s
 
 
 class _Shown(reprlib.Repr):
-    """Makes short forms of values like `reprlib`, but also of integers of very many digits."""
+    """Shortens values as `reprlib` does, and also shortens integers with very many digits."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,13 +122,13 @@ def _arriving(file: RawIOBase, most: int) -> bytes:
     content = b""
     may_be_over = not stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
     while len(content) < most:
-        piece = file.read(most - len(content))  # None if there are no bytes yet
+        piece = file.read(most - len(content))  # None if no bytes have come yet
         if piece == b"" and (content or may_be_over):
             break
         content += piece or b""
         if deadline.expired():
             raise TimeoutError(f"it is a pipe without an end after {_ARRIVES_WITHIN_S:g} s")
-        if not piece:  # nothing can wait for a pipe without a writer
+        if not piece:  # only polling can wait for a writer
             time.sleep(_ARRIVAL_POLL_S)
     return content
 
@@ -197,7 +197,7 @@ def read_yaml(path: Path) -> Any:
         """Counts the values that an alias repeats, before these values are made."""
 
         def __init__(self, content: bytes) -> None:
-            super().__init__(content)  # bytes, because PyYAML detects UTF-8 and UTF-16
+            super().__init__(content)  # PyYAML detects the encoding of bytes
             self.sizes: dict[int, int] = {}
             self.level = 0
 
@@ -309,7 +309,8 @@ class Archive:
     def check(self, *parts: str) -> None:
         """Check that these parts, by default all parts, are not much larger than the file.
 
-        Archives inside these parts are also checked. Code without limits may then read the parts.
+        Archives inside these parts are also checked. Other code, which has no limits, may then
+        read the parts.
         """
         with self._read():
             left = self._most

@@ -55,7 +55,7 @@ def needed_for(what: str) -> Iterator[None]:
         yield
     except ImportError as error:
         module = (error.name or "").partition(".")[0]
-        if error.path and module not in EXTRAS:  # the error names only a C library
+        if error.path and module not in EXTRAS:  # the name may be a C library's
             module = "".join(Path(error.path.rpartition("site-packages")[2]).parts[1:2])
         if module not in EXTRAS:
             raise

@@ -3,10 +3,10 @@
 Memory is a memfd on Linux, else an unlinked file; Windows deletes the file at its last close.
 A doorbell is an eventfd with epoll on Linux, else a socket pair. A worker inherits its descriptors;
 on Windows, copies are sent over its stdin. An instance gets its descriptors by SCM_RIGHTS; on
-Windows, copies are sent with the order. Processes end with the trainer by signals (only Linux) and
-a lifeline; on Windows, by a Job Object. A process's end is noticed by a pidfd on Linux, else by a
-thread. The states of processes are read from /proc on Linux, else by psutil. A file lock is a
-flock; on Windows, it is made by msvcrt.locking.
+Windows, copies are sent with the trainer's order. When the trainer ends, signals (only on Linux)
+and a lifeline end its processes; on Windows, a Job Object does. A process's end is noticed by a
+pidfd on Linux, else by a thread. The states of processes are read from /proc on Linux, else by
+psutil. A file lock is a flock; on Windows, it is made by msvcrt.locking.
 
 Rule: no other module asks which system it runs on. The portable form works on every POSIX system,
 so the whole test suite can run with it on Linux (`SC2POOL_PORTABLE=1`, which child processes

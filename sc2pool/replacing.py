@@ -1,7 +1,7 @@
 """Writes files atomically: a reader finds a whole file, even if the writing program is killed.
 
-Rules: a file is written under a new name that cannot be guessed. Otherwise another user of the
-folder could make a link of this name, and so choose which file is overwritten. A killed program
+Rules: a file is written under a new name that cannot be guessed. If another user could guess the
+name, a link of that name could make this program overwrite another file. A killed program
 leaves its unfinished file behind. A command that is the only writer of a folder removes such files
 when it begins. `tempfile` is not used: if a folder on Windows may not be written to, `tempfile`
 retries for ever, because it takes every refusal for a name in use.
@@ -46,7 +46,7 @@ def new_file(path: Path) -> Path:
         OSError: the folder is missing or may not be written to, or the disk is full.
     """
     unfinished = path.with_name(f"{_UNFINISHED}{os.urandom(8).hex()}-{path.name}")
-    unfinished.open("xb").close()  # "x" follows no link
+    unfinished.open("xb").close()  # mode "x" does not follow links
     return unfinished
 
 

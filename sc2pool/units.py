@@ -100,7 +100,7 @@ class Kind(_Kind):
         return super().__new__(cls, number, alliance)
 
 
-@dataclass(slots=True)  # making a frozen object would double the time
+@dataclass(slots=True)  # a frozen object would take twice as long to make
 class Units:
     """Some units of one observation, in the order of their tags.
 

@@ -75,7 +75,7 @@ def hint(given: str, known: Iterable[str]) -> str:
 
 
 def task_of(args: argparse.Namespace) -> str | None:
-    """The task from the option or the positional argument; raises `ConfigError` for both."""
+    """The task from the option or the argument; raises `ConfigError` if both are given."""
     option, alone = args.task, args.task_alone
     if option is not None and alone is not None:
         raise ConfigError(f"the task is given twice: {alone}, --task {option}")
@@ -88,10 +88,10 @@ def task_class(
     """The class of a built-in task, or of a user's task that is given as `module:Class`.
 
     The working directory is added to the import path only for a user's task, because other users
-    may have written files there. If `folder`, a run's task folder, has the module, `folder` is
-    added instead. Unless `named` says that the user has named the task, no module is imported from
-    a folder that other users can write to. Raises the `ConfigError`s of `resolve_task`, and one for
-    an unsafe folder.
+    may have written files there. `folder` is a run's task folder: if the module is in `folder`,
+    that folder is added instead of the working directory. Unless `named` says that the user has
+    named the task, no module is imported from a folder that other users can write to. Raises
+    `ConfigError` if `resolve_task` does, or if the folder is unsafe.
     """
     if ":" not in task:
         return resolve_task(task)
@@ -105,8 +105,8 @@ def task_class(
         found = here.stat()
         if not named or found.st_mode & stat.S_IWOTH:
             why = why_not_ours(found)
-        # protobuf's `google` is a namespace package. Import it before a folder is added to the
-        # path: a folder `google` with an `__init__.py` anywhere on the path would take precedence.
+        # A folder `google` with an `__init__.py` would hide protobuf's namespace package `google`.
+        # Therefore import protobuf's package before a folder is added to the path.
         import_module("google")
         if not why and str(here) not in sys.path:
             sys.path.append(str(here))
@@ -137,7 +137,7 @@ def folder_of_task(task: str) -> str:
 
 
 def find_game(game: str, task: str | type[TaskDefinition], *, says: bool = True) -> Path:
-    """The folder of an installation with the task's map; `find_installation` explains `says`.
+    """The folder of an installation with the task's map; for `says`, see `find_installation`.
 
     Raises `ConfigError` if the task is unknown, or if the game or the map is missing.
     """
@@ -160,7 +160,7 @@ def check_file(file: Path, option: str, suffixes: Sequence[str] = ()) -> None:
 
 
 def _mode_of(path: Path, option: str) -> int:
-    """A file's type and permissions; 0 without a file. Raises `ConfigError` for a too long name."""
+    """A file's mode; 0 if there is no file. Raises `ConfigError` if the name is too long."""
     try:
         return path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -179,7 +179,7 @@ def check_writable(folder: Path, option: str) -> None:
         raise ConfigError(f"{option} {folder}: there is no drive {candidates[-1]}")
     if not existing.is_dir():
         raise ConfigError(f"{option} {folder}: {existing} is not a folder")
-    try:  # not `os.access`: it says yes to root even in /proc, and to all users on Windows
+    try:  # `os.access` would be wrong for root in /proc, and for all users on Windows
         with tempfile.TemporaryDirectory(dir=existing):
             pass
     except OSError as error:

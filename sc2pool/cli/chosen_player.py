@@ -51,7 +51,7 @@ class ChosenPlayer:
 
 
 def find_player(given: str, task: str | None, game: str | None) -> ChosenPlayer:
-    """The player that the user has named; a run that was evaluated is played by its best model.
+    """The player that the user has named; for a run with evaluations, its best model.
 
     `given` is a run's folder, a model's file, a pretrained policy's name, "scripted" or "random".
     If `task` or `game` is None, the run's task or game is used. If the run's game is a path, the
@@ -62,7 +62,7 @@ def find_player(given: str, task: str | None, game: str | None) -> ChosenPlayer:
         definition = task_class(task or DEFAULT_TASK)
         if given == SCRIPTED:
             scripted_function(definition)
-        find_game(game or "auto", definition, says=False)  # fail before the slow import of torch
+        find_game(game or "auto", definition, says=False)  # report errors before torch loads
         return ChosenPlayer(given, definition, game or "auto")
     path = playable_model(given)
     bundled = pretrained().get(spelled_task(given))
@@ -163,7 +163,7 @@ class RandomPolicy:
         space = self._space
         if mask is None:
             return space.sample()
-        first, counts = np.array(0), np.array(2)  # each bit's first value, number of values
+        first, counts = np.array(0), np.array(2)  # a bit has 2 values, the first is 0
         if isinstance(space, spaces.Discrete):
             first, counts = np.array(space.start), np.array(space.n)
         elif isinstance(space, spaces.MultiDiscrete):

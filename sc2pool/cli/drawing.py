@@ -112,7 +112,7 @@ def draw_curve(
 ) -> None:
     """Write the learning curve as a PNG file, without the episodes that a fault cut short.
 
-    `episodes` are in the order in which they ended; the list may be empty. A note names `game`.
+    `episodes` are in the order in which they ended; there may be none. The picture names `game`.
     """
     whole = [episode for episode in episodes if not episode.fault]
     steps = np.array([episode.total_steps for episode in whole], dtype=np.int64)

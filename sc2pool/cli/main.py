@@ -28,7 +28,7 @@ try:
     from sc2pool.cli.stop import FULL_DISK, Stopped, check_said, discard, drop_closed
     from sc2pool.errors import SC2PoolError
     from sc2pool.utilities import REFUSED_PATH, needed_for, printable
-except KeyboardInterrupt:  # Ctrl-C during the imports
+except KeyboardInterrupt:  # the user pressed Ctrl-C during the imports
     raise SystemExit(130) from None
 
 _LAYOUT = "\n\t"
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             check_said()
             return exit_code
         finally:
-            sys.stdout.flush()  # here, because an error at exit would be printed
+            sys.stdout.flush()  # Python would print an error of its flush at exit
     except BrokenPipeError:
         closed = list(map(drop_closed, (sys.stdout, sys.stderr)))
         if not any(closed):
@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run_command(argv: Sequence[str] | None) -> int:
     """Parse the arguments and run the command; print an sc2pool error as one message."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # the encoding may lack characters
+        if isinstance(stream, io.TextIOWrapper):  # the stream's encoding may lack characters
             stream.reconfigure(errors="replace")
     args = make_parser().parse_args(argv)
     try:
@@ -77,7 +77,7 @@ def run_command(argv: Sequence[str] | None) -> int:
         # The text may come from a file or a game, so it may have control characters.
         print(f"sc2pool: {printable(str(error), None, keep=_LAYOUT)}", file=sys.stderr)
         return 2
-    except OSError as error:  # for a forbidden path, or a name that is too long
+    except OSError as error:  # a path is forbidden, or a name is too long
         if error.filename is None or error.errno not in REFUSED_PATH:
             raise
         print(f"sc2pool: {error.filename}: {error.strerror}", file=sys.stderr)

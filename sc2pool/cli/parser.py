@@ -1,7 +1,7 @@
 """The command's arguments. Each subcommand has a parser, which also sets the function to run.
 
-`Parser` has a method for each kind of option. So each default is written only once. The parser's
-error messages have two lines: the error, and the command that shows the help.
+`Parser` has a method for each kind of option, so that each default is written only once. A
+parser's error messages have two lines: the error, and the command that shows the help.
 
 `--print-completion SHELL` prints a script with which the shell completes the command.
 
@@ -59,7 +59,7 @@ class Parser(argparse.ArgumentParser):
         if chosen:
             message += hint(chosen[1], chosen[2].replace("'", "").split(", "))
         name, space, rest = self.prog.partition(" ")
-        command = called(name) if name == "sc2pool" else name  # `scripts/train` has another name
+        command = called(name) if name == "sc2pool" else name  # the name may be `scripts/train`
         self.exit(2, f"{self.prog}: {message}\n  see {command}{space}{rest} --help\n")
 
     def parse_known_args(  # type: ignore[override]
@@ -179,8 +179,7 @@ def add_train(commands: Commands) -> None:
     """Add `train`. Options that are not given are None; a resumed run may then set them."""
     train = commands.add_parser(
         "train",
-        # `scripts/train` sets its name in this variable, so that users can copy the printed
-        # commands.
+        # `scripts/train` sets this variable to its own name, which printed commands then have.
         prog=os.environ.get("SC2POOL_COMMAND"),
         help="train a policy",
         description="Train a policy on a pool of games. Ctrl-C saves and ends.",
@@ -486,7 +485,7 @@ def add_standin(commands: Commands) -> None:
 
 
 def run_of(module: str) -> Callable[[argparse.Namespace], int]:
-    """Return a function that imports this module of `sc2pool.cli` and calls the module's `run`."""
+    """Return a function that imports `sc2pool.cli.MODULE` and calls `run` of that module."""
 
     def run(args: argparse.Namespace) -> int:
         return int(import_module(f"sc2pool.cli.{module}").run(args))

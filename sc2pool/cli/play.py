@@ -229,13 +229,13 @@ def play_episodes(
     watchers: Sequence[Watcher] = (),
     stop: Stop | None = None,
 ) -> Iterator[Ended]:
-    """Play this number of whole episodes in games that are not reset yet.
+    """Play this number of whole episodes in games that have not been reset yet.
 
     Each game has `rows` rows; only the results of its first row are yielded. Each step plays
     `loops` game loops at the game's normal speed; None plays at full speed. A signal that `stop`
     receives ends the episodes.
     """
-    torch.set_num_threads(1)  # small networks leave the cores to the games
+    torch.set_num_threads(1)  # the games need the other cores
     first_rows = range(0, env.num_envs, rows)
     left = [(episodes + game) // len(first_rows) for game in range(len(first_rows))]
     returns, steps = np.zeros(env.num_envs), np.zeros(env.num_envs, int)

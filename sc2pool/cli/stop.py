@@ -74,7 +74,7 @@ class Stop:
         except KeyboardInterrupt as interrupt:
             if self.signal is None or isinstance(interrupt, Stopped):
                 raise
-            raise Stopped(self.signal) from None  # Ray raised its own interrupt
+            raise Stopped(self.signal) from None  # Ray raised a KeyboardInterrupt instead
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -91,7 +91,7 @@ class Stop:
     def _handle(self, signal_number: int, _frame: FrameType | None) -> None:
         if self._polite and self.signal is None:
             self.signal = signal_number
-            with suppress(OSError):  # the terminal may be gone (SIGHUP)
+            with suppress(OSError):  # after SIGHUP the terminal may be closed
                 os.write(2, _SAVING)
             return
         self.signal = signal_number

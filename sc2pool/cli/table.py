@@ -45,7 +45,7 @@ def make_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     )
     for column in table.columns:
         column.overflow = "fold"  # wrap long cells, do not cut them
-    table.columns[0].no_wrap = True  # so that users can copy a name from the table
+    table.columns[0].no_wrap = True  # users copy names from this column
     for row in rows:
         table.add_row(*(printable(cell, None) for cell in row))
     return table

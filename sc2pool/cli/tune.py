@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 REPORTS = 5
 """How often a trial reports its mean return; at each report, the trial may be pruned."""
 STARTUP_TRIALS = 5
-"""The first trials of a search, this many, are never pruned."""
+"""How many trials at the beginning of a search are never pruned."""
 _WINDOW = 100
 """A mean return during the training is taken over at most this many latest episodes."""
 _ASKED = ("task", "algo", "steps", "n", "seed", "eval_episodes")
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
                 f"out     {out}"
             )
             search = _Search(env, study, bundled, args, stop, out)
-            search.write_best()  # a search that was killed may not have written it
+            search.write_best()  # a killed search may not have written its best trial
             began_s = time.monotonic()
             while search.done() < args.trials and stop.signal is None:
                 search.trial()
@@ -115,7 +115,7 @@ def usable(out: Path) -> Iterator[None]:
 def open_study(out: Path, asked: Mapping[str, Any]) -> optuna.Study:
     """Open the study in a folder, or make a new study; `asked` has the task and other settings.
 
-    Raises `ConfigError` if the folder has a study of other settings.
+    Raises `ConfigError` if the folder has a study with other settings.
     """
     study = optuna.create_study(
         storage=f"sqlite:///{(out / 'study.db').absolute()}",

@@ -69,7 +69,7 @@ class End(TypedDict):
     told_in: int
     """The number of observations with the result."""
     told_first: int | None
-    """How many observations after the end came before the first with the result, if any."""
+    """How many observations after the end lack the result before one has it; None if none has."""
     stubs: int
     """The number of observations without content."""
     status: str
@@ -273,7 +273,7 @@ _ENDS_WITHIN_LOOPS: Final = 45
 """If a game plays this many loops after the command to end it, it is assumed to continue."""
 _OBSERVATIONS_AFTER_END: Final = 4
 _MATCH_S: Final = 6.0
-"""How long both sides of an ended match are observed until the result comes."""
+"""How long to observe both sides of an ended match, unless their results come sooner."""
 _PACE_S: Final = 1.0
 BY_SURRENDER, BY_VICTORY = "a surrender by command", "a victory by command"
 BY_LOSS, BY_TIMER = "the loss of all units", "the map's timer"
@@ -549,8 +549,8 @@ async def stop_and_watch(
 ) -> tuple[int, int, int, float, float]:
     """Stop a real-time game for `stopped_s`, then let it run for `watch_s`.
 
-    Returns the game's loop before the stop, directly after the stop, and at the end; then the
-    seconds of the stop, and the other seconds between the first and the last of these loops.
+    Returns the game's loop before the stop, directly after the stop, and at the end; then how many
+    seconds the game was stopped, and how many seconds it ran.
     """
     before, before_s = await loop(), time.monotonic()
     with stopped(*pids):

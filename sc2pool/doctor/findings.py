@@ -1,8 +1,9 @@
 """Checks, their findings, and the report of an examination: text for people, JSON for programs.
 
 A check has a pure function, whose arguments are the measured values and whose result is the
-judgement. `Findings.note` takes the same arguments, which the type checker compares with the
-function, and stores them with the judgement. A `Section` has the checks of one part of the report.
+judgement. `Findings.note` calls the function with measured values, and stores them with the
+judgement. The type checker compares the values with the function's parameters. A `Section` has the
+checks of one part of the report.
 
 Rule: if the block of `trying(check)` fails, `trying` records the failure for the check and raises
 `ProbeFailed`, which ends the measurements that depend on the block. Measurements do not catch
@@ -171,7 +172,7 @@ class Findings:
         return None if finding is None else finding.judgement.outcome
 
     def in_order(self, checks: Sequence[Check[...]], reason: str) -> list[Finding]:
-        """One finding for each check; `reason` is the finding of checks without a measurement."""
+        """One finding for each check; `reason` says why checks without a finding were not made."""
         for check in checks:
             if check.name not in self._by_name:
                 self.note_unknown(check, reason)

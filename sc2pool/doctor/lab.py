@@ -118,7 +118,7 @@ class Ledger:
 class Client:
     """A launched game and its connection; used by one task at a time.
 
-    `status` is that of the newest reply, and `player_id` that of the latest joined game.
+    `status` is from the newest reply; `player_id` is the player's id in the latest game.
     `launched_s` is the time from the start of the process to the first reply.
     """
 
@@ -370,8 +370,9 @@ class Lab:
     """Launches and owns the games of the measurements, and holds their common data.
 
     `mini` is the setup and the map of a short game of one player. `melee_map` is a map for two
-    players with towns. Each is None if no such map is installed. The lab's owner deletes `folder`,
-    which is for temporary files. If `patient` is False, measurements take less time.
+    players with towns. `mini` or `melee_map` is None if no such map is installed. The lab's owner
+    deletes `folder`, which is for temporary files. If `patient` is False, measurements take less
+    time.
     """
 
     def __init__(
@@ -436,7 +437,7 @@ class Lab:
         return GameSetup(self.melee_map.stem, **options), self.melee_map
 
     def mining(self) -> Playable:
-        """The setup of a game on a map with minerals, and its path; may raise `NotPossible`."""
+        """A game's setup on a map with minerals, and the map's path; may raise `NotPossible`."""
         path = self._mining_map
         if path is None:
             raise NotPossible("no map with minerals was found (such as BuildMarines or Simple64)")

@@ -40,8 +40,8 @@ BUSY_SHARE: Final = 0.25
 LOUD_BYTES: Final = 100_000
 """A normal game prints fewer bytes than this before it ends."""
 LAUNCH_FACTOR, JOIN_FACTOR, MORE_S = 4.0, 2.0, 0.2
-"""A simultaneous launch or join may take this factor times the time that sharing the cores
-explains. A join may take `MORE_S` more, because other programs may slow the reading of files."""
+"""Simultaneous launches or joins may take this factor times as long as if sharing the cores were
+the only delay. A join may take `MORE_S` longer: other programs may slow the reading of files."""
 AGEING_FACTOR: Final = 1.3
 """Other programs on the machine may increase the CPU time per loop by up to this factor."""
 
@@ -138,7 +138,7 @@ def ends(measured: Sequence[Ended]) -> Judgement:
 
 
 QUIT: Final = "quit"
-"""The `way` of a game that a request asked to end."""
+"""The value of `Ended.way` if a request asked the game to end."""
 
 
 @LAUNCHES.check("D12 launches at once", "can games be launched and begun at the same time?")
@@ -191,8 +191,7 @@ def _fair_s(alone_s: float, number: int, cores: int) -> float:
 def speed(windows: Sequence[Window]) -> Judgement:
     costs = [window["cpu_s"] / window["loops"] * 1e6 for window in windows]
     third = len(costs) // 3
-    # Other programs may slow some windows: compare the best late window with the worst early
-    # window.
+    # Compare the slowest early window with the fastest late one: other programs may slow some.
     first, last = max(costs[:third]), min(costs[-third:])
     wall_s = sum(window["wall_s"] for window in windows)
     loops = sum(window["loops"] for window in windows)
@@ -292,7 +291,7 @@ async def measure_ends(lab: Lab) -> None:
     """End games in several ways, and in several states of the game."""
 
     async def launched(client: Client) -> None:
-        """Do nothing, because a game that was just launched is in this state."""
+        """Do nothing, because the game has just been launched."""
 
     async def in_game(client: Client) -> None:
         await client.begin(*lab.mini())
@@ -354,7 +353,7 @@ async def measure_ends(lab: Lab) -> None:
 
 
 async def measure_launches(lab: Lab) -> None:
-    """Launch a game alone, games at once, and games at short intervals; these then join at once."""
+    """Launch one game, several at once, and two in succession; then let the last games join."""
     measured: list[Launched] = []
     crowd = _crowd() if lab.patient else 3
     plan = ((1, 0.0), (2, 0.0), (2, 0.0), (2, 0.5), (crowd, 0.0))

@@ -146,7 +146,7 @@ def probe_limits(findings: Findings) -> None:
 
 
 def listener_is_known() -> bool:
-    """True if the system reports that this process listens on a port on which it does listen."""
+    """Listen on a port; true if the system then reports that this process listens on it."""
     with socket.create_server((HOST, 0)) as listener:
         port = listener.getsockname()[1]
         with suppress(psutil.Error, OSError):

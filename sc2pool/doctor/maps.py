@@ -88,7 +88,8 @@ def waves(usual_loops: int | None, same_loop_loops: int | None, watched_loops: i
     """Judge when a map creates a new wave of enemies.
 
     `usual_loops` is the time to the new wave if the last two enemies die one by one, and
-    `same_loop_loops` if they die in the same loop; None if no wave comes within `watched_loops`.
+    `same_loop_loops` the time if they die in the same loop. A time is None if no wave comes within
+    `watched_loops`.
     """
     if usual_loops is None:
         return differs(
@@ -151,7 +152,7 @@ async def measure_debug_units(lab: Lab) -> None:
 
 
 async def _loops_until(client: Client, is_so: Callable[[set[int]], Any]) -> tuple[int | None, Any]:
-    """Step until `is_so(own tags)` is true; returns the loops and that value, or two Nones."""
+    """Step until `is_so(own tags)` is true; returns the loops and its value, else two Nones."""
     for loops in range(1, _FEW_LOOPS):
         await client.step(1)
         found = is_so({unit.tag for unit in units_of(await client.observe(), raw_pb2.Self)})
@@ -230,7 +231,7 @@ async def measure_waves(lab: Lab) -> None:
 
 
 async def _next_wave(client: Client, *, at_once: bool) -> int | None:
-    """Kill all enemies, the last two `at_once` or not; return the loops to the next wave."""
+    """Kill all enemies, the last two in one loop if `at_once`; return the loops to a new wave."""
     enemies = units_of(await client.observe(disable_fog=True), raw_pb2.Enemy)
     *others, second, last = enemies
     for group in [others, [second, last]] if at_once else [others, [second], [last]]:

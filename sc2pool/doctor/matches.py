@@ -75,8 +75,8 @@ def match_bursts(
 ) -> Judgement:
     """Judge matches in which requests were sent in bursts.
 
-    `undetermined` is the first difference of two matches with the same seed and requests, and
-    `difference` that between matches with bursts and with single requests; "" means none.
+    `undetermined` is the first difference between two matches with the same seed and requests.
+    `difference` is the first between matches with and without bursts; "" means no difference.
     """
     if undetermined:
         return differs(
@@ -130,7 +130,7 @@ def lost_side(losses: Sequence[Loss]) -> Judgement:
 
 
 STOPPED = "it is stopped"
-"""The text for a side that was stopped; of all lost sides, only this side is resumed later."""
+"""The `way` of a side whose process is stopped; only such a side is resumed later."""
 
 
 @MATCHES.check("D15 idle", "does a game survive a time without requests?")

@@ -125,7 +125,7 @@ async def measure_action_delays(lab: Lab) -> None:
 
 
 async def _delay(client: Client, advance: Callable[[], Awaitable[object]]) -> int | None:
-    """The number of loops until an observation shows a unit's new order; None if none does."""
+    """The number of loops until an observation shows a unit's new order; None if it never does."""
     seen = await client.observe()
     own = units_of(seen, raw_pb2.Self)
     unit = next((one for one in own if one.unit_type in WORKERS), own[-1])

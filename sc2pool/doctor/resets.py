@@ -35,7 +35,7 @@ from sc2pool.protocol.replies import HARD_RESET_LOOP, LAST_LOOP, Status
 GROWTH_BYTES: Final = 2 * MB
 """The report mentions memory growth if it exceeds this many bytes per reset."""
 RESTARTS_TO_TELL: Final = 4
-"""Restarts count as keeping the race if this many show the same race; 1 in 27 would by chance."""
+"""If this many restarts show one race, restarts keep it; the chance of an error is 1 in 27."""
 
 RESETS = Section("restarts and resets", needed=False)
 
@@ -395,7 +395,7 @@ async def measure_many_resets(lab: Lab) -> None:
             try:
                 if kind == "restart":
                     await client.restart()
-                else:  # send the path and the content in turns
+                else:  # alternate between the map's path and its content
                     await client.begin(setup, path, None, content if done % 2 else b"")
                 await client.observe()
                 await client.step(1)

@@ -1,7 +1,7 @@
 """Measures a stepped game: seeds, bursts of requests, restarts, memory, episode ends, and the exit.
 
-Rules: to measure a pool's times, this module makes the same calls as a pool if possible, and sends
-single requests by `Game.request`. Episodes that are compared are played with equal actions.
+Rules: if possible, this module makes the same calls as a pool, so that it measures a pool's times.
+All other requests are sent by `Game.request`. Compared episodes are played with equal actions.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ async def probe(
 
 
 def durations(samples_s: Sequence[float]) -> tuple[int, float, float, float, float]:
-    """The number of samples (at least one); the first, median, 95th percentile and maximum."""
+    """Of at least one sample: the number, the first, median, 95th percentile and maximum."""
     figures = Durations.of(samples_s)
     return figures.count, samples_s[0], figures.p50, figures.p95, figures.max
 
 
 async def _ask(game: Game, request: sc_pb.Request) -> sc_pb.Response:
-    """Send a request; unless the game has ended, it must be carried out."""
+    """Send a request, and raise an error if a game that has not ended refuses it."""
     reply = await game.request(request)
     if not replies.is_game_over(reply):
         replies.require(reply, replies.expected_kind(request))
@@ -304,7 +304,7 @@ def _leaves(message: Any, tags: dict[int, int], path: str = "") -> Iterator[Leaf
             if field_.message_type is not None:
                 yield place, "present"
                 yield from _leaves(one, tags, place)
-            elif field_.type == field_.TYPE_UINT64 and one:  # only tags have this type; 0: no unit
+            elif field_.type == field_.TYPE_UINT64 and one:  # a unit's tag; 0 stands for no unit
                 yield place, tags.setdefault(one, len(tags) + 1)
             else:
                 yield place, one

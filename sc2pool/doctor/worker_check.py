@@ -1,8 +1,8 @@
 """Tries on a child process what a pool does with a worker: start, wake, measure, stop and end it.
 
-The function probe_worker wakes a child process through a doorbell and shared memory. The child runs
-main, and answers in the same way. So the report shows whether workers can run on a system on which
-sc2pool was not tested.
+The function probe_worker wakes a child process through a doorbell. The child runs main, answers
+through a doorbell, and counts in shared memory. So the report shows whether workers can run on a
+system on which sc2pool was not tested.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Small policies that were trained on the stand-in, for `sc2pool play NAME`.
 
 The file NAME.zip is a policy in SB3's format. The file scores.json has each policy's command and
-scores. The script `scripts/pretrained.py` writes both.
+scores. Both files are written by `scripts/pretrained.py`.
 
 The policies were trained on the stand-in, so their scores say nothing about StarCraft II.
 """

@@ -1,1 +1,1 @@
-"""`sc2pool bench`, and code that it shares with the measurements in `scripts/`."""
+"""The command `sc2pool bench`; the measurements in `scripts/` also use its code."""

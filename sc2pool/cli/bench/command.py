@@ -22,7 +22,7 @@ from sc2pool.utilities import available_bytes, require
 
 def run(args: argparse.Namespace) -> int:
     task = task_of(args) or DEFAULT_TASK
-    game = find_game(args.game, task, says=False)  # the printed results name the game
+    game = find_game(args.game, task, says=False)  # the results will say which game is played
     if args.png is not None:
         check_file(args.png, "--png", [".png"])
         require("--png", "matplotlib")
@@ -37,7 +37,7 @@ def _run(args: argparse.Namespace, task: str, game: Path) -> int:
     machine = machine_facts()
     import torch  # noqa: PLC0415 - after SB3: if both are missing, the error must name SB3
 
-    torch.set_num_threads(1)  # `train` uses one thread, too
+    torch.set_num_threads(1)  # `train` also computes in one thread
     free_bytes = available_bytes()
     definition = resolve_task(task)
 

@@ -1,13 +1,13 @@
-"""Measures a `Side`, such as a pool, and finds the best number of games and its bottleneck.
+"""Measures a `Side`, such as a pool; finds the best number of games and the pool's bottleneck.
 
-Each figure of a side is the median of several short rounds. CPU time and memory are summed by role
-over this process and all its descendants:
+Each figure of a `Side` is the median of several short rounds. CPU time and memory are summed by
+role over this process and all its descendants:
 
     Trainer: this process, which steps all envs of the pool.
     Worker: every descendant that does not belong to a game.
     Game: a process with `-listen` in its arguments, or a child of such a process.
 
-Rules: the side warms up before each round, and the warm-up is not counted. A measurement counts
+Rules: a `Side` warms up before each round, and the warm-up is not counted. A measurement counts
 only processes that are alive at its end, so no process may end during a measurement. A process's
 role does not depend on its program's name. Progress is printed to stderr, so that only the result
 is on stdout. The advice is a pure function from figures to sentences, and each sentence names its
@@ -38,7 +38,7 @@ class Side(Protocol):
     """Anything that can be measured, such as a pool whose processes are already running."""
 
     def prepare(self) -> None:
-        """Warm up. If an episode's end would affect the figures, stop within an episode."""
+        """Warm up. If ends of episodes would affect the figures, stop far from an episode's end."""
 
     def run(self, seconds: float) -> tuple[int, float]:
         """Step for about `seconds`; returns the env steps of all envs, and the seconds taken."""
@@ -168,9 +168,9 @@ def cpu_by_process() -> Used:
 
 def _cpu_s(process: psutil.Process) -> float:
     if LINUX:
-        # Read the clock of the process's CPU time, which counts nanoseconds. psutil's figures are
-        # multiples of 10 ms, which is too coarse if a hundred processes share a second. The clock's
-        # id is computed from the pid, as `clock_getcpuclockid(3)` does.
+        # The clock of the process's CPU time counts nanoseconds, but psutil counts steps of 10 ms.
+        # Steps of 10 ms are too coarse if a hundred processes share a second.
+        # The clock's id is computed from the pid, as `clock_getcpuclockid(3)` does.
         return time.clock_gettime(~process.pid << 3 | 2)
     times = process.cpu_times()
     return float(times.user + times.system)
@@ -293,7 +293,7 @@ class Measured:
         return self.game_bytes + self.worker_bytes
 
     def times(self, first: Measured) -> float:
-        """How many times as fast this pool is as one game of the pool `first`."""
+        """The rate of this pool, divided by the rate of one game of the pool `first`."""
         return self.steps_per_s / first.steps_per_s * first.n
 
     def as_dict(self) -> dict[str, Any]:
@@ -316,7 +316,7 @@ class Resets:
     reset_ms: Mapping[str, float]
     """The median time of each kind of reset; kinds that did not happen are left out."""
     cost_percent: Mapping[str, float]
-    """How much longer a batch in which an episode ends takes than the median of other batches."""
+    """By how much an episode's end lengthens a batch, compared with the median other batch."""
 
 
 GOOD_ENOUGH = 0.95
@@ -349,7 +349,7 @@ def best(measured: Sequence[Measured]) -> Measured:
 def limit_of(chosen: Measured, measured: Sequence[Measured], cores: int, free_bytes: int) -> Limit:
     """The bottleneck of the chosen pool.
 
-    `measured` begins with the smallest pool; `free_bytes` of memory were free before any game.
+    `measured` begins with the smallest pool; `free_bytes` is the memory free before any launch.
     """
     if chosen.cores_busy + chosen.rounds.others_cores >= CORES_FULL * cores:
         return Limit.CORES

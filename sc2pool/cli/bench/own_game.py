@@ -2,8 +2,8 @@
 
 Only one pool exists at a time, because real games need much memory. Each pool is measured in
 several rounds. As in a training, episodes end and are followed by resets, which the rates include.
-The random actions are drawn before the measurement, which must not include the drawing. But if the
-task has `action_masks`, the actions of each step are drawn in this step, from the possible ones.
+The random actions are drawn before the measurement, so that the rates do not include the drawing.
+If the task has `action_masks`, possible actions are instead drawn during each step.
 
 To measure resets, episodes get short random lengths, so that they end at different times as in a
 long run. Batches in which an episode ends are compared with all other batches.
@@ -113,7 +113,7 @@ N_BATCHES = 64
 
 
 class Actions:
-    """Random actions for a `SubprocSC2VecEnv` that has been reset; every run gets the same."""
+    """Random actions for a `SubprocSC2VecEnv` that has been reset, the same in every run."""
 
     def __init__(self, env: Any) -> None:
         self._env = env

@@ -62,7 +62,7 @@ class Run:
         return self.read(live_files.POOL_FILE)
 
     def first_poll(self, timeout_s: float = ANSWER_S) -> dict[str, Any] | None:
-        """Wait for new statistics, or raise `NoAnswerError` if late; None if the pool ends."""
+        """Wait for new statistics; None if the pool ends. Raises `NoAnswerError` if none come."""
         asked_at_s = time.monotonic()
         while not self.ended():
             seen = self.poll()
@@ -137,7 +137,7 @@ def described(runs: Sequence[Run]) -> dict[Path, str]:
     while (waited_s := time.monotonic() - asked_at_s) < _DESCRIBED_S and len(lines) < len(runs):
         for run in runs:
             seen = run.poll() if run.path not in lines else None
-            if seen is not None and seen[1] < waited_s:  # not from an earlier reader
+            if seen is not None and seen[1] < waited_s:  # written after this call began
                 lines[run.path] = printable(_in_short(seen[0]))
         time.sleep(POLL_S)
     for run in runs:
@@ -153,7 +153,7 @@ def _in_short(stats: dict[str, Any]) -> str:
 
 
 def found(pid: int | None) -> dict[Path, int]:
-    """The runs in this process's temporary folder, and, if `pid` is given, that process's runs."""
+    """The runs in this process's temporary folder, and the runs of process `pid` if it is given."""
     runs = living_runs(Path(tempfile.gettempdir()))
     if pid is None:
         return runs
@@ -234,7 +234,7 @@ class ClusterRun:
 
     def first_poll(self) -> dict[str, Any] | None:
         """Wait for the merged statistics; raises `ConfigError` if no pool is running."""
-        self._read_pools()  # may start viewers slowly, which must not count as waiting
+        self._read_pools()  # viewers may start slowly, so the time limit begins below
         began_s = time.monotonic()
         while time.monotonic() - began_s < ANSWER_S:
             seen = self.poll()

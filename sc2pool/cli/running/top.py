@@ -149,7 +149,7 @@ def show(pool: Run | ClusterRun, view: TableView, console: Console) -> bool:
 
 @contextmanager
 def read_keys() -> Iterator[Callable[[float], str]]:
-    """Yield a function that waits up to some seconds for keys, and returns the keys, or "".
+    """Yield a function that waits at most a given time for keys, and returns them, or "".
 
     Within the block, the terminal sends each key without Enter. On Windows the function only waits.
     """

@@ -34,7 +34,7 @@ _KEPT = "\xa0"
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the table. The option `--sort` takes its `name`; its `value` sorts the rows.
+    """One column of the table. `--sort NAME` sorts by the column's `value`.
 
     `width` is the minimum width in characters, so that columns do not move. A narrow terminal hides
     the columns with the highest `rank`. Text is left-aligned and sorted in ascending order, figures
@@ -104,8 +104,8 @@ COLUMNS: Sequence[Column] = (
     Column("faults", 6, 4, _of("faults"), whole),
     Column(REPLACED, 24, 12, lambda row: causes(row["replacements"]) or None, str, is_text=True),
 )
-"""If an env has no game, `pid` is its worker's pid (see `rows`). `cost` compares the CPU time of a
-game loop now with that in the game's first episodes, in per cent."""
+"""If an env has no game, `pid` is its worker's pid (see `rows`). `cost` is the CPU time of a game
+loop now, in per cent of its CPU time in the game's first episodes."""
 
 NAMES = [column.name for column in COLUMNS]
 
@@ -209,7 +209,7 @@ class Table:
         self.title, *self._lines = lines
 
     def __iter__(self) -> Iterator[tuple[Row, str]]:
-        """Yield each instance's line and, if its replacements have no column, lines for them."""
+        """Yield each instance's line; if no column shows replacements, further lines do."""
         for row, line in zip(self._rows, self._lines, strict=True):
             yield row, line
             if row["replacements"] and not self._shows_replacements:

@@ -82,7 +82,7 @@ class Algorithm:
 def _off_policy(
     module: str, class_name: str, own: str, actions: str, hyperparameters: str = ""
 ) -> Algorithm:
-    """An algorithm with a replay buffer; `own` names attributes that only its models have."""
+    """An algorithm with a replay buffer; most other algorithms' models lack the attribute `own`."""
     return Algorithm(
         module,
         class_name,

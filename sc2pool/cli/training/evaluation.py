@@ -68,8 +68,7 @@ class Evaluation(BaseCallback):
         self._pauses_training = options.realtime and not ALGORITHMS[options.algo].plays_on
         self._path = options.out / EVALUATIONS_FILE
         rows = read_rows(self._path, EvaluationRow)
-        # The best row is the row of the saved best model. Another row may have a better mean, but
-        # no saved model, if the disk was full or the program was killed.
+        # Take the saved model's row: a row with a better mean may lack its model (full disk, kill).
         best_steps = saved_steps(options.out / BEST_MODEL_FILE)
         of_best = [row for row in rows if row.total_steps == best_steps]
         self.best = max(of_best, key=lambda row: row.mean_return, default=None)
@@ -112,7 +111,7 @@ class Evaluation(BaseCallback):
             round(float(np.mean([one.steps for one in whole])), 2),
             len(whole),
         )
-        self.logger.record("eval/mean_reward", row.mean_return)  # the name that SB3's callback uses
+        self.logger.record("eval/mean_reward", row.mean_return)  # SB3's callback uses this name
         self.logger.record("eval/mean_ep_length", row.mean_length)
         best = self.best is None or row.mean_return > self.best.mean_return
         say(

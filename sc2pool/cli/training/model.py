@@ -62,7 +62,7 @@ def check_device(device: str) -> None:
     try:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
-        reason = re.split(r"\n|\. ", str(error), maxsplit=1)[0]  # cut long lists
+        reason = re.split(r"\n|\. ", str(error), maxsplit=1)[0]  # only the error's first sentence
         raise ConfigError(f"--device {device}: torch cannot use it ({reason})") from error
 
 
@@ -95,10 +95,10 @@ def _why_not(parameter: inspect.Parameter, value: Any) -> str:
         return "" if isinstance(value, dict | None) else "`name: value` lines"
     if isinstance(default, bool):
         return "" if isinstance(value, bool) else "true or false"
-    takes_others = "tuple" in str(parameter.annotation).lower()  # true of `train_freq`
+    takes_others = "tuple" in str(parameter.annotation).lower()  # `train_freq` may be a tuple
     if not isinstance(default, int | float) or takes_others or isinstance(value, LinearSchedule):
         return ""
-    number = type(value) in (int, float) and abs(value) < LARGEST  # False for NaN
+    number = type(value) in (int, float) and abs(value) < LARGEST  # NaN is refused
     low, high = _BOUNDS.get(parameter.name, (-LARGEST, LARGEST))
     bounds = f" of at least {low}" if high == LARGEST else f" from {low} to {high}"
     if isinstance(default, int):

@@ -1,9 +1,9 @@
 """The options of a training run, checked before anything slow starts.
 
 Rules: this module uses neither torch nor SB3 nor a running game, so a bad argument is reported
-within a second. Nothing is written. An option that the user does not give has the value of the
-first of these that has one: the resumed run's description (see `run_folder`), the hyperparameters,
-the defaults.
+within a second. Nothing is written. If the user does not give an option, its value is taken from
+the resumed run's description (see `run_folder`), else from the hyperparameters, else from the
+defaults.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class TrainOptions:
     spares: int = 0
     device: str = "cpu"
     eval_every: int | None = None
-    """Env steps between two evaluations; if None, only `video` causes one, at the end."""
+    """Env steps between two evaluations; if None, only `video` causes an evaluation, at the end."""
     eval_episodes: int = 10
     video: bool = False
     self_play: str = ""

@@ -218,7 +218,7 @@ _STEPS_COLUMN = "time/total_timesteps"
 
 
 def open_logger(folder: Path, others: Sequence[KVWriter], steps_done: int = 0) -> Logger:
-    """Open SB3's log, whose outputs are files in the run's folder, and `others`.
+    """Open SB3's log, which writes to files in the run's folder and to `others`.
 
     Existing files are continued, but without the figures from after `steps_done`, the env steps of
     the resumed model. Raises `ConfigError` if a file cannot be read.
@@ -276,10 +276,10 @@ class ProgressTable(Output):
             assert self._file is not None
             csv.writer(self._file, lineterminator="\n").writerow(map(figures.get, self._columns))
         except OSError:
-            self.close()  # the next `add` then drops the incomplete row
+            self.close()  # the next `add` drops an incomplete row
 
     def _rewrite(self, more: Iterable[str], steps_done: int | None = None) -> None:
-        """Write the file anew with `more` columns or without rows after `steps_done`; open it."""
+        """Rewrite and open the file, with `more` columns or without rows after `steps_done`."""
         self.close()
         earlier = list(read_table(self._path)) if self._path.exists() else []
         header, *rows = earlier or [self._columns]
@@ -324,7 +324,7 @@ class TensorBoardEvents(Output):
         self._began_s = max(time.time(), *(_latest_s(one) + _TICK_S for one in earlier), 0.0)
         self._began_at_s = time.monotonic()
         name = f"{_EVENTS}{self._began_s:017.6f}.{os.getpid()}"
-        self._file = (folder / name).open("xb")  # "x" follows no link of another user
+        self._file = (folder / name).open("xb")  # mode "x" does not follow links
         self._write(Event(file_version="brain.Event:2"))
         restart = SessionLog(status=SessionLog.START)
         self._write(Event(step=steps_done + 1, session_log=restart))
@@ -357,7 +357,7 @@ def _latest_s(events: Path) -> float:
     named = re.match(rf"{re.escape(_EVENTS)}(\d{{1,10}}(?:\.\d+)?)\.", events.name)
     latest_s = float(named[1]) if named else 0.0
     with suppress(OSError, DecodeError), open_regular(events) as file:
-        left = os.fstat(file.fileno()).st_size  # a damaged record may claim to be larger
+        left = os.fstat(file.fileno()).st_size  # a damaged record's size may be wrong
         # A record has a size (8 bytes), a checksum (4), the event, and a checksum (4).
         while len(head := file.read(12)) == 12:
             content = file.read(min(int.from_bytes(head[:8], "little"), left))
@@ -371,8 +371,8 @@ class WandbOutput(Output):
     """Weights & Biases: a run in the project `sc2pool`, in a group named after the run's folder.
 
     If a training is resumed, each part is a separate run in that group. Environment variables, such
-    as `WANDB_PROJECT`, set the project and all else. Raises `ConfigError` if wandb refuses to
-    start.
+    as `WANDB_PROJECT`, set the project and all other options. Raises
+    `ConfigError` if wandb refuses to start.
     """
 
     format = "wandb"

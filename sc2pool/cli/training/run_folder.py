@@ -91,7 +91,7 @@ def reserved(out: Path) -> Iterator[None]:
     finally:
         if held is not None:
             unlock_and_remove(held, lock)
-        with suppress(OSError):  # the folder is not empty
+        with suppress(OSError):  # a folder with files must stay
             out.rmdir()
 
 
@@ -154,7 +154,7 @@ def read_steps(model: Path, algo: str) -> int:
     """The env steps of the policy in this file; raises `ConfigError` if it cannot be continued."""
     try:
         with Archive(model, str(model), "an archive") as archive:
-            archive.check()  # because SB3 loads the file without limits
+            archive.check()  # SB3 has no limits when it loads the file
             data = archive.read_json("data")
             parts = archive.parts
     except (ConfigError, ValueError, RecursionError) as error:

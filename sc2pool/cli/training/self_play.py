@@ -101,7 +101,7 @@ def opponents_of(options: TrainOptions) -> dict[str, Opponent]:
 
 
 MORE_AT_THE_END = 5
-"""The last evaluation plays this many times as many matches as any other evaluation."""
+"""The factor by which the last evaluation has more matches than the others."""
 
 
 def matches_for(games: int, opponents: int) -> int:
@@ -207,7 +207,7 @@ def play_matches(
 ) -> dict[str, Counter[str]] | None:
     """Play matches with actions that the model samples; returns each opponent's counts of results.
 
-    The `matches` that begin first are counted, because the matches that end first are mostly short.
+    Only the first `matches` to begin count; the first to end would be mostly short matches.
     Each game has `agents` rows, all played by the model. A signal that `stop` receives ends the
     matches; the function then returns None.
     """
@@ -220,7 +220,7 @@ def play_matches(
             if playing[index] < matches:
                 over += 1
                 info = infos[index * agents]
-                if "sc2pool.result" in info:  # absent after a fault
+                if "sc2pool.result" in info:  # a match cut short by a fault has no result
                     found[info["sc2pool.opponent"]][info["sc2pool.result"]] += 1
             playing[index] = begun
             begun += 1

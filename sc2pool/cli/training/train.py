@@ -87,10 +87,10 @@ def run(options: TrainOptions) -> int:
     if options.ray is not None:
         from sc2pool.ray import connect  # noqa: PLC0415
 
-        connect(options.ray)  # before `Stop.handling`, because Ray sets a handler of SIGTERM
+        connect(options.ray)  # Ray sets a handler of SIGTERM, which `stop` must replace
     stop = Stop()
     with stop.handling(), reserved(options.out), ExitStack() as opened:
-        options = options.with_steps_done()  # another training may have saved just before
+        options = options.with_steps_done()  # another training may just have saved the model
         wandb = None
         if options.wandb:
             wandb = WandbOutput(options.out)
