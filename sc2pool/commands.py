@@ -36,13 +36,13 @@ MOVE = 3794
 def command(
     ability_id: int, tags: Iterable[int], target: Target | None = None, *, queued: bool = False
 ) -> Command:
-    """Order the units with these tags to use an ability, on a target if it needs one.
+    """Order the units with these tags to use an ability, on a target if the ability needs one.
 
     Raises:
         UserCodeError: an argument has a wrong type, or the target is a point that is not finite
             (games react to such a point in different ways).
     """
-    message = Command()  # keyword arguments would take twice as long
+    message = Command()  # without keyword arguments, which would take twice as long
     try:
         message.ability_id = ability_id
         message.queue_command = queued
@@ -112,7 +112,7 @@ def as_actions(commands: object) -> list[sc_pb.Action]:
         commands: an iterable of unit commands, or None for no command.
 
     Raises:
-        UserCodeError: `commands` has another type.
+        UserCodeError: `commands` has a wrong type.
     """
     if commands is None:
         return []

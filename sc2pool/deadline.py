@@ -1,6 +1,6 @@
 """A deadline is an absolute instant on the monotonic clock.
 
-A duration becomes a `Deadline` once, where the wait begins, and the callees get this deadline. So a
+A wait makes its `Deadline` once, when it begins, and passes it to the functions that it calls. So a
 wait that consists of many parts cannot exceed its total limit. The wall clock is never used,
 because it may jump.
 """
@@ -24,7 +24,7 @@ class Deadline:
 
     @classmethod
     def after(cls, timeout_s: float | None) -> Deadline:
-        """The deadline `timeout_s` seconds from now; `NEVER` for None or from `_LONGEST_S` on."""
+        """The deadline after this many seconds; `NEVER` for None, or for `_LONGEST_S` or more."""
         if timeout_s is None or timeout_s >= _LONGEST_S:
             return NEVER
         return cls(time.monotonic() + timeout_s)

@@ -270,7 +270,7 @@ class Turns:
         """Call `call` after all ready tasks have had their turn."""
         self._at_end.append(call)
         if not self._in_pass:
-            self._loop.call_soon(self._call_at_end)  # runs earlier if a pass ends
+            self._loop.call_soon(self._call_at_end)  # or earlier, at the end of a pass
 
     def _call_at_end(self) -> None:
         at_end, self._at_end = self._at_end, []

@@ -108,7 +108,7 @@ _MOST_INT64: Final = 2**63 - 1
 
 
 def _integer_bounds(space: spaces.Space[Any]) -> tuple[Any, Any]:
-    """The first and last valid action; the number after the last may not fit the dtype."""
+    """The first and the last valid integer; the integer after the last may not fit the dtype."""
     if isinstance(space, spaces.Discrete):
         return space.start, space.start + (space.n - 1)
     if isinstance(space, spaces.MultiDiscrete):
@@ -131,7 +131,7 @@ def _clip_to_integers(batch: Array, space: spaces.Box) -> Array:
 
     Numpy converts even a mix of int64 and uint64 to floats.
     """
-    with np.errstate(invalid="ignore"):  # a bound replaces a number that does not fit
+    with np.errstate(invalid="ignore"):  # numbers that do not fit are replaced by a bound below
         whole = batch.astype(space.dtype)
     within = np.where(batch <= space.low, space.low, whole)
     return np.where(batch >= space.high, space.high, within)

@@ -87,7 +87,7 @@ class Pauses:
 
     @contextmanager
     def suspended(self, envs: Iterable[int]) -> Iterator[None]:
-        """During the block, let the paused ones of these envs continue; keep the pause counts."""
+        """Let paused envs continue during the block, but keep the counts of their pauses."""
         paused = [self._envs[env] for env in envs if env in self._counts]
         if paused:
             self._let_go_on(paused)
@@ -214,7 +214,7 @@ class Calls:
         answers: dict[int, messages.Answer] = {}
         hung: set[int] = set()
 
-        # A render begins no new episode, because the trainer does not know of that episode yet.
+        # A render must not begin an episode of which the trainer does not know yet.
         needs_episode = operation != "render"
 
         def can_answer(seat: Seat) -> bool:
@@ -259,7 +259,7 @@ class Calls:
         return [answers[place] for place in range(len(targets))]
 
     def _limit(self, deadline: Deadline) -> Deadline:
-        """When an instance called now counts as hung; this is later than the caller's deadline."""
+        """The time at which an instance called now counts as hung, after the caller's deadline."""
         if deadline == NEVER:
             return Deadline.after(self._limit_s)
         return Deadline(deadline.instant_s + self._limit_s)

@@ -7,8 +7,8 @@ Rules:
 * The two processes take turns. The child process acts only when it gets a message, and sends one
   reply to each message.
 * If the child's handler raises an exception, the parent's request raises one of the same type.
-* The child process ends when the parent closes it, ends its `lifeline`, or ends itself, even if the
-  child is still starting. Ctrl-C does not reach the child.
+* The child process ends when the parent closes it, leaves the block of its `lifeline` or exits,
+  even if the child is still starting. Ctrl-C does not reach the child.
 * A request has no time limit while the child uses the CPU. If the child uses no CPU time, it is
   stopped or waits for ever, so the request fails.
 """
@@ -115,7 +115,7 @@ class ChildProcess:
                 )
 
     def _how_it_ended(self) -> str:
-        """Describe how the process ended; call this after it has closed its socket or hangs."""
+        """Describe how a process that has failed to answer ended, or say that it hangs."""
         try:
             return f"has ended: {describe_exit(self._process.wait(_EXITS_WITHIN_S))}"
         except subprocess.TimeoutExpired:

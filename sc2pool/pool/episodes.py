@@ -59,7 +59,7 @@ class EpisodeBook:
     def begin(self, seed: int | Sequence[int] | None, seeded: int | None = None) -> None:
         """Begin the sequence of episodes again with episode 0.
 
-        Only the first `seeded` episodes (None: all) carry a seed, and none if `seed` is None.
+        Only the first `seeded` episodes (None: all) have a seed; if `seed` is None, none has.
         """
         self._seed = seed
         self._seeded = seeded
@@ -138,7 +138,7 @@ class Spares:
         first = self._holding[0]
         if first.episode is not None and first.episode.seed is not None:
             return first
-        for seat in self._holding:  # no generator: see `Fleet.seat_of`
+        for seat in self._holding:  # not a generator, for the reason in `Fleet.seat_of`
             if seat.arrived:
                 return seat
         return first
@@ -209,7 +209,7 @@ class Episodes:
             self.begin(seat, Request())
 
     def begin_ahead(self, seat: Seat) -> None:
-        """Begin the seat's next episode before the trainer has seen that its last one is over."""
+        """Begin the seat's next episode before the trainer has seen the end of the last episode."""
         if seat not in self._ahead:
             self.begin_next(seat)
             self._ahead.append(seat)

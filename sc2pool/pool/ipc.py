@@ -170,15 +170,15 @@ def trace_of(error: BaseException) -> str:
     """The exception's formatted traceback, even if the exception cannot be formatted."""
     try:
         return "".join(traceback.format_exception(error))
-    except BaseException:  # the code of a cause may raise any error
+    except BaseException:  # formatting runs code of the error's cause, which may raise
         frames = "".join(traceback.format_tb(error.__traceback__))
         return f"{frames}{type(error).__name__}: {text_of(error)}\n"
 
 
 def describe(error: BaseException, phase: str, evidence: Evidence | None = None) -> Raised:
-    """An exception as data; with its pickle, if this process can load that pickle."""
+    """An exception as data, with its pickle if this process can load the pickle again."""
     error = readable_error(error)
-    at_terminal = sys.stdin is not None and sys.stdin.isatty()  # only a serial pool has one
+    at_terminal = sys.stdin is not None and sys.stdin.isatty()  # only a serial pool has a terminal
     if type(error).__name__ == "BdbQuit" and not error.args and not at_terminal:
         error.args = (_NO_TERMINAL,)
     payload: bytes | None
@@ -367,7 +367,7 @@ def frame(data: bytes) -> bytes:
 
 
 def take_frames(received: bytearray) -> Iterator[bytes]:
-    """Yield each complete message at the front, and remove it when the next one is requested."""
+    """Yield each complete message at the buffer's front; remove it when the next is requested."""
     while len(received) >= _LENGTH.size:
         (length,) = _LENGTH.unpack_from(received)
         end = _LENGTH.size + length

@@ -71,9 +71,9 @@ PER_POOL = 16
 """How many descriptors the pool itself keeps, or needs briefly to start or inspect a process."""
 
 _MOST_SOCKETS = 512
-"""`FD_SETSIZE` of Python on Windows."""
+"""The most sockets for which `select` can wait in Python on Windows (its `FD_SETSIZE`)."""
 _OTHER_SOCKETS = 8
-"""The number of descriptors for the watchdog's doorbell, with a reserve."""
+"""How many sockets to add for the watchdog's doorbell and as a reserve."""
 
 
 def require_descriptors(instances: int, per_worker: int) -> None:
@@ -145,7 +145,7 @@ class RunDir:
             if created_s is None:  # no descriptor is free
                 raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             name = f"{_PREFIX}{_system()}-{pid}-{created_s!r}-{next(_pools_made)}-"
-            self.path = Path(tempfile.mkdtemp(prefix=name))  # mkdtemp makes it 0700
+            self.path = Path(tempfile.mkdtemp(prefix=name))  # `mkdtemp` sets the mode 0700
         except OSError as error:
             raise ConfigError(
                 f"cannot make a folder for temporary files in {temp}: {error.strerror}"
@@ -158,7 +158,7 @@ class RunDir:
 
     def _folder(self, name: str) -> Path:
         path = self.path / name
-        if not self.path.exists():  # a cleaner of temporary files has deleted it
+        if not self.path.exists():  # a cleaner of temporary files has deleted the run's folder
             self.path.mkdir(mode=0o700, parents=True)
             live_files.prepare(self.path)
         path.mkdir(mode=0o700)
@@ -190,7 +190,7 @@ def trainer_of(run: Path) -> int | None:
 
 
 def living_runs(temp: Path) -> dict[Path, int]:
-    """The pids of living trainers, by the folder of their run, for this user's runs in a folder.
+    """This user's living runs in a folder: the folder of each run, with its trainer's pid.
 
     The runs of one process are in the order in which the process made them.
     """

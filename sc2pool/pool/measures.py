@@ -10,8 +10,8 @@ The match results of one pool are counted from the last info of each episode (`M
 `SnapshotStore`, which weighs its opponents, has its own results
 (`sc2pool.tasks.opponents.results`). Two kinds of episode are not counted: an episode that a fault
 cut short, and an episode in which the learner plays both sides. A pool lists at most
-`MOST_OPPONENTS`. If there are more opponents, `OTHERS` has the sums of the opponents that were met
-longest ago.
+`MOST_OPPONENTS` by name. If there are more opponents, `OTHERS` has the sums of the opponents that
+were met longest ago.
 
 The history of the figures keeps a limited number (`POINTS`) of the watchdog's samples. A page that
 is opened late in a run draws its curves from the history. When the history is full, every second
@@ -62,7 +62,7 @@ class Durations:
         """The figures of these durations; at least one duration is needed."""
         ordered = np.sort(durations_s)
         # Not `np.percentile`, because its first call imports a package of 10 MB.
-        # Without a free descriptor, this import would fail.
+        # Without a free descriptor, the import in `np.percentile` would fail.
         places = np.array((0.5, 0.95, 0.99, 1.0)) * (len(ordered) - 1)
         return cls(len(ordered), *np.interp(places, np.arange(len(ordered)), ordered).tolist())
 
@@ -74,14 +74,14 @@ class DurationCounter:
     newest_s: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
 
     def add(self, duration_s: float) -> None:
-        """Add a duration. If an interrupt comes between two lines, `figures` still works."""
+        """Add a duration. If an interrupt ends this method early, `figures` still works."""
         self.newest_s.append(duration_s)
         self.longest_s = max(self.longest_s, duration_s)
         self.count += 1
 
 
 def figures(*counters: DurationCounter) -> Durations | None:
-    """The figures of the durations of all these counters together; None without durations."""
+    """The figures of all durations in these counters; None without durations."""
     count = sum(counter.count for counter in counters)
     if not count:
         return None
@@ -159,7 +159,7 @@ class LatenessCounter:
     """Counts the lateness of all envs of a pool, and the spares that were held (stopped)."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a signal handler may read during a count
+        self._lock = threading.RLock()  # reentrant: a signal handler may read during a count
         self._envs: dict[int, _EnvCounter] = {}
         self._held = 0
         self._held_loops = 0
@@ -281,7 +281,7 @@ class History:
         self._interval_s = interval_s
         self._next_s = -math.inf
         self._samples: list[tuple[float, int, dict[str, float]]] = []
-        self._names: dict[str, None] = {}  # a set that keeps its order
+        self._names: dict[str, None] = {}  # a dict, because a set would not keep the names' order
         self.changes = 0
 
     def note(self, at_s: float, steps: int, figures: Mapping[str, float | None]) -> None:
@@ -304,7 +304,7 @@ class History:
             self._interval_s *= 2
 
     def as_dict(self) -> dict[str, Any]:
-        """All samples: lists `at_s` and `steps`, and in `figures` a list per name (None: a gap)."""
+        """All samples: lists `at_s` and `steps`, and a list for each figure (None marks a gap)."""
         return {
             "at_s": [round(at_s, 1) for at_s, _, _ in self._samples],
             "steps": [steps for _, steps, _ in self._samples],

@@ -29,8 +29,8 @@ from sc2pool.tasks.player import Episode, GameFacts
 class Host:
     """Host this instance; sent with descriptors of its channel and of a memory with its spec.
 
-    The memory is needed because the pickled `PlayerSpec` may be too large for a socket's buffer,
-    and a worker that is still starting reads no order. The directory is for temporary files.
+    The pickled `PlayerSpec` is in a memory: it may be too large for a socket's buffer, which a
+    worker that is still starting does not empty. The directory is for temporary files.
     """
 
     number: int

@@ -6,8 +6,8 @@ next episodes and gathers the replies. The method `reset` begins an episode in a
 `Pool` checks its arguments and delegates to modules. `stepping` tracks each env's step, `episodes`
 chooses each env's next episode, and `instances` keeps the games alive. `calls` pauses games, and
 runs operations in the players' processes. For each action an env gives exactly one transition.
-After a fault the transition is synthetic, and marked so. After an interrupt in any call (Ctrl-C),
-the next reset of all envs gives a working pool. Only the process that made a pool may use it.
+After a fault the transition is marked as synthetic. After an interrupt (Ctrl-C) in any call, the
+next reset of all envs gives a working pool. Only the process that made a pool may use it.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ class Pool:
 
         Raises:
             AlreadyPendingCallError: an env has a transition that `recv` has not returned yet.
-            InterruptedCallError: an interrupt has cut an earlier call short. Call `drop` first.
+            InterruptedCallError: an interrupt has cut an earlier call short; call `drop` first.
         """
         self._bookkeeping.check_usable()
         numbers = self._chosen(envs)

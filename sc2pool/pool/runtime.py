@@ -3,7 +3,8 @@
 The resources are a waiter, the shared memory, the instances, the watchdog, metrics and the page.
 Rules:
 * If a runtime cannot be made, all resources made so far are closed.
-* `close` ends all resources. Any thread may call it at any time. A Ctrl-C only shortens its waits.
+* `close` ends all resources, and any thread may call it at any time. A Ctrl-C only shortens the
+  waits in `close`.
 * A runtime is opened, and its finalizer is registered, in a thread that no interrupt reaches. So an
   interrupt leaves no game behind.
 * Only the process that made a runtime uses it. A runtime ends when the pool is closed or collected,
@@ -51,7 +52,7 @@ _POLL_INTERVAL_S = 0.01
 
 
 class Runtime:
-    """Owns a pool's resources: one instance for each packed spec, `spares` more with the first."""
+    """Owns a pool's resources: an instance per packed spec, `spares` more for the first spec."""
 
     def __init__(
         self, specs: Sequence[Any], spares: int, config: PoolConfig, system: System = REAL
@@ -215,7 +216,7 @@ class Lifetime:
             self._runtime.close(ask_first=ask_first)
         else:
             self._runtime.close(ask_first=ask_first and grace_s > 0, grace_s=grace_s)
-        self._end.detach()  # not reached if `close` is interrupted: then it can be called again
+        self._end.detach()  # if an interrupt skips this line, `close` can be called again
 
 
 def warn_of_owner(pid: int) -> None:

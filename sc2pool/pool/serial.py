@@ -86,7 +86,7 @@ class LocalChannel(Channel):
         if self._peer_closed:
             if not taken:
                 raise ChannelClosedError("end of file")
-            self._doorbell.ring()  # so that the next read follows, which raises the end of file
+            self._doorbell.ring()  # ring again, because only the next read raises the end of file
         return taken
 
     def close(self) -> None:
@@ -166,7 +166,7 @@ class SerialWaiter(Waiter):
         try:
             raise error
         finally:
-            del error  # its traceback refers to this frame: a reference cycle
+            del error  # break a cycle: the error's traceback refers to this frame
 
 
 def run(loop: asyncio.AbstractEventLoop, timeout_s: float | None) -> None:
@@ -279,7 +279,7 @@ class SerialWorker(workers.Worker):
         self._run_until_empty(Deadline.after(_CODE_ENDS_WITHIN_S))
 
     def _run_until_empty(self, deadline: Deadline, hurry: threading.Event | None = None) -> None:
-        """Run the loop until its players end or the deadline; do nothing if a hook calls this."""
+        """Run the loop until its players end or the deadline passes; a hook's call does nothing."""
         loop = self._loop
         while self._hosted or self._ending:
             hurries = hurry is not None and hurry.is_set()

@@ -291,7 +291,7 @@ class Counters:
         self._replacements: Counter[str] = Counter()
         self._replacements_by_seat: dict[str, Counter[str]] = {}
         self._events: deque[PoolEvent] = deque(maxlen=_EVENTS_KEPT)
-        self._lock = threading.RLock()  # a signal handler may read during a count
+        self._lock = threading.RLock()  # reentrant: a signal handler may read during a count
 
     def count_launch(self, seat: str, instance: int, games: Sequence[GameFacts]) -> None:
         """Count the launch of an instance, with its games if it has any."""

@@ -24,8 +24,8 @@ episode. After games have drifted apart, the actions of a game that is ahead are
 So a game that is ahead is delayed: one of its decision periods is made longer by its lead, in whole
 game loops.
 
-`Alignment` only computes the delays, and has no side effects. An env's lead is its smallest lead in
-three batches, so one slow answer delays no env. The env that is last is never delayed.
+`Alignment` only computes the delays, and has no side effects. The smallest of an env's leads in
+three batches counts, so one slow answer delays no env. The env that is last is never delayed.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class Stepping(Listener):
         instance.send(asked.action)
 
     def begin(self, envs: Sequence[int], requests: Sequence[Request] | None) -> None:
-        """Begin an episode in each of these envs, even if another runs; see `Pool.begin`."""
+        """Begin a new episode in each of these envs, even during an episode; see `Pool.begin`."""
         if self._realtime and len(envs) == len(self._steps):
             self._together = list(self._steps)
             for step in self._steps:
@@ -266,7 +266,7 @@ class Stepping(Listener):
         return not self._episodes.is_ahead(seat) or seat.arrived or seat.paused
 
     def _ask(self, step: EnvStep, asked: _Send | _Begin) -> None:
-        """Carry out a request now, or queue it while `max_concurrency` is reached."""
+        """Carry out a request now, or queue it if `max_concurrency` envs are busy."""
         if self._queued or self._at_most_busy():
             step.stage = Stage.QUEUED
             self._queued.append((step, asked))
@@ -333,10 +333,10 @@ class Stepping(Listener):
         No record shows this step until `note_plain_steps` is called. So in the first poll interval
         of the trainer's wait, other threads see the state "playing" instead of "stepping".
         """
-        actions = actions.copy()  # the trainer may overwrite the actions
+        actions = actions.copy()  # the trainer may overwrite the original array
         if self._rows > 1:
             actions = actions.reshape(len(self._steps), self._rows, *actions.shape[1:])
-        self._bookkeeping.torn = True  # not with a `with` block, which is slower
+        self._bookkeeping.torn = True  # set directly, because a `with` block is slower
         self._slots.batch.send(actions)
         for doorbell in self._doorbells:
             doorbell.ring()
@@ -353,9 +353,9 @@ class Stepping(Listener):
         sent = self._plain_step
         if sent is None or self._loop.look_for_more():
             return None
-        slots = self._slots  # no `batch`: a traceback would keep its memory
+        slots = self._slots  # no variable for `batch`, whose memory a traceback would keep
         while unanswered := slots.batch.unanswered():
-            # The last env is usually the last to answer.
+            # The env with the highest index usually answers last.
             if not self._loop.wait_for_ring(self._instances[unanswered[-1]]):
                 return None
         if slots.batch.flags() & Flag.TELLING:
@@ -476,7 +476,7 @@ class Stepping(Listener):
         has_asked = self._ask_queued()
         while self._may_deal(goal):
             self._begin_next_episodes()
-            self._ask_queued()  # an episode that was ready has settled, so another env may be busy
+            self._ask_queued()  # an env that got a ready episode frees a place for another env
             has_asked = True
         return has_asked
 

@@ -16,10 +16,10 @@ from sc2pool.pool.statistics import PoolStats
 
 
 def refuse_to_travel(pool: object) -> Never:
-    """Raise an error if a pool or its env is copied or pickled (as its `__reduce__`).
+    """Refuse to copy or pickle a pool or its env; this serves as their `__reduce__` method.
 
     Raises:
-        TypeError: always, as Python does for every object that cannot be pickled.
+        TypeError: always; Python raises it too for an object that cannot be pickled.
     """
     raise TypeError(
         f"the games of {pool!r} cannot be copied or pickled: make another env in its place"

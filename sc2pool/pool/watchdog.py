@@ -297,7 +297,7 @@ class Watchdog:
                 if not blind:
                     log.warning("the watchdog cannot inspect the processes: %s", str(error))
                 blind = True
-            except Exception:  # the thread must go on: if it ended, this would be noticed late
+            except Exception:  # the thread must go on, because its end would be noticed late
                 log.exception("the watchdog has failed to take a sample")
             self.cpu_s = time.thread_time()
 

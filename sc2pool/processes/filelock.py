@@ -51,8 +51,8 @@ def try_lock(path: Path, mode: int = 0o600) -> int | None:
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(fd), path.lstat()):
                 return fd
-        # The previous holder deleted the file after we opened it. So our lock is worthless: another
-        # process could create and lock a new file of this name.
+        # The previous holder has deleted the file since we opened it, so our lock is worthless.
+        # Another process could create and lock a new file of this name.
         os.close(fd)
 
 
@@ -60,11 +60,11 @@ def reserve(path: Path, held_by: str) -> int | None:
     """Lock a file in a folder into which only one program at a time may write.
 
     Args:
-        path: The file. Several users may share its folder.
-        held_by: A description of the holder, for the error if another process holds the lock.
+        path: the file; several users may share its folder.
+        held_by: a description of the holder, for the error if another process holds the lock.
 
     Returns:
-        The descriptor that holds the lock. None if the file system has no locks.
+        The descriptor that holds the lock, or None if the file system has no locks.
 
     Raises:
         ConfigError: another process holds the lock, or `path` is another user's file, or a link.
@@ -87,8 +87,8 @@ def reserve(path: Path, held_by: str) -> int | None:
 
 def unlock_and_remove(fd: int, path: Path) -> None:
     """Release the lock of `try_lock` and delete its file."""
-    # Delete the file first, as long as the lock keeps others out. But Windows cannot delete an open
-    # file, so close the file first there; it remains if another process has opened it.
+    # Elsewhere than on Windows, delete the file while the lock still keeps other processes out.
+    # Windows cannot delete an open file: close it first; it stays if another process has it open.
     if WINDOWS:
         os.close(fd)
     with suppress(OSError):

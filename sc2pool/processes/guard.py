@@ -38,8 +38,7 @@ class Guard:
         self._start()
 
     def _start(self) -> None:
-        # The guard must share our session: in its own, a stopped guard would stay stopped (see
-        # `main`).
+        # The guard is in our session: in its own, a stopped guard would stay stopped (see `main`).
         self._process = start_python("sc2pool.processes.guard", stdin=subprocess.PIPE)
         assert self._process.stdin is not None
         self._pipe = self._process.stdin
@@ -80,12 +79,12 @@ def main() -> None:
     """The guard's side: read until the end of the input, then kill the tree that was named last."""
     leave_interrupts_to_parent()
     if not WINDOWS:
-        # If this process is stopped when its parent ends, its group becomes orphaned, and the
-        # system sends SIGHUP and SIGCONT (setpgid(2)).
+        # When the parent of this process ends, the group of this process is orphaned.
+        # The system sends SIGHUP and SIGCONT to an orphaned group that is stopped (setpgid(2)).
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     paused: list[float] | None = None
     for line in sys.stdin:
-        if line.endswith("\n"):  # else the program ended within the line
+        if line.endswith("\n"):  # ignore a line that the program could not complete
             paused = json.loads(line)
     if paused is not None:
         pid, created_s = paused

@@ -150,7 +150,7 @@ def leave_interrupts_to_parent() -> None:
 
 
 def _or_nowhere(given: int | None, inherited: TextIO | None) -> int | None:
-    """A child's output stream: DEVNULL if this program has no such stream, as under pythonw.
+    """The stream for a child's output, or DEVNULL if this program has none (as in pythonw).
 
     Without DEVNULL, the child would get a pipe without a reader, and its first `print` would fail.
     """
@@ -287,7 +287,7 @@ _thread: _Thread | None = None
 
 
 def submit(work: Callable[[], _T]) -> Future[_T]:
-    """Let the uninterrupted thread do `work`, or do it now if called there; may raise OSError."""
+    """Queue `work` for the uninterrupted thread; if called there, do it now; may raise OSError."""
     if sys.is_finalizing():
         done: Future[_T] = Future()
         _do(work, done)

@@ -60,8 +60,8 @@ def descendants(process: psutil.Process) -> list[psutil.Process]:
     """
     if not _KERNEL_LISTS_CHILDREN:
         return process.children(recursive=True)
-    # On Linux, do not use psutil, which would read the parent of every process on the machine. On a
-    # busy machine, these reads take longer than the rest of the watchdog's work.
+    # On Linux, do not use psutil, which would read the parent of every process on the machine.
+    # On a busy machine, these reads take longer than the rest of the watchdog's work.
     found: list[int] = []
     parents = [process.pid]
     while parents:
@@ -101,7 +101,7 @@ def kill_tree(root: psutil.Process) -> None:
 
 
 class ProcessTree:
-    """Trees to pause together, with or without their roots; raises PauseError without a root."""
+    """Trees to pause together, with or without their roots; PauseError if a root does not exist."""
 
     def __init__(self, *pids: int, with_root: bool = True) -> None:
         self._roots = []
@@ -128,8 +128,8 @@ class ProcessTree:
 
     def _stop(self, deadline: Deadline) -> None:
         while True:
-            # On Windows, a stop has taken effect when the call returns; on POSIX, signals take
-            # effect later.
+            # On Windows, a stop has taken effect when the call returns.
+            # On POSIX, a stop takes effect later, because it is a signal.
             moving = [] if WINDOWS else [one for one in self._held if not _rests(one)]
             # Stopped processes start no processes, so a walk that finds no new process is complete.
             new = [process for process in self._members() if process not in self._held]

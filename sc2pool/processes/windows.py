@@ -41,7 +41,7 @@ if WINDOWS:
     """The exit code of processes that a job has ended."""
     _CTRL_C: Final = 0
     _CTRL_BREAK: Final = 1
-    """Higher numbers mean that the console closes, the user logs off, or Windows shuts down."""
+    """Higher event numbers mean: the console closes, the user logs off, or Windows shuts down."""
     _CLOSES_WITHIN_S: Final = 60.0
     """How long a handler waits; the system waits for the handler only about five seconds."""
 
@@ -193,7 +193,7 @@ if WINDOWS:
         return socket.fromshare(description).detach()
 
     def copied_file(descriptor: int, pid: int) -> int:
-        """Duplicate an open file into the process of this pid; return the handle in it."""
+        """Duplicate an open file into the process with this pid; return the copy's handle there."""
         process = _winapi.OpenProcess(_winapi.PROCESS_DUP_HANDLE, False, pid)
         try:
             return _winapi.DuplicateHandle(

@@ -254,7 +254,7 @@ def become_follower(arguments: Sequence[str]) -> list[int]:
     """Make this process end with its parent. The child calls this before its slow imports.
 
     Args:
-        arguments: The command line, without the program.
+        arguments: the arguments of the command line, without the program.
 
     Returns:
         The descriptors for this process: the sockets, then the file if there is one.

@@ -1,1 +1,1 @@
-"""Supervises a pool's instances (one player with its games) and replaces the failed ones."""
+"""Supervises a pool's instances (each is one player with its games); replaces failed ones."""

@@ -68,7 +68,7 @@ class EventLoop:
         failed.
         """
         with self.bookkeeping:
-            for seat in self.supervisor.seats:  # a reply may wait even if its ring was read
+            for seat in self.supervisor.seats:  # a reply may be unread even if its ring was read
                 self.supervisor.check_replies(seat)
             if time.monotonic() >= self._next_poll_s:
                 self._begin_what_is_due()
@@ -167,7 +167,7 @@ class EventLoop:
         self._raise_failure()
 
     def _raise_what_came(self) -> None:
-        """Raise the error that the user's code raised in the wait, if any. Records stay torn."""
+        """If the user's code raised an error in the wait, raise it; the records then stay torn."""
         raised = self._waiter.take_raised()
         if raised is None:
             return
@@ -178,7 +178,7 @@ class EventLoop:
         try:
             raise error
         finally:
-            del error, raised  # the traceback refers to this frame: a reference cycle
+            del error, raised  # break a cycle: the error's traceback refers to this frame
 
     def _raise_failure(self) -> None:
         failure = self.supervisor.failure
@@ -191,7 +191,7 @@ class EventLoop:
         try:
             raise failure
         finally:
-            del failure  # the traceback refers to this frame: a reference cycle
+            del failure  # break a cycle: the error's traceback refers to this frame
 
     def _hear_the_others(self) -> None:
         """Collect the errors of the other envs in this step: a bug often affects every env."""

@@ -110,7 +110,7 @@ class Fleet:
 
     def seat_of(self, instance: Instance) -> Seat | None:
         """The seat of this instance; None if the instance was replaced."""
-        for seat in self.seats:  # no generator: closing it could lose a Ctrl-C
+        for seat in self.seats:  # not a generator, whose closing could lose a Ctrl-C
             if seat.instance is instance:
                 return seat
         return None
@@ -153,7 +153,7 @@ class Fleet:
             instance.close()
         for instance in (*instances, *(seat.instance for seat in self.seats)):
             instance.queue.close()
-            instance.queue.unmap()  # a failed instance keeps its seat
+            instance.queue.unmap()  # this includes failed instances, which stay on their seats
 
     def start_anew(self) -> None:
         """End all instances and seat new ones."""
@@ -246,6 +246,6 @@ class Fleet:
 
 
 def launches_at_once(cores: int, first_launch_s: float | None) -> int:
-    """How many games to launch at the same time, because a starting game uses a whole core."""
+    """The number of games to launch at the same time; each starting game uses a whole core."""
     quick = first_launch_s is not None and first_launch_s < QUICK_LAUNCH_S
     return max(2, cores) if quick else 2

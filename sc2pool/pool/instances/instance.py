@@ -152,14 +152,14 @@ class Instance:
         self.deadline = NEVER
 
     def attach(self) -> None:
-        """Take the slot and send its offset; ConfigError if the other players' spaces differ."""
+        """Take the slot and send its offset; ConfigError if the players' spaces are not equal."""
         assert self.hello is not None, "its spaces are known"
         hello = self.hello
         self.queue.attach(slot_layout(hello.observation_space, hello.action_space, hello.rows))
         self._send(messages.UseMemory(self.queue.offset_bytes))
 
     def launch(self, timeout_s: float, grace_s: float) -> None:
-        """Start the game; the worker has `timeout_s`, and the trainer gives up `grace_s` later."""
+        """Start the game; the worker has `timeout_s`, and the trainer waits `grace_s` longer."""
         self.on(Event.LAUNCH)
         self.asked_at_s = time.monotonic()
         self.deadline = Deadline.after(timeout_s + grace_s)
@@ -209,7 +209,7 @@ class Instance:
 
     def begin_step(self, action: Any, now_s: float, deadline: Deadline) -> None:
         """Record a step whose action is about to be sent."""
-        self.state = TRANSITIONS[self.state, Event.STEP]  # not `on`, to save each step a call
+        self.state = TRANSITIONS[self.state, Event.STEP]  # `on` would cost each step a call
         self.last_actions.append(action)
         self.asked_at_s = now_s
         self.deadline = deadline
@@ -289,7 +289,7 @@ class Instance:
         self.memory_problem = problem
 
     def extend_stalled_deadlines(self, grace_s: float) -> None:
-        """If our own process stalled, extend expired deadlines by `grace_s`."""
+        """If the trainer's process has stalled, extend expired deadlines by `grace_s`."""
         if self.deadline.expired():
             self.deadline = unless_stalled(self.deadline, grace_s)
         if self.call_deadline.expired():
@@ -338,7 +338,7 @@ class Instance:
                 self._roots.append((game.root_pid, created_s))
 
     def exit_fault(self) -> Fault:
-        """The fault after the channel's end; ends the worker too, to get its exit status."""
+        """The fault after the end of a channel; also ends the worker, to get its exit status."""
         assert self.worker is not None, "a channel implies a worker"
         self.worker.process.end()
         how = self.worker.process.how_it_ended()

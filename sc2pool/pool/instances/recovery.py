@@ -2,9 +2,9 @@
 
 After a fault, a new instance on the same seat begins the same episode. The trainer sees a fault
 once. If an env has several faults before its next transition, the trainer sees only the first of
-them. Errors of the user's code or of the set-up, and too many failures, would occur again with a
-new instance. So an error of these kinds ends the pool: it is returned to the caller, which raises
-it. Each fault, and each error of the user's code, also gets a fault report.
+them. A new instance does not help after an error of the user's code or of the set-up, or after too
+many failures. So such an error ends the pool: it is returned to the caller, which raises it.
+Each fault, and each error of the user's code, also gets a fault report.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Recovery:
             death = self._death_of(instance.worker, seat, fault, now_s)
             fault = _explained(fault, instance.number, death)
         instance.kill(with_worker=of_worker)
-        if evidence is None:  # the worker has died, or does not answer
+        if evidence is None:  # the worker has died or does not answer, so it sent none
             log_tail = log_left_in(self._fleet.run / str(instance.number))
             evidence = messages.Evidence(log_tail, death.stack if death else "")
         folder = self._write_report(seat, fault, evidence)
@@ -90,7 +90,7 @@ class Recovery:
             tail = evidence.log_tail and f"\nEnd of the game's log:\n{evidence.log_tail}"
             return CrashLoopError(f"{seat.name}: {hopeless}; the last causes:\n{causes}{tail}")
         if fault.refused and instance.worker is not None:
-            instance.worker.use_up()  # a refused resource would be refused again
+            instance.worker.use_up()  # the system would refuse this worker the resource again
         self._fleet.replace(seat)
         successor = successor_of(len(instance.games))
         end = "\n" if "\n" in fault.detail else "; "  # the detail may end with lines of the log
@@ -190,7 +190,7 @@ def _explained(fault: Fault, instance: int, death: Death) -> Fault:
 
 
 def successor_of(games: int) -> str:
-    """A sentence about the successor of an instance with this many games."""
+    """A clause that names what takes over from an instance with this many games."""
     if games > 1:
         return f"{games} new games take over"
     return "a new game takes over" if games else "a new instance takes over"

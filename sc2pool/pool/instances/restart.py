@@ -68,7 +68,7 @@ class Housemate:
 def charged(housemates: Sequence[Housemate], *, killed: bool) -> int:
     """The number of the instance for which a worker's death counts as a failure.
 
-    The instances do not cause a kill from outside (`killed`), so it counts for the instance with
+    No instance causes a kill from outside (`killed`), so such a kill counts for the instance with
     the fewest failures. Any other death may happen again, so it counts for a stuck instance or, if
     none is stuck, for an awaited one. Of several such instances the one with the most failures is
     chosen, so that its env reaches the limit.

@@ -23,7 +23,7 @@ from enum import StrEnum
 class State(StrEnum):
     """The state of an instance."""
 
-    __hash__ = str.__hash__  # Enum's own hash is slow for the table, which each step uses
+    __hash__ = str.__hash__  # Enum's own hash is slow, and each step looks up a state
 
     NEW = "new"
     """The instance has no resources yet; its start may be delayed."""

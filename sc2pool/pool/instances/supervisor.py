@@ -1,9 +1,9 @@
-"""Reacts to the replies and messages of instances, and to those that do not come in time.
+"""Reacts to instances: to replies and messages, and to replies that do not come in time.
 
 The supervisor also handles the watchdog's verdicts. No function of this module waits. If an
 instance fails in any way, the supervisor ends it, and its seat gets a new instance for the same
-episode. Errors of the user's code or of the set-up, and too many failures, would occur again with a
-new instance. Errors of these kinds are stored in `failure`, and the waiting call raises them.
+episode. A new instance does not help after an error of the user's code or of the set-up, or after
+too many failures. So such an error is stored in `failure`, and the waiting call raises it.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Supervisor:
         log_instance(level, seat.name, instance.number, instance.phase(), words, cause)
         self.stats.count_recycle(seat.name, instance.number, cause)
         instance.on(Event.RECYCLE)
-        self.fleet.replace(seat, gently=not instance.games)  # an env of the user needs its `close`
+        self.fleet.replace(seat, gently=not instance.games)  # an env of the user is closed first
 
     def pause(self, seat: Seat) -> None:
         """Stop the seat's game if it waits for an action or is at its first observation."""
@@ -238,7 +238,7 @@ class Supervisor:
 
     def _on_hello(self, seat: Seat, message: messages.Hello) -> None:
         seat.instance.greeted(message)
-        if self.fleet.slots.is_fitted:  # if not, `attach_all` attaches it
+        if self.fleet.slots.is_fitted:  # else `attach_all` attaches the instance later
             self._attach(seat)
 
     def attach_all(self) -> None:
@@ -346,8 +346,8 @@ class Supervisor:
     def check_deadlines(self) -> None:
         """Report a fault of each instance whose deadline has passed without a reply.
 
-        The worker has failed, because a working worker enforces its games' limits before this
-        deadline.
+        The fault is the worker's, because a working worker enforces its games' limits before the
+        instance's deadline.
         """
         self.fleet.kill_hung_workers()
         grace_s = self._config.limits.worker_grace_s

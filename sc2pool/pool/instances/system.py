@@ -1,7 +1,7 @@
 """Creates a pool's operating system resources; a simulation can replace this module's `System`.
 
 `REAL` creates real processes, descriptors, shared memory, files and a thread. The simulation in
-`tests/support/simulation` has all of these in one process, to test millions of rare faults.
+`tests/support/simulation` has all these resources in one process, to test millions of rare faults.
 
 A pool creates operating system resources only through a `System`. The exceptions are the files that
 a run leaves for people (fault reports, replays) and the port of the metrics.

@@ -6,8 +6,8 @@ instance has a channel, a slot, a game and a folder.
 If an instance fails, its worker continues with the other instances. Through one socket the worker
 is ordered first to end the failed instance, then to host its successor, so the successor can take
 over the slot. Rules:
-* A worker ends together with its last instance. If that instance must first close an env of the
-  user, the worker exits by itself.
+* A worker ends together with its last instance. If the last instance must first close an env
+  of the user, the worker exits by itself.
 * A worker that does not release an instance in time is killed with all its instances.
 * A worker's process leads a process group that contains its games. The group is killed before the
   worker is reaped, because reaping frees the group's number for reuse.
@@ -144,7 +144,7 @@ class Worker:
         death: why the worker has died or will be killed; else None.
 
     Raises:
-        OSError: the system refuses a process or descriptors; all that was made is released.
+        OSError: the system refuses a process or descriptors; resources made so far are released.
     """
 
     process: WorkerProcess
@@ -303,7 +303,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Hosting:
-    """A worker's resources for one instance, whose channel ends when it has left the worker."""
+    """A worker's resources for one instance; the channel ends when the instance has left."""
 
     worker: Worker
     directory: Path
@@ -330,7 +330,7 @@ class Workers:
         self._worker_of: dict[int, Worker] = {}
 
     def worker_for(self, number: int) -> Worker:
-        """The worker assigned to the instance, else one with room, else a new one (or OSError)."""
+        """The instance's worker; if it has none, one with room or a new one; may raise OSError."""
         worker = self._worker_of.get(number)
         if worker is not None and not worker.goes_on:
             self.dismiss(number)
@@ -349,7 +349,7 @@ class Workers:
         return worker
 
     def succeed(self, number: int, successor: int, *, gently: bool = False) -> None:
-        """Dismiss an instance; if its worker has other instances, assign the successor to it."""
+        """Dismiss an instance; the successor gets the same worker if that has other instances."""
         worker = self._worker_of.get(number)
         if worker is not None and not worker.alone and worker.goes_on:
             worker.expected.add(successor)

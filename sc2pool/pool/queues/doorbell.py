@@ -86,7 +86,7 @@ class Doorbell:
 
 
 class SocketDoorbell(Doorbell):
-    """A doorbell made of a socket pair; Windows requires that it makes only socket calls."""
+    """A doorbell made of a socket pair; it uses only socket calls, as Windows requires."""
 
     def __init__(self, *, ringing: int = -1, listening: int = -1) -> None:
         super().__init__(ringing=ringing, listening=listening)
@@ -281,7 +281,7 @@ if LINUX:
             if one is not None:
                 one.close()
             for epoll in (self._all, self._control):
-                with suppress(OSError, ValueError):  # not registered here, or closed
+                with suppress(OSError, ValueError):  # not registered in this epoll, or closed
                     epoll.unregister(descriptor)
 
         def wait(self, timeout_s: float | None) -> list[Any]:
@@ -294,7 +294,7 @@ if LINUX:
             return [tags[fd] for fd in ready]
 
         def wait_for(self, doorbell: Doorbell, timeout_s: float) -> bool:
-            ready = self._one[doorbell.listening].poll(timeout_s, 2)  # two descriptors are watched
+            ready = self._one[doorbell.listening].poll(timeout_s, 2)  # the epoll has 2 descriptors
             return len(ready) == 1 and ready[0][0] == doorbell.listening
 
         def has_more(self) -> bool:

@@ -9,8 +9,8 @@ observation and then the number of the request, and rings. Rules:
 * The last answer's observation stays unchanged until the next answer is complete.
 * Each instance has its own range of sequence numbers, so no message of an earlier instance is
   accepted.
-* An info that is not empty, or a value without a fixed layout, does not fit a slot. These are sent
-  *out of band*: on the instance's channel, after the doorbell has rung.
+* An info that is not empty, or a value without a fixed layout, does not fit a slot. Such parts are
+  sent *out of band*: on the instance's channel, after the doorbell has rung.
 * If an env has several rows, they are all in the slot of its instance and share a sequence number.
 
 The trainer maps each field of all slots as one array. So one comparison finds the instances that
@@ -209,7 +209,7 @@ class Slots:
         return memory.map_memory(self.descriptor, size_bytes)
 
     def clear(self, slot: int, layout: SlotLayout) -> memoryview:
-        """Clear a slot for a new instance and return its memory; ConfigError if `layout` differs.
+        """Clear a slot, return its memory; ConfigError if `layout` differs from the pool's layout.
 
         All bytes become zero except the sequence numbers. The sequence numbers begin in a range
         that no earlier instance has used, because an earlier instance may still read the slot while
@@ -274,7 +274,7 @@ class SlotBatch:
         self._columns = columns
         self._requests_sent = 0
         self._observations = self._newest(slots, 0), self._newest(slots, 1)
-        """How to copy the newest observations after an even or an odd number of requests."""
+        """How to copy the newest observations, for an even and for an odd number of requests."""
         words = (columns.sequences, columns.requests, columns.replies, columns.flags)
         self._headers = compiled.fast.Headers(*words, slots) if compiled.fast else None
 

@@ -43,7 +43,7 @@ class TrainerEnd:
 
     request_doorbell: Doorbell
     _slot: Slot
-    """This attribute is unset before `attach` and after `unmap`."""
+    """The slot in the shared memory; unset before `attach` and after `unmap`."""
 
     def __init__(self, slots: Slots, index: int) -> None:
         self.index = index
@@ -144,7 +144,7 @@ class TrainerEnd:
 
     def loop_cost_growth(self) -> float:
         """The player's `loop_cost_growth` at the end of the last completed episode."""
-        slot: Slot | None = vars(self).get("_slot")  # another thread may call `unmap`
+        slot: Slot | None = vars(self).get("_slot")  # `unmap` may run in another thread
         return 0.0 if slot is None else slot.reals[Word.COST_GROWTH]
 
     @property
@@ -208,10 +208,10 @@ class TrainerEnd:
 
     def progress(self) -> Progress:
         """The counts so far. Any thread may call this. Steps do no extra work for the counts."""
-        slot: Slot | None = vars(self).get("_slot")  # another thread may call `unmap`
+        slot: Slot | None = vars(self).get("_slot")  # `unmap` may run in another thread
         if slot is None:
             return Progress()
-        episodes, began = self._episodes, self._episode_began  # read before `sequence` grows
+        episodes, began = self._episodes, self._episode_began  # read these before `sequence` grows
         sequence = self.sequence
         return Progress(max(0, sequence - episodes), sequence - began, slot.reals[Word.RETURN])
 

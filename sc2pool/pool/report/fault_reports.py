@@ -39,12 +39,12 @@ KEPT = 50
 _DEPTH = 8
 """How many levels of nested containers to write, because a container may contain itself."""
 _ELEMENTS = 1000
-"""Larger arrays are abbreviated."""
+"""An array with more elements than this is written in an abbreviated form."""
 
 
 @dataclass(frozen=True)
 class FaultedInstance:
-    """An instance that failed, with its `state` then; `last_actions` begin with the oldest.
+    """An instance that failed, with its state at that moment; `last_actions` has the oldest first.
 
     `episode` is the episode that the instance played or prepared. `reset_kind` is empty if no
     episode had begun.
@@ -84,7 +84,7 @@ def write(
         # Log only text: the frames of an error object would keep the instance alive.
         log.warning("no fault report in %s: %s", directory, str(error))
         if path is not None:
-            with suppress(OSError):  # not `rmtree`, which needs descriptors
+            with suppress(OSError):  # `rmtree` is not used, because it needs free descriptors
                 (path / "fault.json").unlink(missing_ok=True)
                 path.rmdir()
         return None

@@ -58,7 +58,7 @@ def is_requested(run: Path) -> bool:
         requested_at_s = (run / _REQUEST_FILE).stat().st_mtime
     except OSError:
         return False
-    # Use the wall clock, because the times of files do.
+    # Use the wall clock, because the system dates files by it.
     return abs(time.time() - requested_at_s) < FRESH_FOR_S
 
 

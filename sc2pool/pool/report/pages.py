@@ -240,7 +240,7 @@ class MetricsServer:
 
     def close(self) -> None:
         """End the endpoint and free its port."""
-        if sys.is_finalizing():  # the server's thread has ended
+        if sys.is_finalizing():  # at the interpreter's exit, the server's thread has ended
             self._server.server_close()
             return
         # End the server in another thread, because the serving thread cannot wait for its own end.
@@ -262,7 +262,7 @@ class MetricsServer:
 IDLE_S: Final = 10.0
 """How long a connection may be idle, unless its handler has another `timeout`."""
 MOST_CONNECTIONS: Final = 16
-"""The limit of open connections (a browser opens six); one more closes the oldest."""
+"""The most open connections (a browser opens six); a further connection closes the oldest."""
 _ENDS_WITHIN_S: Final = 2.0
 
 

@@ -228,7 +228,7 @@ def _sum_of_known(values: Sequence[float | None]) -> float | None:
 
 
 def _mean_return(parts: Sequence[PoolStats]) -> float | None:
-    """The mean of the parts' mean returns, weighted by the numbers of their newest episodes."""
+    """The mean of the parts' mean returns, weighted by their episodes (`RETURNS_KEPT` at most)."""
     known = [
         (part.mean_return, min(part.episodes, RETURNS_KEPT))
         for part in parts
@@ -276,7 +276,7 @@ def _realtime(
 
 
 def stats_from_dict(data: Mapping[str, Any]) -> PoolStats:
-    """The inverse of `PoolStats.as_dict`."""
+    """Convert a dict from `PoolStats.as_dict` back to statistics."""
     late = data["realtime"]
     realtime = {
         **_lateness(late),

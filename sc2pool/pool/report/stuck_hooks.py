@@ -4,7 +4,7 @@ The instances of a worker share one thread. So a hook that does not return stops
 the trainer cannot see whose hook is stuck. Twice a second another thread of the worker, the
 `HookWatch`, inspects the stack of the main thread. If the thread finds the same call of the user's
 code twice, it writes the call and the stack to `hook.json` in the instance's folder. The trainer
-reads that file after a deadline. The step path does no work for this.
+reads that file after a deadline. The step path does no work for this search.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import sys
 from sc2pool.processes.with_parent import become_follower
 
 if __name__ == "__main__":
-    if hasattr(signal, "SIGTTOU"):  # not on Windows
+    if hasattr(signal, "SIGTTOU"):  # Windows lacks this signal
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     descriptors = become_follower(sys.argv[1:])
 

@@ -89,7 +89,7 @@ class HostedInstance:
         self._is_over = is_over
         self._raised = raised
         self.player: Player | None = None
-        self._pair: WorkerEnd | None = None  # the message UseMemory sets it
+        self._pair: WorkerEnd | None = None  # set when the message `UseMemory` arrives
         self._episode: asyncio.Task[None] | None = None
         self._newest_reset: messages.Reset | None = None
         self._launching: asyncio.Task[None] | None = None
@@ -151,7 +151,7 @@ class HostedInstance:
                 player.is_a_pool,
             )
         )
-        if player.strict and not had_torch and "torch" in sys.modules:  # not an env of the user
+        if player.strict and not had_torch and "torch" in sys.modules:  # user envs are not strict
             self._warn(_TORCH)
 
     def _use_memory(self, message: messages.UseMemory) -> None:

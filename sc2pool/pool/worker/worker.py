@@ -80,7 +80,7 @@ class WorkerProcess:
         return [(one.directory, one.player) for one in hosted if one.player is not None]
 
     def report(self, error: BaseException) -> None:
-        """Send the error that ends this worker for every instance, because any may be the cause."""
+        """For every instance send the error that ends the worker: any instance may be the cause."""
         for hosted in self._hosted.values():
             hosted.report(error)
 

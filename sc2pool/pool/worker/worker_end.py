@@ -138,7 +138,7 @@ class Doorbells:
                 turn.go_on()
 
     def wake(self, end: WorkerEnd) -> None:
-        """End the wait of this end, if it waits."""
+        """Wake this end of a queue pair, if it waits."""
         turn = self._waiting.get(end)
         if turn is not None:
             turn.go_on_soon()
@@ -169,7 +169,7 @@ def write_observation(
         array = _array(leaf, part, strict, name, leaf.path)
         try:
             view[...] = array
-        except (TypeError, ValueError) as error:  # only if not `strict`
+        except (TypeError, ValueError) as error:  # cannot happen if `strict`
             given = f"is {part!r:.80} of type {type(part).__name__}"
             raise _wrong(name, leaf.path, f"{given}, expected dtype {leaf.dtype}") from error
 
@@ -204,7 +204,7 @@ def _array(leaf: Leaf, value: Any, strict: bool, name: str, path: Path) -> Array
         raise _wrong(name, path, problem) from error
     if array.shape != leaf.shape or (strict and array.dtype != leaf.dtype):
         given = f"has shape {array.shape} and dtype {array.dtype}"
-        if array.dtype == object and array.ndim == 0:  # no array: None, a generator or a dict
+        if array.dtype == object and array.ndim == 0:  # `value` is, for example, None or a dict
             given = f"is {value!r:.80} of type {type(value).__name__}"
         raise _wrong(name, path, f"{given}, expected shape {leaf.shape} and dtype {leaf.dtype}")
     if strict and array.dtype.kind == "f" and not np.isfinite(array).all():
