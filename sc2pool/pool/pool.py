@@ -426,8 +426,8 @@ class Pool:
 
         Raises:
             multiprocessing.TimeoutError: a target did not answer within `timeout_s` or
-            `Limits.call_s`, and a later answer is dropped. After `Limits.call_s` the target's
-            instance is also replaced, and the env's next transition reports the fault.
+                `Limits.call_s`, and a later answer is dropped. After `Limits.call_s` the target's
+                instance is also replaced, and the env's next transition reports the fault.
         """
         self._bookkeeping.check_usable()
         return self._calls.call(rows, operation, *arguments, timeout_s=timeout_s)

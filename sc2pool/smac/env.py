@@ -170,8 +170,7 @@ class StarCraft2Env:
             The observation of each agent, and the state.
 
         Raises:
-            ConfigError, CrashLoopError, UserCodeError, ClosedError: The errors' docstrings explain
-            them.
+            ConfigError, CrashLoopError, UserCodeError, ClosedError: See the errors' docstrings.
         """
         if self._pool is None:
             self._pool = self._players.make_pool(autoreset=False)
