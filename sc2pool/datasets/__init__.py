@@ -1,7 +1,7 @@
 """Episodes of a pool as a dataset in Minari's format, for learning without a game.
 
     `writer = MinariWriter("sc2pool/MoveToBeacon/mine-v0", env.observation_space, env.action_space)`
-    `collector = EpisodeCollector(writer.add)`: It gets every step, and calls `add` per episode.
+    `collector = EpisodeCollector(writer.add)`: Collects steps, and calls `add` with each episode.
 
 `EpisodeCollector` joins the steps of a VecEnv into complete episodes. Rule: each step copies the
 batch once. A row's part is extracted from these copies only when the row's episode is over.
@@ -10,15 +10,15 @@ batch once. A row's part is extracted from these copies only when the row's epis
 
     `data/metadata.json`: Minari's metadata.
     `data/main_data.hdf5`: Minari's data, with `episode_0`, `episode_1`, … as links to the shards.
-    `data/shard-00000.hdf5`: Some tens of thousands of steps, which Minari's own code writes.
+    `data/shard-00000.hdf5`: Episodes, some tens of thousands of steps, written by Minari's code.
 
 Rules: the folder is created atomically. Then shards, links and metadata are written in this order,
 each of them atomically. So if the program ends at any time, at most the episodes since the last
 shard are lost. A dataset is resumed from its shards, even if its other files are damaged. Only one
 recorder at a time writes into a dataset; it holds a lock next to the folder. The memory holds the
-episodes of one shard, and two more copies while the shard is written. Images are stored without
-loss. HDF5 writes to memory, and Python writes the file, because HDF5 crashes with a segmentation
-fault if the disk refuses a write while HDF5 closes a file.
+episodes of one shard, and two more copies of them while the shard is written. Images are stored
+without loss. HDF5 writes only to memory, and Python writes the file. HDF5 itself would crash with a
+segmentation fault if the disk refused a write while HDF5 closes a file.
 
 Minari is imported on first use, so `import sc2pool.datasets` works without it.
 """
@@ -77,7 +77,7 @@ class RecordedEpisode:
 
 class _Step(NamedTuple):
     observations: Any
-    """The observations before the actions."""
+    """The observations on which the actions of this step are based."""
     actions: Any
     rewards: Any
 
@@ -106,7 +106,7 @@ class EpisodeCollector:
 
         Args:
             observations: The observations of all rows.
-            midway: True if the rows' episodes may have begun earlier. Such episodes are dropped.
+            midway: True to drop the rows' first episodes, which may have begun earlier.
         """
         self._steps.clear()
         self._now = over_leaves(np.array, observations)
@@ -173,7 +173,7 @@ def _in_structure(actions: Any) -> Any:
 
 
 def over_leaves(function: Callable[..., Any], *structures: Any) -> Any:
-    """Call a function with the arrays of each place in equal structures; return the results."""
+    """Call a function with the corresponding arrays of equal structures; return its results."""
     first = structures[0]
     if isinstance(first, dict):
         return {key: over_leaves(function, *(one[key] for one in structures)) for key in first}
@@ -199,7 +199,7 @@ _METADATA = "metadata.json"
 _METADATA_BYTES = 256_000_000
 """Size limit of the metadata file, in bytes; it lists both bounds of each observed number."""
 _EMPTY_BYTES = 10_000
-"""A `main_data.hdf5` with links is larger than this."""
+"""If an unreadable `main_data.hdf5` has fewer bytes than this, it has no links."""
 _SHARD = "shard-"
 _LOCK = "recording.lock"
 
@@ -267,7 +267,7 @@ class MinariWriter:
             raise
 
     def close(self) -> None:
-        """Let other recorders write into the dataset. Waiting episodes are dropped."""
+        """Let other recorders write into the dataset. Episodes without a shard are dropped."""
         self._unlock()
 
     def _open(self, resume: bool) -> None:
@@ -498,7 +498,7 @@ def _give_back(held: int | None, lock: Path) -> None:
 
 
 def _number(shard: Path, first: int) -> None:
-    """Renumber a shard's episodes from `first` on; their ids differ if a shard was lost."""
+    """Give a shard's episodes the ids from `first` on, because a lost shard leaves a gap."""
     import h5py  # noqa: PLC0415
 
     with h5py.File(shard) as file:
@@ -557,7 +557,7 @@ def _make_namespace(dataset_id: str) -> None:
 
 @contextmanager
 def _changing(path: Path, *, copies: bool = True) -> Iterator[Any]:
-    """Yield an HDF5 file, a copy of `path` or empty, which replaces `path` after the block."""
+    """Yield an HDF5 file (a copy of `path`, or empty) that replaces `path` after the block."""
     import h5py  # noqa: PLC0415
 
     content = BytesIO(path.read_bytes() if copies else b"")

@@ -15,19 +15,19 @@ from sc2pool.errors import ConfigError
 class MinariCallback(BaseCallback):
     """Records the complete episodes of all envs, as the policy sees them, during a training.
 
-    `VecNormalize`, if used, must be the outermost wrapper. The callback then records observations
-    and rewards before their normalization. An episode's last observation is computed from the
-    normalized one, as in SB3's replay buffers. Episodes that are unfinished at the training's end
-    are left out. So are episodes that are running when a training continues with
-    `reset_num_timesteps=False`.
+    `VecNormalize`, if used, must be the outermost wrapper. With `VecNormalize`, the callback
+    records observations and rewards before their normalization. An episode's last observation is
+    computed from the normalized one, as in SB3's replay buffers. Episodes that are unfinished at
+    the training's end are left out. If a training continues with `reset_num_timesteps=False`, the
+    episodes that are running at its beginning are left out, too.
 
         PPO("MlpPolicy", env).learn(10_000, callback=MinariCallback("sc2pool/MoveToBeacon/ppo-v0"))
         minari.load_dataset("sc2pool/MoveToBeacon/ppo-v0")
 
     Args:
         dataset_id: Minari's name of the dataset.
-        keeps_faulty: True to record also episodes that a fault ended. The metadata of such an
-            episode have the fault's kind, as `fault`.
+        keeps_faulty: True to record also episodes that a fault ended. The fault's kind is in the
+            episode's metadata, as `fault`.
         resume: True to continue an existing dataset.
 
     Raises:
@@ -54,7 +54,7 @@ class MinariCallback(BaseCallback):
                 f"{type(env).__name__} around it"
             )
         if self._writer is not None:
-            self._writer.close()  # an earlier training, which failed, left it open
+            self._writer.close()  # an earlier training failed and left the writer open
             self._resume = True
         self._writer = writer = MinariWriter(
             self._dataset_id,

@@ -81,13 +81,13 @@ def seeds_of_tasks(
 ) -> tuple[list[int | None], int | list[int] | None]:
     """How tasks use `seed`: a single seed is for all episodes, a list only for the first episodes.
 
-    `seeds` is the result of `seed_of_each` for `seed`. Returns a seed, or None, for the first
-    episode of each env, and the seed of all other episodes; None keeps their previous seed.
+    `seeds` is what `seed_of_each(seed)` returns. Returns a seed, or None, for each env's first
+    episode, and a seed for all other episodes, or None if these keep their previous seed.
     """
     if not _is_list(seed):
         return [None] * len(seeds), seeds[0]
     known = [one for one in (seeds[env] for env in envs) if one is not None]
-    # With the length in front, the list `[7]` gives other episodes than the single seed 7.
+    # Without the length in front, the list `[7]` would give the episodes of the single seed 7.
     return list(seeds), [len(known), *known] if known else None
 
 
@@ -111,7 +111,7 @@ def whole_envs(rows: Sequence[int], rows_of_one: int) -> list[int]:
 def split_mask(
     options: Mapping[str, Any] | None, num_envs: int
 ) -> tuple[list[int], dict[str, Any]]:
-    """The envs that `options["reset_mask"]` selects (all without it), and the other options.
+    """The envs that `options["reset_mask"]` selects (without it, all envs), and the other options.
 
     `ConfigError` if the options are not a mapping, `TypeError` if the mask is not a numpy array of
     bool, `ValueError` if the mask's shape is not (num_envs,) or no element is True.
@@ -141,7 +141,7 @@ def split_mask(
 def begin_episodes(
     pool: Pool, envs: Sequence[int], seed: Seeds, options: Mapping[str, Any], *, is_task: bool
 ) -> None:
-    """Begin an episode in each of these envs. If these are all envs, drop pending steps first.
+    """Begin an episode in each of `envs`. If all envs begin one, first drop the pending steps.
 
     Args:
         envs: The indices of the envs to reset, ascending.

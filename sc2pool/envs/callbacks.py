@@ -29,7 +29,7 @@ log = logging.getLogger("sc2pool")
 
 _RECORD_EVERY_S = 1.0
 _UPDATE = "train/"
-"""Prefix of the names under which SB3 logs the figures of an update of the model."""
+"""SB3 logs the figures of the model's updates under names that begin with this prefix."""
 
 
 class PoolStatsCallback(BaseCallback):
@@ -42,7 +42,7 @@ class PoolStatsCallback(BaseCallback):
     `pool/recovery_s_max`. For an env with `opponent=` there are also `pool/matches/NAME`, the
     number of matches against each opponent, and `pool/win_rate/NAME`.
 
-    `sc2pool watch` then shows the figures of the model's newest update (`train/loss`, …) as curves.
+    `sc2pool watch` also shows the figures of the model's newest update (`train/loss`, …) as curves.
 
     Raises:
         ConfigError: the model's env neither is nor wraps a `SubprocSC2VecEnv`.
@@ -123,7 +123,7 @@ class SnapshotCallback(BaseCallback):
     def _on_rollout_end(self) -> None:
         rates = self._rates
         present = self._store.snapshots()
-        if present:  # empty only if the read failed: the first snapshot is never removed
+        if present:  # no snapshot means a failed read, because the first is never removed
             rates.keep(snapshot.name for snapshot in present)
         try:
             rates.save()

@@ -82,8 +82,8 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         """Begin an episode.
 
         Args:
-            seed: Equal seeds repeat this and all later episodes of the env exactly. The game seeds
-                are those that `SubprocSC2VecEnv` gives its first, second, … episode.
+            seed: Equal seeds repeat this and all later episodes of the env exactly. The k-th
+                episode gets the game seed that `SubprocSC2VecEnv` gives its k-th episode.
             options: The options, which the task reads as `self.options`.
 
         Returns:

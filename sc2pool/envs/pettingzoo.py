@@ -5,9 +5,9 @@
     `SC2ParallelEnv("3m_duel")`: The agents are two teams: player_0_marine_0, … player_1_marine_2.
 
 The rules are those of PettingZoo's `ParallelEnv`, so there is no autoreset. All agents act in each
-step, and all are done in the same step, because their game ends for all. The first reset launches
-the games, not the constructor: SuperSuit and other libraries copy the env, and each copy needs
-games of its own.
+step, and all are done in the same step, because their game ends for all. The first reset, not the
+constructor, launches the games, because SuperSuit and other libraries copy the env, and each copy
+needs games of its own.
 """
 
 from __future__ import annotations

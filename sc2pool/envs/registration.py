@@ -1,10 +1,10 @@
-"""The built-in tasks in gymnasium's registry: `sc2pool/NAME-v0` for `make` and `make_vec`.
+"""Registers the built-in tasks as `sc2pool/NAME-v0`, for gymnasium's `make` and `make_vec`.
 
-gymnasium 1.0 and later load no plugins. So `import sc2pool` registers the tasks. For an id with a
-prefix, `gymnasium.make("sc2pool:sc2pool/MoveToBeacon-v0")`, gymnasium itself imports sc2pool.
-Rules: `import sc2pool` does not import gymnasium, because that import is slow, and a worker must
-soon be set to end with its trainer. If gymnasium is imported later, the tasks are registered then.
-Importing this module imports nothing else of sc2pool.
+Since version 1.0, gymnasium loads no plugins. So `import sc2pool` registers the tasks. For an id
+with a prefix, `gymnasium.make("sc2pool:sc2pool/MoveToBeacon-v0")`, gymnasium itself imports
+sc2pool. Rules: `import sc2pool` does not import gymnasium, because that import is slow, and would
+delay the call that makes a worker end with its trainer. If gymnasium is imported after sc2pool,
+that import registers the tasks. Importing this module imports nothing else of sc2pool.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         self._seed_for_all = False
         try:
             super().__init__(pool.n_rows, pool.observation_space, pool.action_space)
-            self.metadata = {**pool.metadata, **self.metadata}  # recorders read render_fps
+            self.metadata = {**pool.metadata, **self.metadata}  # video recorders read render_fps
             if seed is not None:
                 self.seed(seed)
         except BaseException:
@@ -88,8 +88,8 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         """
         seeds = self._seeds
         if self._is_task and seeds[0] is not None:
-            # Without a seed from the user, only each game's first episode is seeded, so that first
-            # episodes differ. Later episodes can then begin by `restart_game`, which is faster.
+            # Without a user's seed, only games' first episodes are seeded, so that these differ.
+            # Episodes without a seed can begin by `restart_game`, which is faster.
             self.pool.seed(seeds[0], seeded=None if self._seed_for_all else self.pool.n)
         self._advise()
         rows = self.pool.rows
@@ -127,7 +127,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         dones = batch.terminated | batch.truncated
         for info in batch.infos:
             info["TimeLimit.truncated"] = False
-        if np.count_nonzero(dones):  # `any` would take several times as long, in every step
+        if np.count_nonzero(dones):  # `count_nonzero` is several times as fast as `any`
             self._take_reset_infos(batch)
             for env in np.flatnonzero(dones).tolist():
                 info = batch.infos[env]
@@ -321,7 +321,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
             return list(every)
         try:
             many: list[int] = list(indices) if isinstance(indices, Iterable) else [indices]
-            if bool not in map(type, many):  # a mask of bools is not a list of indices
+            if bool not in map(type, many):  # bools are a mask, not indices
                 return [every[operator.index(env)] for env in many]
             wrong: type[Exception] = TypeError
         except (IndexError, TypeError) as error:

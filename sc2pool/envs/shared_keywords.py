@@ -278,9 +278,9 @@ def check_keywords(adapter: str, keywords: Mapping[str, Any], allowed: type[Game
 
 
 def number_of_games(n: int | None, num_envs: int | None, rows: int) -> int | None:
-    """The number of games, from `n` or from `num_envs`; None without a number.
+    """The number of games, from `n` or from `num_envs`; None if neither is given.
 
-    Each game has `rows` rows, and all games together have `num_envs`. `ConfigError` if `n` or
+    Each game has `rows` rows, and all games together have `num_envs` rows. `ConfigError` if `n` or
     `num_envs` is wrong, or if the two contradict each other.
     """
     if n is not None:
@@ -327,7 +327,7 @@ def games_of_one_row(
     Args:
         first: The first argument of the class.
         n: The number of games.
-        num_envs: The same number, under gymnasium's name.
+        num_envs: The number of games, under gymnasium's name.
         task: The task's name or class.
 
     Raises:
@@ -421,7 +421,7 @@ def whole_number(name: str, value: object, least: int) -> int:
     """
     number: int | None = None
     if isinstance(value, SupportsIndex) and not isinstance(value, bool):
-        with suppress(TypeError):  # the `__index__` of an array of several numbers raises
+        with suppress(TypeError):  # `index` refuses an array of several numbers
             number = index(value)
     if number is None or number < least:
         raise ConfigError(f"{name} must be a whole number of at least {least}, got {value!r}")

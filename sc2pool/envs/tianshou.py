@@ -1,11 +1,11 @@
 """`SC2TianshouVectorEnv`: the pool as a tianshou `BaseVectorEnv`.
 
 Rules are tianshou's (`tianshou/env/venvs.py`): the trainer resets an env whose episode is over; in
-an asynchronous env, a step returns when the first envs are ready. As in the other classes, the pool
-begins the next episode by itself. So an env whose episode is over is ready when its next episode's
-first observation has arrived, and `reset` returns this observation at once, even while other envs
-step. Keys that the pool adds to an info begin with `sc2pool.`. Their values are numbers, because
-tianshou's buffers get None for a missing text, and tianshou's trainer refuses None.
+an asynchronous env, a step returns when the first envs are ready. As in sc2pool's other env
+classes, the pool begins the next episode by itself. So an env whose episode is over is ready when
+its next episode's first observation has arrived, and `reset` returns this observation at once, even
+while other envs step. Keys that the pool adds to an info begin with `sc2pool.`. Their values are
+numbers, because tianshou's buffers fill a missing text with None, which its trainer refuses.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
     Args:
         env_fns: Functions that make one gymnasium env each. A task or n may replace the functions.
         wait_num: How many envs must be ready before a step returns; None for all (synchronous).
-        timeout: The number of seconds after which a step waits for only one env; None for no limit.
+        timeout: After this many seconds, a step waits for only one env; None for no limit.
 
     The other keywords are those of `SubprocSC2VecEnv`.
 

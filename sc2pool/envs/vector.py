@@ -15,8 +15,8 @@ One rule is milder: an env whose method raises in `call` continues.
                                               └─ timed out, interrupted: received later, or
                                                  dropped by the next call.
 
-This state is gymnasium's, for the whole vector env; the pool knows the state of each env's step.
-Only one call is pending at a time. Exceptions of the user's envs are raised unchanged.
+As in gymnasium, this state is that of the whole vector env; the pool knows the state of each env's
+step. Only one call is pending at a time. Exceptions of the user's envs are raised unchanged.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         max_episode_steps: int | None = None,
         **games: Unpack[PoolKeywords],
     ) -> None:
-        self.closed = True  # used until the pool exists, because `__del__` calls `close`
+        self.closed = True  # `__del__` calls `close`, even if the constructor fails
         if worker is not None:
             raise ConfigError(
                 f"worker must be None, because the pool has workers of its own, got {worker!r}"
@@ -141,7 +141,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         spaces = VectorSpaces(observation_mode, shared_memory)
         at_once = check_concurrency(max_concurrency)
-        if max_episode_steps == -1:  # as in `gymnasium.make`
+        if max_episode_steps == -1:  # as in `gymnasium.make`, -1 means no limit
             max_episode_steps = None
         self._players = players = make_players(
             env_fns, max_episode_steps=max_episode_steps, **games
@@ -260,7 +260,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
             TypeError: `actions` is not a batch.
             ResetNeeded: no episode of a task has begun, or, in the mode DISABLED, an episode is
                 over.
-            Otherwise: see `reset`.
+            All other errors: see `reset`.
         """
         with self._pending.both_parts():
             self.step_async(actions)
@@ -505,7 +505,7 @@ class Pending:
         self.state = AsyncState.DEFAULT
         self.late = False
         self._thread = threading.RLock()
-        """A lock that is held by the thread that is in a call."""
+        """A lock; the thread that makes a call holds it."""
 
     def check_open(self) -> None:
         """Raise `ClosedEnvironmentError` if the env is closed."""
@@ -536,7 +536,7 @@ class Pending:
             )
 
     def check_waiting(self, state: AsyncState) -> None:
-        """Raise `ClosedEnvironmentError`, or `NoAsyncCallError` if no call `state` was begun."""
+        """Raise gymnasium's error if the env is closed, or if no call `state` was begun."""
         self.check_open()
         if self.state is not state:
             raise NoAsyncCallError(

@@ -88,8 +88,8 @@ class ElasticClock:
         due = self.begun_at + self._loops
         late = loop - due if loop - due >= self._loops else 0
         passed = self._moved_loops + (loop - self.begun_at if late else 0)
-        # The gap lacks the loops of a game that ran on during a pause.
-        # The loops seen so far may lack a part of the gap. So take the larger of the two counts.
+        # The gap's time leaves out the loops that a game played although it was paused.
+        # The loops seen so far may not cover the whole gap, so take the larger of both counts.
         lost_periods = max(
             int(self._gap_s * self._loops_per_s / self._loops), passed // self._loops
         )
@@ -138,7 +138,7 @@ class LoopTimer:
         self._earliest_s, self._latest_s = -math.inf, math.inf
         self._noted_s = 0.0
         self._behind_s = 0.0
-        """The newest interval between two observations of a game behind its bounds; else 0."""
+        """If the game is behind its bounds, the newest interval between observations; else 0."""
 
     def note(self, loop: int, asked_s: float, answered_s: float) -> None:
         """Record the loop of an observation, and when it was requested and answered."""
@@ -169,9 +169,9 @@ class LoopTimer:
 
 
 _EXACT_S: Final = 0.003
-"""If the bounds of a prediction are this close, in seconds, their midpoint is not tried."""
+"""If a prediction's bounds are at most this many seconds apart, their midpoint is not tried."""
 _LEAST_S: Final = 0.0001
-"""The least distance of the bounds, in seconds. Below it, the game is behind its prediction."""
+"""If the two bounds are closer than this, in seconds, the game is behind its prediction."""
 _DRIFT: Final = 0.0005
 """How far our clock and the game's may drift apart, in seconds per second; a generous bound."""
 

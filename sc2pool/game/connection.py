@@ -10,8 +10,8 @@ Rules:
   connection raises the first fault. So a late reply never counts as the answer to a later request.
 * A burst (several requests in one write) that is answered in time costs one task switch and no
   timer of its own. If the event loop may be blocked (`DirectReader`), no task switch is needed.
-* Compiled code (`_fast`) sends a step and reads its usual replies. Other replies take the path
-  above.
+* Compiled code (`_fast`) sends a step and reads its usual replies. All other replies take the path
+  in the diagram.
 
 `GameAPI` joins the connection with the game's process and port.
 """
@@ -143,7 +143,7 @@ class Connection(picows.WSListener):
 
         Each reply is a `sc2api_pb2.Response`, a `SparseReply` or a `_fast.Plain`, and has passed
         `replies.check`. The caller checks for refusals. The deadline is for the last reply. If
-        `sparse`, only an observation's `Head` is decoded, or compiled code reads the observation.
+        `sparse`, an observation is not decoded in full, but read as a `Head` or by compiled code.
         """
         reader = self._reader
         direct = reader is not None and reader.take_over()
@@ -180,7 +180,7 @@ class Connection(picows.WSListener):
         try:
             outcome = await reader.step(first_id, serialized, loops, deadline.instant_s)
         except asyncio.CancelledError:
-            # Else replies still to come would be taken for the next burst's.
+            # Otherwise late replies would count as answers to the next burst.
             self.fail(GameFault(FaultKind.CONNECTION_LOST, "a request was abandoned"))
             raise
         kinds = _ACTION_AND_STEP if actions else _STEP
@@ -275,7 +275,7 @@ class Connection(picows.WSListener):
     async def _answers(self, *, direct: bool) -> list[Any]:
         if not (direct and self._answered_directly()):
             await self._answered_in_loop()
-        if self._fault is not None and self._expected:  # without an expected reply, all have come
+        if self._fault is not None and self._expected:  # a reply is missing
             raise self._fault
         answered, self._replies = self._replies, []
         return answered
@@ -293,7 +293,7 @@ class Connection(picows.WSListener):
         except GameFault:
             pass  # the cause is in `_fault`
         except asyncio.CancelledError:
-            # Else replies still to come would be taken for the next burst's.
+            # Otherwise late replies would count as answers to the next burst.
             self.fail(GameFault(FaultKind.CONNECTION_LOST, "a request was abandoned"))
             raise
 

@@ -19,7 +19,7 @@ observation. The result is undecided, and `Game.untold_end` names the sign of th
 Rules: all functions are pure, all times are arguments, and no requests are sent here. After a
 request that moves the game to another loop (quick_load) the loop is unknown until an observation
 shows it. In real time an observation may show any later loop. A sign of the end counts only if it
-lasts for about a second. In a running game, too, units are replaced, orders fail and processes may
+lasts for about a second: in a running game, too, units are replaced, orders fail and processes may
 stop.
 """
 
@@ -133,7 +133,7 @@ class ResetLadder:
     def difference(
         self, beginning: Beginning, area: common_pb2.RectangleI | None, *, restarted: bool
     ) -> str:
-        """What a restart did not restore, or ''. After a difference, the world is not restarted."""
+        """What a restart did not restore, or ''. A world that differs is not restarted again."""
         if not restarted or self._created is None:
             self._created = beginning
             return ""
@@ -247,7 +247,7 @@ class _Use(NamedTuple):
 
 _NOTHING: Final = _Use(0.0, 0, 0)
 _ENOUGH_CPU_S: Final = 1.0
-"""Least CPU time to compare, in seconds: the system counts it in hundredths of a second."""
+"""Shorter CPU times, in seconds, are not compared: the system counts hundredths of a second."""
 _ENOUGH_EPISODES: Final = 4
 """Costs are averages over at least this many episodes, because episodes differ."""
 _LOOK_EVERY_S: Final = 0.5
@@ -258,7 +258,7 @@ millisecond, as long as a short step."""
 class LoopCost:
     """Compares a game's CPU time per loop with the CPU time per loop in its first episodes.
 
-    Reports say that the real game slows down over hours. Wall time depends on the machine's load.
+    Reports say that the real game slows down over hours. CPU time does not depend on other load.
     """
 
     def __init__(self) -> None:
@@ -285,7 +285,7 @@ class LoopCost:
         before, self._read = self._read, (cpu_s, loops, now_s)
         episodes, self._episodes = self._episodes, 0
         if before is None:
-            return  # the launch and the first map do not count
+            return  # the CPU time of the launch and the first map does not count
         self._recent = self._recent.plus(cpu_s - before[0], loops - before[1], episodes)
         if not self._recent.is_enough:
             return
@@ -376,7 +376,7 @@ def _lasts(since: int | None, loop: int) -> bool:
 
 
 def shown_again(last: Observed, told: sc_pb.ResponseObservation | None = None) -> Observed:
-    """A copy of `last` with the events of `told`; the events of `last` were delivered before."""
+    """A copy of `last` with `told`'s events in place of its own, which were delivered before."""
     response = sc_pb.ResponseObservation()
     response.CopyFrom(last.response)
     for field in ("actions", "action_errors", "chat", "player_result"):

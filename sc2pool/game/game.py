@@ -361,7 +361,7 @@ class Game:
     async def leave(self) -> None:
         """Leaves the running or ended game, if there is one."""
         if self.status in (Status.IN_GAME, Status.ENDED):
-            # A refusal means that there is no game. Any other problem makes create_game fail.
+            # A refusal means that there is no game. After any other problem, create_game fails.
             await self._burst([requests.leave_game()])
 
     async def save_map(self, name: str, content: bytes) -> None:
@@ -622,9 +622,9 @@ class Game:
         return self._accept(reply, loops)
 
     def _accept(self, reply: SparseReply | Plain, loops: int) -> tuple[Observed, bool]:
-        """Check an observation `loops` after the last; return it, and True if the game is over."""
+        """Check an observation after `loops` loops; return it, and True if the game is over."""
         payload = reply.payload
-        if not isinstance(reply, SparseReply):  # the compiled path has checked all except the loop
+        if not isinstance(reply, SparseReply):  # compiled code has checked all but the loop
             first, last = self._loops.expected(loops, ended=False, free=self.realtime)
             if first <= reply.game_loop <= last:
                 self._loops.see(reply.game_loop)
@@ -637,7 +637,7 @@ class Game:
         answer = head.observation
         ended = self._api.status is Status.ENDED or len(answer.player_result) > 0
         result = replies.result_of(answer, self.player_id)
-        if result is not None:  # else keep the result of an earlier observation
+        if result is not None:  # if it is None, an earlier result stays
             self.result = result
         if answer.player_result and replies.is_stub(answer) and self._newest is not None:
             told = sc_pb.Response.FromString(payload).observation

@@ -31,14 +31,14 @@ from sc2pool.deadline import Deadline
 SLOW_FACTOR: Final = 3.0
 """A slow game that still computes may take this many times the limit of a step."""
 IDLE_CPU_SHARE: Final = 0.01
-"""CPU seconds per second below which a process counts as idle; waiting threads use less."""
+"""A process that uses fewer CPU seconds per second counts as idle; waiting threads use less."""
 STARVED_SHARE: Final = 0.5
-"""A process counts as starved from this many seconds of waiting for a processor per second. A hung
-process does not wait for a processor."""
+"""A process counts as starved if it waits for a processor for at least this share of the time. A
+hung process does not wait for a processor."""
 STALL_S: Final = 1.0
 """If a timer is this late, this process itself was stopped (Ctrl-Z, a closed lid) or busy."""
 _MOST_EXTENSIONS: Final = 20
-"""How often at most the limit of a starved game is extended, by half of the limit each time."""
+"""The limit of a starved game is extended at most this many times, by half of it each time."""
 SILENCE_S: Final = 1.0
 """How long, in seconds, a game in real time may sleep and leave an observation unanswered. A
 running game uses CPU time in each of its loops, 22 times a second."""
@@ -105,7 +105,7 @@ class HangDetector:
     """Sets the deadlines for each answer: a first deadline, and extensions of it.
 
     Args:
-        activity: Reads the activity of each game whose work an answer needs.
+        activity: Reads the activity of each game on which an answer depends.
         is_asleep: Returns True if the game has read all requests and no signal has stopped it.
             Called only to distinguish a silent game from a hung one.
         warn: Called with a sentence about the machine, if the game is starved.
@@ -182,8 +182,8 @@ class HangDetector:
 
 
 BUSY_CPU_SHARE: Final = 0.5
-"""A process counts as computing from this many CPU seconds per second. A game that waits for the
-other player uses less."""
+"""A process counts as computing if it uses at least this many CPU seconds per second. A game that
+waits for the other player uses less."""
 
 
 class MatchSide(StrEnum):

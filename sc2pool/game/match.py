@@ -44,8 +44,8 @@ from sc2pool.protocol.requests import MatchPorts
 T = TypeVar("T")
 
 _WATCH_S: Final = 0.2
-"""How long both games are watched after a fault. CPU time is counted in hundredths of a second, and
-the end of a process may be noticed a little later than its consequences."""
+"""How many seconds both games are watched after a fault. CPU time is counted in hundredths of a
+second, and the end of a process may be noticed a little later than its consequences."""
 _OPPOSITE: Final[dict[int, int]] = {
     sc_pb.Victory: sc_pb.Defeat,
     sc_pb.Defeat: sc_pb.Victory,
@@ -219,7 +219,7 @@ class Match:
     def _align(self) -> None:
         """Let the next periods of both sides begin at the same loop, the later of their two loops.
 
-        Both act together. So if their periods differed, one side would be late in every later step.
+        The sides act together: if their periods differed, one would be late in every later step.
         """
         clocks = [game.clock for game in self.games]
         loop = max(clock.next_begin for clock in clocks)
@@ -227,7 +227,7 @@ class Match:
             clock.delay(loop - clock.begun_at)
 
     async def step_one(self, index: int, actions: Sequence[sc_pb.Action], loops: int) -> Step:
-        """Steps one side (0: the host) in real time, perhaps beside the other. See `Game.step`."""
+        """Steps one side (0: the host) in real time, with or without the other. See `Game.step`."""
         side = list(MatchSide)[index]
         try:
             step = await self.games[index].step(actions, loops)
@@ -346,9 +346,9 @@ class _Naming(AbstractContextManager[None]):
 
 
 _NAMING: Final = tuple(map(_Naming, MatchSide))
-"""The context managers for blocks of the host and of the guest."""
+"""Context managers that add the host's or the guest's name to faults."""
 _NAMELESS: Final = nullcontext()
-"""The context manager for blocks of a game that is alone, whose faults name no side."""
+"""A context manager that adds no name to faults, for a game that is alone."""
 
 
 class MatchLeases:

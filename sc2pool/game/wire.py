@@ -152,7 +152,7 @@ class DirectReader:
             self._transport.resume_reading()
 
     def send(self, data: bytes) -> None:
-        """Send `data`. The event loop sends the rest if the socket does not take all of it now."""
+        """Send `data`. If the socket does not take all of it, the event loop sends the rest."""
         try:
             sent = self._sock.send(data)
         except BlockingIOError:

@@ -212,8 +212,8 @@ class DrivenBot:
 
         GameFault if python-sc2 cannot read the message even for a bot that does nothing. If
         python-sc2 can read it, the user's bot is to blame, as a note in the exception says.
-        `observed` is the message if it is an observation, `game_info` the map's description if it
-        is not the first one.
+        `observed` is the message if it is an observation; `game_info` is the map's description if
+        it is newer than the first description.
         """
         try:
             yield
@@ -400,7 +400,7 @@ class UnitSorter:
             for name in (*place.groups, *place.tags):
                 members[name].add(place)
         units = list(map(Unit, messages, repeat(bot), count(), repeat(bot.base_build)))
-        # Set here, because python-sc2 would read the tags in the next step, and some type data now.
+        # Set tags and type data, which python-sc2 would read in the next step and, in part, now.
         for unit, message, place in zip(units, messages, places, strict=True):
             unit.tag = message.tag
             if place.type_data is not None:

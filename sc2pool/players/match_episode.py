@@ -12,8 +12,8 @@ Rules of the episode:
 * Both sides of a match share the episode: if the game, a task or the time limit ends the episode
   for one side, it ends for both sides, and their results are opposite.
 * An env step has `step_mul` game loops, a number that must be the same for both rows. A bot that
-  plays by itself may have turns in between. Then both games are stepped to the bot's turn. So no
-  request waits for the other side while code of the user runs.
+  plays by itself may have turns within an env step. Both games are first stepped to the bot's turn,
+  so that no request waits for the other side while the user's code runs.
 
 Rules of a side: a game has one side, or two in a match. A side gets its own player's observations,
 and its object lives for one episode. Sides differ only in the source of their decisions: a row of
@@ -24,9 +24,9 @@ In real time a side that decides by itself follows its game, not the learner (`R
     Learner   ── action ─ period ─► ┄┄┄ computes ┄┄┄ ── action ─ period ─►.
     The side  ── turn ─ period ─ turn ─ period ─ turn ─ period ─ turn ─►.
 
-Rules: such a side's turns continue while the learner computes, until the learner's episode is over.
-The side's exceptions are raised in the learner's next step. When the side rests, for a pause or at
-the end, its game has no request in flight.
+Rules: the turns of a side that decides by itself continue while the learner computes, until the
+learner's episode is over. The side's exceptions are raised in the learner's next step. When the
+side rests, for a pause or at the end, its game has no request in flight.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class PlayedSide(ABC):
 
     game: Game
     newest: Transition | None = None
-    """The newest transition; None if no task plays the side, or if its bot puts all but the
-    last."""
+    """The newest transition; None if no task plays the side, or before the last one if a bot puts
+    its transitions itself."""
 
     @property
     def result(self) -> int | None:
@@ -361,7 +361,7 @@ class MatchEpisode:
                 await side.stop()
 
     async def rest(self) -> None:
-        """Wait until no game has a request in flight, while the learner computes."""
+        """While the learner computes, wait until no game has a request in flight."""
         if self._running is not None:
             await self._running.rest()
 
@@ -486,7 +486,7 @@ _NAMES: Mapping[int | None, str] = {
 
 
 def is_last(transition: Transition | None) -> bool:
-    """True if this transition ends the episode; a side that decides by itself has None instead."""
+    """True if this transition ends the episode; None is from a side that decides by itself."""
     return transition is not None and (transition.terminated or transition.truncated)
 
 

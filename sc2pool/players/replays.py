@@ -20,7 +20,7 @@ from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 
 REPLAY = "sc2pool.replay"
-"""The info's key for the `PlayedReplay`; the trainer stores the file's path there instead."""
+"""The info's key for the `PlayedReplay`, which the trainer replaces by the file's path."""
 
 
 @dataclass(frozen=True)

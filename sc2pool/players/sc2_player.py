@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from sc2pool.players.bots import SharedData
 
 _MOST_READS: Final = 20
-"""How often at most the loop of a game is read if it is behind the other game of its match. Each
+"""If a game is behind the other game of its match, its loop is read at most this many times. Each
 reading takes less than a millisecond."""
 
 
@@ -197,7 +197,7 @@ class SC2Player(Player):
             else:
                 assert isinstance(who, QueuePair), "an opponent is a pair or a bot"
                 self.prepare(side.task, episode, ())
-                side.task.max_episode_steps = None  # only the learner's steps count
+                side.task.max_episode_steps = None  # the limit is for the learner's steps only
                 sides.append(OpponentSide(side, who, name))
         return sides, tasks
 
@@ -287,7 +287,7 @@ class SC2Player(Player):
         for game in self.match.games:
             game.pause(time.monotonic())
         self._loop_before_pause = self.game.loop_seen
-        # Count from the request: the worker may wait long for a CPU before it reads the reply.
+        # Time runs from the request: the worker may wait long for a CPU before it reads the reply.
         asked_s = min(game.asked_s for game in self.match.games)
         self._ran_around_pause_s = time.monotonic() - asked_s
 
@@ -315,8 +315,8 @@ class SC2Player(Player):
     async def _newest_loop(self) -> int:
         """The newest game loop that one of the games has reached, for games in real time.
 
-        In a match one game may wait for the other, mainly after a pause, so the later game is read
-        again.
+        In a match one game may wait for the other, mainly after a pause, so the game that is behind
+        is read again.
         """
         loops = [await game.current_loop() for game in self.match.games]
         for _ in range(_MOST_READS):

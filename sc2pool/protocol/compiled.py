@@ -28,7 +28,7 @@ else:
 log = logging.getLogger("sc2pool")
 
 STEP_PATH: Final = "pure Python" if fast is None else "compiled"
-"""Say in words which step path is in use."""
+"""The name of the step path that is in use."""
 
 
 @cache

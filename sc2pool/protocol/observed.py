@@ -4,9 +4,9 @@
                  ├─► RawColumns: a column per field instead of an object per unit
                  └─► RawUnits: each unit's bytes, so that only the selected units are decoded.
 
-Most of an observation is grids and units that a task does not read. To build objects for all of
-them would be most of a client's work. The types here are made from the API's own descriptors, with
-the same field names and numbers, so `replies` can check a `Head` as if it were a `Response`.
+Most of an observation is grids and units that a task does not read. To build objects for all grids
+and units would be most of a client's work. The types here are made from the API's own descriptors,
+with the same field names and numbers, so `replies` can check a `Head` as if it were a `Response`.
 
 The columns use a rule of the wire format: if a message field that is not repeated occurs several
 times, its values are *merged*, and their repeated fields are concatenated. So units that are sent
@@ -15,14 +15,14 @@ https://protobuf.dev/programming-guides/encoding/.
 
 A task gets an observation as an `Observed`, which decodes each of its parts on first use:
 
-    `game_loop` and `score`: They are decoded on arrival.
+    `game_loop` and `score`: The loop and the score are decoded on arrival.
     `plain`: The reply as the compiled path has read it, or None.
     `columns`: A column for each field that every unit has.
     `messages(rows)`: The complete messages of a few units.
     `response`: The whole `sc2api_pb2.ResponseObservation`.
 
 Rules:
-* A part is decoded only once. If its bytes cannot be decoded, this first use raises `GameFault`.
+* A part is decoded only on first use, which raises `GameFault` if it cannot be decoded.
 * NaN and infinite numbers, which the protocol's types allow, raise `GameFault` as well. Otherwise a
   NaN would reach the task's hooks, and its effects would count as the user's errors.
 * One sum checks many numbers, because a sum is finite only if all its terms are. (The terms have 32
@@ -254,7 +254,7 @@ class Observed:
         return columns_of(self.response.observation.raw_data.units)
 
     def messages(self, rows: Iterable[int]) -> list[raw_pb2.Unit]:
-        """The units of these rows of the columns, each decoded on first use.
+        """The units in these rows of the columns; each unit is decoded on its first use.
 
         Raises:
             GameFault: BAD_REPLY; a unit cannot be decoded, or a number of a unit is not finite.

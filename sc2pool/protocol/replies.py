@@ -26,7 +26,7 @@ from sc2pool.foreign import printable
 
 
 class Status(IntEnum):
-    """`sc2api_pb2.Status` under its protocol names."""
+    """A game's status, as in `sc2api_pb2.Status`."""
 
     LAUNCHED = sc_pb.launched
     INIT_GAME = sc_pb.init_game
@@ -78,7 +78,7 @@ _Replay = sc_pb.ResponseStartReplay
 _SETUP: Final = frozenset({"create_game", "join_game", "save_map"})
 """Requests whose errors concern the map, the players, or effects of the process's earlier games."""
 _PERMANENT: dict[str, frozenset[int]] = {
-    # All errors of the protocol except the subtracted one concern the replay's file or options.
+    # Each request's errors, except the subtracted one, concern the replay's file or options.
     "replay_info": frozenset(_ReplayInfo.Error.values()) - {_ReplayInfo.DownloadError},
     "start_replay": frozenset(_Replay.Error.values()) - {_Replay.LaunchError},
 }

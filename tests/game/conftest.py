@@ -54,7 +54,7 @@ a loop that blocks in a read, and in pure Python. A game must behave the same in
 
 @pytest.fixture(autouse=True)
 def event_loop_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
-    """Makes `asyncio.run` use a worker's loop; with `in_each_loop`, the test runs in each kind."""
+    """Makes `asyncio.run` use a worker's event loop, or each kind of loop for `in_each_loop`."""
     kind = getattr(request, "param", "a worker's loop")
     if kind == "pure Python":
         monkeypatch.setattr(compiled, "fast", None)

@@ -15,7 +15,7 @@ with these keys:
     `units_fade`: Each restart has one unit less than before.
     `ends_at`: The game ends at this loop.
     `hard_reset`: Restarts ask for a hard reset.
-    `same_again`: All episodes are the same; else an episode's minerals show its number.
+    `same_again`: All episodes are the same; by default, an episode's minerals show its number.
     `repeats_seed`: A restart plays the same episode again.
     `without_ids`: No reply has an id.
     `drifts`: No two observations are the same.

@@ -218,7 +218,7 @@ REPLY_FAULTS = [
     ("close", FaultKind.CONNECTION_LOST, ""),
     ("disconnect", FaultKind.CONNECTION_LOST, ""),
     ("not a websocket", FaultKind.CONNECTION_LOST, ""),
-    ("nothing", FaultKind.BAD_REPLY, ""),  # the reply to the observation comes first
+    ("nothing", FaultKind.BAD_REPLY, ""),  # the observation's reply comes in place of the step's
     ("exit", FaultKind.GAME_EXITED, "exit code 3"),
 ]
 
@@ -257,7 +257,7 @@ class TestFaults:
             fault = await asyncio.wait_for(step, 30)
             assert fault.kind is FaultKind.GAME_EXITED
             assert ("exit code" if WINDOWS else "SIGKILL") in fault.detail
-            assert "at your service" in fault.detail  # the end of the log
+            assert "at your service" in fault.detail  # the fault quotes the log's end
 
     async def test_game_killed_between_steps(self, fake):
         async with playing(fake()) as game:
@@ -339,7 +339,7 @@ class TestLaunch:
 
     @not_told_by_wine
     async def test_stopped_for_a_moment(self, fake, monkeypatch):
-        """Two checks find the game stopped, and then it continues."""
+        """The launch must succeed if two checks find the game stopped before it continues."""
         looks: list[bool] = []
         look = GameProcess.is_stopped
 

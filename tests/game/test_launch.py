@@ -140,7 +140,7 @@ async def test_a_turn_that_another_program_keeps_is_not_waited_for_forever(
 async def test_a_game_with_a_pending_reply_is_killed_before_its_socket_closes(
     tempered, monkeypatch
 ):
-    """If the game were still alive, the end of its socket would be a fatal error to it."""
+    """The process must end before its socket closes, which is a fatal error in a running game."""
     api = await launch(find_installation(tempered("fatal-close")), Deadline.after(60))
     asked = asyncio.ensure_future(api.burst([requests.ping()] * 200, Deadline.after(30)))
     await asyncio.sleep(0)  # the requests are sent

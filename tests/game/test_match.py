@@ -195,7 +195,7 @@ async def test_a_map_for_one_player(standin_dir):
 @pytest.mark.usefixtures("leases")
 @pytest.mark.parametrize("free", [3, 5])
 async def test_too_few_ports(standin_dir, free, monkeypatch):
-    """A match needs four ports, and each of its games needs one more."""
+    """With too few ports, the launch must fail: a match needs four, and each game one more."""
     every = lease_module.candidate_ports(lease_module.ephemeral_range())
     spans = (every[start : start + free] for start in range(len(every)))
     span = next(span for span in spans if all(map(lease_module._is_free, span)))
@@ -231,7 +231,7 @@ async def test_a_harmed_side_is_named(standin_dir, side, phase, harm, played):
 
 @pytest.mark.parametrize("side", list(MatchSide))
 async def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side, played):
-    """During join_game, both sides wait for each other."""
+    """The fault must name the stopped side, although in join_game both sides wait."""
     async with matching(standin_dir, SHORT) as match:
         other = game_of(match, MatchSide.GUEST if side is MatchSide.HOST else MatchSide.HOST)
         joins = other.join_match
@@ -249,7 +249,7 @@ async def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side, played)
 
 @pytest.mark.parametrize("side", list(MatchSide))
 async def test_a_side_that_hangs_is_named(standin_dir, side):
-    """The game of the other side is silent as well, because it waits for the stopped game."""
+    """The fault must name the side that hangs, although the side that waits is silent, too."""
     async with matching(standin_dir, SHORT, seed=1) as match:
         hang = debug_pb2.DebugTestProcess(test=debug_pb2.DebugTestProcess.hang, delay_ms=20)
         order = debug_pb2.DebugCommand(test_process=hang)
@@ -292,7 +292,7 @@ async def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
 
 @pytest.mark.parametrize("index", [0, 1])
 async def test_in_real_time_each_side_has_its_own_steps(standin_dir, index):
-    """One side can step although the other does not; a fault names the side that is stopped."""
+    """One side must be able to step alone; a fault must name the side that is stopped."""
     setup = replace(SETUP, realtime=True)
     async with matching(standin_dir, SHORT, setup=setup, seed=1) as match:
         loops = [(await match.step_one(index, [], 4)).observed.game_loop for _ in range(3)]

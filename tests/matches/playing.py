@@ -76,7 +76,7 @@ def new_player(game: Path, task: type[TaskDefinition], **spec: Any) -> Any:
 
 @contextmanager
 def player_of(game: Path, task: type[TaskDefinition] = MarineDuel, **spec: Any) -> Iterator[Any]:
-    """A player whose games `play` launches, and which are ended at the end of the block."""
+    """A player; `play` launches its games, which are ended at the end of the block."""
     with closing(new_player(game, task, **spec)) as player:
         yield player
 

@@ -10,12 +10,12 @@ facts are stored for later pools on the same build:
     Doctor ── settle ──► cache/settled/Base75689-….json ──► settled_on ── a pool.
 
 The file's name contains the build and a hash that identifies the executable, so an update of the
-game makes the facts unknown again. A small executable counts as a start script. Its content is
-hashed, because a script with other options starts another game. For a large executable, its path,
-size and modification time are hashed.
+game makes the facts unknown again. A small executable counts as a start script. A start script's
+content is hashed, because a script with other options starts another game. For a large executable,
+its path, size and modification time are hashed.
 
-Rules: `settled_on` never raises. It trusts only a regular file that belongs to this user and is not
-writable by others.
+Rules: `settled_on` never raises, and trusts only a regular file that belongs to this user and is
+not writable by others.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _EMULATED: Final = (
 )
 
 _PATTERNS: Final[tuple[tuple[str, str], ...]] = (
-    # Emulators first: in an emulator the game's own messages are only consequences.
+    # Emulators come first: in an emulator, the game's own messages are only consequences.
     (r"rosetta error:|qemu: uncaught target signal|qemu-x86_64(-static)?: ", _EMULATED),
     (
         r"version [`']?GLIBC_[\d.]+'? not found",
@@ -185,7 +185,7 @@ class Settled:
 
 
 NOTHING_SETTLED: Final = Settled()
-"""All facts are unknown."""
+"""A `Settled` in which no fact was measured."""
 
 
 def settled_on(installation: Installation) -> Settled:
@@ -206,11 +206,11 @@ def settled_on(installation: Installation) -> Settled:
 
 
 def settle(installation: Installation, settled: Settled) -> Path:
-    """Replace the stored facts; return their file. Raises OSError, or see `cache_folder`."""
+    """Replace the stored facts; return their file. Raises OSError and `cache_folder`'s errors."""
     path = _path(installation)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with replacing(path) as unfinished:
-        unfinished.unlink(missing_ok=True)  # an existing file may have another mode
+        unfinished.unlink(missing_ok=True)  # an existing file may have a mode other than 0600
         unfinished.touch(mode=0o600)
         unfinished.write_text(json.dumps(asdict(settled), indent=2) + "\n", encoding="utf-8")
     return path
@@ -233,7 +233,7 @@ def _identity(executable: Path) -> str:
 
 def _own_content(path: Path) -> bytes:
     """Read a private file; OSError if it is missing, unreadable, not regular or not private."""
-    # O_NONBLOCK, because opening a named pipe would wait.
+    # Without O_NONBLOCK, opening a named pipe would wait.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0))
     try:

@@ -4,9 +4,9 @@
     `"real"`: Looks at SC2PATH and at the usual places, but never at the stand-in.
     `PATH`: Looks only at the installation at this path.
 
-Rules: in all three cases the directory is checked in the same way, and no later code knows whether
-the game is the real one. A given path without an installation is an error. If a usual place exists,
-the places after it are not tried. Results are not cached, and installations are not changed.
+Rules: every installation is checked in the same way, and no later code knows whether the game is
+the real one. A given path without an installation is an error. If one of the usual places exists,
+the later ones are not tried. Results are not cached, and installations are not changed.
 
 Inside WSL only the Linux game is searched for; a game under `/mnt/c` must be played from Windows.
 """
@@ -44,7 +44,7 @@ _BASE_FOLDER: Final = re.compile(r"Base(\d+)")
 _CACHE_VARIABLE: Final = "WIN_PD_OVERRIDE_LOCAL_APPDATA" if WINDOWS else "XDG_CACHE_HOME"
 """The environment variable from which platformdirs takes the user's cache folder, if it is set."""
 STAND_IN_S: Final = 120.0
-"""Time limit for writing the stand-in, which starts an interpreter and writes some small files."""
+"""An interpreter must start and write the stand-in's small files within this many seconds."""
 
 
 @dataclass(frozen=True)
@@ -307,7 +307,7 @@ def _is_noexec(path: Path) -> bool:
 
 
 def write_stand_in() -> Path:
-    """Writes the stand-in to the user's cache; every call does so, so the stand-in is never stale.
+    """Writes the stand-in to the user's cache, in every call, so that it is never out of date.
 
     Returns:
         The installation's folder.
@@ -315,7 +315,7 @@ def write_stand_in() -> Path:
     Raises:
         ConfigError: the installation cannot be written.
     """
-    # The launcher has the paths of this interpreter and package, so each pair of them has a folder.
+    # The launcher names this interpreter and this package, so each such pair has its own folder.
     origin = hashlib.sha256(f"{sys.prefix}\n{__file__}".encode()).hexdigest()[:8]
     root = cache_folder() / f"standin-{metadata.version('sc2pool')}-{origin}"
     failure = f"cannot write the stand-in game to {root}"

@@ -7,7 +7,7 @@ Rules:
   another program has taken the seat, another game is started immediately, on another port.
 * The wait ends when the game answers, when its process ends, or at the deadline.
 * A program that refuses the websocket's handshake is given up. If its answer is not HTTP, it is
-  given up immediately; else after a time, because a game may refuse while it starts.
+  given up immediately; else some seconds later, because a game may refuse while it starts.
 * A game that a signal has stopped is given up here, because the watchdog does not watch it yet.
 * A taken port uses up one try. An executable that is missing, not executable or being written may
   be in the middle of an update, and is tried again until the deadline. Other failures are final.
@@ -53,7 +53,7 @@ _APART_S: Final = 0.1
 """The least time, in seconds, between the starts of two games."""
 _TURN_POLL_S: Final = 0.01
 _TURN_WAIT_S: Final = 10.0
-"""The longest wait for a turn, because a stopped process may hold the turn."""
+"""The longest wait for the turn to start a game; a stopped process may hold the turn."""
 _UPDATE_POLL_S: Final = 0.2
 """Time between two tries to start an executable that may be in the middle of an update."""
 _REFUSES_FOR_S: Final = 10.0
@@ -162,7 +162,7 @@ class _Turn:
         self._over_s = 0.0
 
     async def take(self, deadline: Deadline) -> None:
-        """Wait for the right, at most `_TURN_WAIT_S`, and not beyond the deadline."""
+        """Wait for the right to start a game until `_TURN_WAIT_S` or the deadline has passed."""
         wait = Deadline.after(min(_TURN_WAIT_S, deadline.remaining_s()))
         with suppress(ConfigError, OSError):
             path = lease_directory() / "launch-turn"
@@ -173,7 +173,7 @@ class _Turn:
         self._over_s = time.monotonic() + _APART_S
 
     def end_in_time(self) -> None:
-        """Release the right if its time is over."""
+        """Release the right to start a game if `_APART_S` have passed."""
         if time.monotonic() >= self._over_s:
             self.end()
 
@@ -201,7 +201,7 @@ async def _when_ready(
     while True:
         turn.end_in_time()
         stops.check()
-        code = process.exit_code()  # read this first: after the end, the output is complete
+        code = process.exit_code()  # read first: if the game has ended, its output is complete
         if process.port_refused():
             raise GameFault(FaultKind.PORT_TAKEN, f"the game could not listen on port {port}")
         if code is not None:
@@ -246,8 +246,8 @@ class _Stops:
 
 
 def _speaks_otherwise(process: GameProcess, listener_pid: int | None, answer: str) -> GameFault:
-    # An unproven listener may be another program; then only this port is given up. The text lacks
-    # the port and the pid, because two equal failures end the tries.
+    # An unproven listener may be another program; then only this port is given up.
+    # The text lacks the port and the pid, because two equal failures end the tries.
     return GameFault(
         FaultKind.PORT_TAKEN if listener_pid is None else FaultKind.LAUNCH_FAILED,
         "the program does not speak StarCraft II's protocol: it answers the websocket's handshake "
@@ -296,7 +296,7 @@ async def _take_seat(
     if clients is not None and own_port not in clients:
         connection.abort()
         if process.exit_code() is not None:
-            raise NotReadyError  # the game has ended: `_when_ready` says how
+            raise NotReadyError  # the game has ended; `_when_ready` says how
         raise GameFault(FaultKind.PORT_TAKEN, f"the peer on port {port} is not the game")
     return connection
 

@@ -121,7 +121,7 @@ class PortLease:
 
     @classmethod
     def acquire(cls, directory: Path | None = None) -> PortLease:
-        """Leases a port that is free now; puts the lock in `directory` (None: `lease_directory`).
+        """Leases a port that is free now, by a lock in `directory`, or else in `lease_directory()`.
 
         Raises PORT_TAKEN if no port is free, ConfigError if no directory is safe, or OSError.
         """
@@ -155,7 +155,7 @@ class PortLease:
 def _delete_unlocked(directory: Path) -> None:
     """Delete the lock files of processes that have ended."""
     for path in directory.glob("*.lock"):
-        # Another process that tries this port now finds it locked, and tries the next one.
+        # If another process tries this port meanwhile, it finds the port locked and tries the next.
         fd = try_lock(path)
         if fd is not None:
             unlock_and_remove(fd, path)

@@ -14,7 +14,7 @@ Only the end of the game's output is kept, in a ring buffer and in a file:
     Child ── pipe ──► thread ──► ring of 64 KiB, and its copy in a file ──► `tail`; `read_tail`.
 
 Why a pipe and a ring: a file that the child writes itself grows as fast as the disk allows (800 MB
-in 8 s). Truncating it does not help. A size limit of the system (RLIMIT_FSIZE) would apply to all
+in 8 s). Truncation does not help. A size limit of the system (RLIMIT_FSIZE) would apply to all
 files of the child, and kill the child. Why a thread: the event loop of a worker may be blocked. Why
 a file: after a worker's death the trainer reads the cause in this file (`log_left_in`). The file is
 not memory-mapped, because writing would kill this process if another process truncated the file.
@@ -83,7 +83,7 @@ _PORT_REFUSED_LINE: Final = b"Failed to create the socket."
 
 _POSIX_NAMES = "HOME USER LOGNAME SHELL PATH LANG LANGUAGE TZ LD_LIBRARY_PATH XDG_RUNTIME_DIR"
 _MACOS_NAMES = "__CF_USER_TEXT_ENCODING DYLD_LIBRARY_PATH"
-# Windows does not start a process without some of these.
+# Windows does not start a process without some of these variables.
 _WINDOWS_NAMES = (
     "SYSTEMROOT SYSTEMDRIVE WINDIR COMSPEC PATHEXT USERNAME USERPROFILE HOMEDRIVE HOMEPATH "
     "APPDATA LOCALAPPDATA PROGRAMDATA PROGRAMFILES PROGRAMFILES(X86) COMMONPROGRAMFILES "
@@ -136,9 +136,9 @@ class GameProcess:
         self._base_build = base_build
         self._temp_dir = temp_dir
         self._output = output
-        self._stats = psutil.Process(child.pid)  # comes first, because the watch may reap the child
+        self._stats = psutil.Process(child.pid)  # must precede the watch, which may reap the child
         self._watch = watch_exit(child)
-        # This comes last, because a later failure would leave a guard behind.
+        # The guard is set last, because a failure after this line would leave it behind.
         self._let_go: Callable[[], None] | None = end_with_this_process(child)
         self._closed_log: bytes | None = None
         self.pid = child.pid
@@ -194,8 +194,8 @@ class GameProcess:
         code = self._child.poll()
         how = "exit code unknown" if code is None else describe_exit(code)
         advice = diagnose(self.log_tail(), code, self._base_build)
-        # The text lacks the pid, so that two games that end alike have equal faults. Equal faults
-        # show that a start can never succeed.
+        # The text lacks the pid, so that two games that end alike have equal faults.
+        # Two equal faults show that a start can never succeed.
         return GameFault(
             kind, f"the game ended: {how}{f' ({advice})' if advice else ''}{self.log_note()}"
         )
@@ -334,7 +334,7 @@ def _start(
             stdout=output,
             stderr=output,
             preexec_fn=die_with_parent(),  # noqa: PLW1509  # safe: it takes no lock
-            # Windows cannot pass descriptors to a child, so its locks end with this process.
+            # Windows cannot pass descriptors to a child, so there the lock ends with this process.
             pass_fds=() if WINDOWS else (lease.fd,),
             # A new group, so that the terminal's Ctrl-C does not reach the game.
             process_group=None if in_worker or WINDOWS else 0,
@@ -376,7 +376,7 @@ process holds the pipe."""
 
 
 class Output:
-    """A child's output; the child gets `writing_end` as stdout and stderr. OSError if refused."""
+    """A child's stdout and stderr, written to `writing_end`. OSError if a resource is refused."""
 
     def __init__(self, path: Path) -> None:
         self.total_bytes = 0
