@@ -3,7 +3,7 @@
 The stand-in is a separate program (`python -m sc2standin`). Clients use it only through its command
 line and its port, as they use the real game. README.md beside this file says what it simulates.
 
-* Folder process/: the socket, the check and the answers of requests, and the state between them.
+* Folder process/: the socket, the check of requests, the replies, and the game process's state.
 * Folder requests/: one handler per request.
 * File meeting: connects the processes of two clients in one game.
 * File match: the game of two clients, in the process of one of them.
@@ -16,6 +16,6 @@ line and its port, as they use the real game. README.md beside this file says wh
 * Folder maps/: the map files.
 * File tempers: reported behaviours of the real game that are hard on clients.
 
-Imports go one way only. The order of imports, from first to last, is session, requests, match,
-state, then meeting, tempers, view and recording, then simulation, map_reader and data.
+A module imports only modules that follow it in this order: session, requests, match, state, then
+meeting, tempers, view and recording, then simulation, map_reader and data.
 """

@@ -72,7 +72,7 @@ def install(directory: Path, options: Sequence[str] = ()) -> Path:
             _write(executable, _windows_launcher(options), 0o755)
         else:
             _write(executable, _launcher(options).encode(), 0o755)
-    except (OSError, RuntimeError) as error:  # RuntimeError: the user after ~ is unknown
+    except (OSError, RuntimeError) as error:  # RuntimeError means that the user after ~ is unknown
         raise InstallError(f"cannot install the stand-in in {directory}: {error}") from error
     return executable
 

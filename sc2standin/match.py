@@ -1,9 +1,9 @@
 """A game of two clients, in the process of one of them; both processes play in lock-step.
 
 Each process simulates the whole game, as the processes of the real game do. Both processes carry
-out both players' requests, at the same loops and in the same order. Nothing else changes the game.
-So a process needs only the requests of its peer (the other process), and continues if the peer
-dies. `meeting` connects the processes. A process sends two kinds of frames to its peer:
+out both players' requests, at the same loops and in the same order. Only these requests change the
+game. So a process needs only the requests of its peer (the other process), and continues if the
+peer dies. `meeting` connects the processes. A process sends its peer two kinds of frames:
 * A loop alone: the sender's player has asked to play up to this loop.
 * A loop and a request: the sender has carried out this action or debug request at this loop.
 
@@ -36,7 +36,7 @@ _LEAVE = sc_pb.Request(leave_game=sc_pb.RequestLeaveGame())
 
 
 class Match:
-    """The game of `state`, which has just begun.
+    """One game of two clients; the object is created when the game begins.
 
     Args:
         state: the state of this process's player; `state.other` is the other player's state.
@@ -140,7 +140,7 @@ class Match:
             if loop != self._game.world.loop:
                 raise RequestRefused("The other player's game is another one")
             self._perform(self._other, sc_pb.Request.FromString(content))
-        except (DecodeError, RequestRefused):  # the two games differ
+        except (DecodeError, RequestRefused):  # the games of the two processes differ
             self._link.close()
             self._end_without_other()
             return

@@ -30,7 +30,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 _HEAD: Final = struct.Struct("<II")
 _MAX_BYTES: Final = 64 * 1024 * 1024
-"""The largest size of a frame between two processes, and of one on the websocket."""
+"""The largest size of a frame, both between two processes and on the websocket."""
 Frame = tuple[int, bytes]
 """A loop, and the bytes of a serialized request; no bytes if the loop alone is the message."""
 
@@ -131,7 +131,7 @@ _GREETING_S: Final = 5.0
 _RETRY_S: Final = 0.02
 """Time between two attempts of the guest to connect, in seconds."""
 _GREETING: Final = 0x53432D31
-"""A greeting has this number instead of a loop, so that a process of the game is recognised."""
+"""A greeting has this number as its loop; it identifies the sender as a process of the game."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def begin_meeting(invitation: Invitation, when_done: Callable[[], None]) -> Meet
         except TimeoutError:
             why = f"the other player did not come within {JOIN_TIMEOUT_S:.0f} s"
             meeting.problem = JoinError.NetworkError, why
-        except (OSError, ValueError, DecodeError) as error:  # ValueError: a wrong address
+        except (OSError, ValueError, DecodeError) as error:  # ValueError means a wrong address
             why = f"{invitation.address}:{invitation.port}: {error}"
             meeting.problem = JoinError.NetworkError, why
         meeting.done = True
@@ -207,7 +207,7 @@ async def _wait_for_guest(
     try:
         while True:
             meeting.link = link = await guests.get()
-            with contextlib.suppress(OSError, DecodeError):  # this includes TimeoutError
+            with contextlib.suppress(OSError, DecodeError):  # OSError includes TimeoutError
                 request = await asyncio.wait_for(_greeting(link), _GREETING_S)
                 break
             link.close()  # the program that connected was not a process of the game
@@ -223,7 +223,7 @@ async def _wait_for_guest(
 async def _find_host(meeting: Meeting, invitation: Invitation) -> None:
     loop = asyncio.get_running_loop()
     while True:
-        with contextlib.suppress(OSError):  # maybe the host does not listen yet
+        with contextlib.suppress(OSError):  # the host is perhaps not listening yet
             _, link = await loop.create_connection(Link, invitation.address, invitation.port)
             meeting.link = link
             _greet(link, sc_pb.Request(join_game=invitation.join))

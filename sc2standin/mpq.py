@@ -145,7 +145,7 @@ def _inflated(stored: bytes, size: int) -> bytes:
 
 
 def _hash_table(names: list[str]) -> list[tuple[int, int, int, int, int]]:
-    """The entries of the hash table. Each stands at its name's hash, or at the next free place."""
+    """The hash table's entries. An entry stands at its name's hash, or at the next free place."""
     count = 16
     while count < 2 * len(names):
         count *= 2

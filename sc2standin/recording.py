@@ -6,13 +6,13 @@ requests that changed it, each with a player and a loop. A replay file is an MPQ
 * File sc2pool.info: a serialized `ResponseReplayInfo`.
 * File sc2pool.episode.json: the name of our format, the episode's number, and its `Quirks`.
 * File sc2pool.requests: loop, player, size and bytes of each `Request`. The first request is
-  create_game, with the map and the seed. Then follows the join_game of each player.
+  create_game, with the map and the seed. After create_game follows the join_game of each player.
 
 Rules of the recording:
 * A request is recorded as the bytes that arrived, so recording takes hardly any time.
 * The recording is limited to MAX_BYTES; a longer episode has no replay.
-* Before a file is played, it is checked with the same limit. The check decodes one request at a
-  time, because a decoded request takes much more memory than its bytes.
+* Before a replay file is played, it is checked with the limit of a recording. The check decodes one
+  request at a time, because a decoded request takes much more memory than its bytes.
 * The requests of a loop are in the order of the players, because the processes of both players must
   write the same file.
 

@@ -56,7 +56,7 @@ class Known:
     pattern: str = ""
     """A regular expression for the value."""
     default: str = ""
-    """The value if the name is chosen without one."""
+    """The value if the name is chosen without a value."""
 
 
 TEMPERS: Final = (
@@ -147,7 +147,7 @@ class Temper:
         self.crowd: Crowd | None = None
         """Set if a launch or join depends on launches and joins of other processes."""
         if file is not None and not self._chosen.keys().isdisjoint(("crowd", "same-instant")):
-            with suppress(OSError):  # without the file, ignore other processes
+            with suppress(OSError):  # ignore other processes if the file cannot be opened
                 self.crowd = Crowd(
                     file,
                     float(self._chosen.get("crowd", 0.0)),

@@ -30,9 +30,9 @@ POINT, UNIT = data_pb.AbilityData.Point, data_pb.AbilityData.Unit
 class OrderKind(IntEnum):
     """The kinds of orders, by the activity of the unit. MOVE and all later kinds have a goal.
 
-    LAND and all later kinds belong to an economy. A unit that can walk does the kinds from GATHER
-    to CHANGE_MODE as an `Errand`. A structure carries out the kinds from TRAIN to RESEARCH by
-    itself. Orders of RALLY and all later kinds are carried out as soon as they are given.
+    LAND and all later kinds belong to an economy. A unit that can walk carries out the kinds from
+    GATHER to CHANGE_MODE as an `Errand`. A structure carries out the kinds from TRAIN to RESEARCH
+    by itself. Orders of RALLY and all later kinds are carried out as soon as they are given.
     """
 
     IDLE = 0
@@ -76,7 +76,7 @@ class Ability(NamedTuple):
     makes: str = ""
     """The name of the type that the ability trains; set only for structures that no map has."""
     refused: error_pb.ActionResult.ValueType = error_pb.NotSupported
-    """The result of a command with this ability, for unit types that have it in `refuses`."""
+    """The error of a command with this ability, for types that list the ability in `refuses`."""
 
 
 BY_NAME: dict[str, Ability] = {}
@@ -149,7 +149,7 @@ def needs_target(ability_id: int) -> bool:
     return ABILITY_BY_ID[ability_id].target not in (NO_TARGET, POINT_OR_NONE)
 
 
-@lru_cache(maxsize=4096)  # bounded, because a client may send any id
+@lru_cache(maxsize=4096)  # the cache is bounded, because a client may send any id
 def specific(ability_id: int, kind: UnitType | None = None) -> int:
     """The specific id for a general or specific id; with `kind`, the id for units of this type."""
     if ability_id not in _SPECIFIC:

@@ -1,4 +1,4 @@
-"""Reads data files: JSON, in which a line that begins with `//` is a comment.
+"""Reads data files in JSON, in which a line that begins with `//` is a comment.
 
 A file has entries with names, and an entry has fields. The field `like` of an entry names an
 earlier entry. The later entry takes the fields that it lacks from the earlier entry.

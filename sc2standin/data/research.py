@@ -32,7 +32,7 @@ class Research:
     general_id: int = 0
     """The id of the ability that all levels of the upgrade share; 0 without levels."""
     needs: tuple[str, ...] = ()
-    """The names of structures of which the player needs one; empty if no structure is needed."""
+    """The player needs one of the structures with these names; empty if none is needed."""
     after: int = 0
     """The id of the upgrade that must be finished before this one, 0 for none."""
     alert: sc_pb.Alert.ValueType = sc_pb.ResearchComplete

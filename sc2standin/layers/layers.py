@@ -8,11 +8,11 @@ when the camera has moved.
 Units are drawn as discs. An image has the index of the unit at each pixel. From this image each
 layer gets the units' values. As in recorded images of the real game, a unit's disc is centred on
 the pixel on which the unit stands. The disc's radius is a number of whole pixels plus a half, so
-the smallest unit is one pixel. `unit_density` counts discs. `unit_density_aa` divides each pixel
-into sixteen parts, and counts the parts whose centre is within the unit's exact disc.
+the smallest unit is one pixel. `unit_density` counts the discs on each pixel. `unit_density_aa`
+divides each pixel into sixteen parts, and counts those whose centre is in the unit's exact disc.
 
-We do not know which of two overlapping units the real game shows. The stand-in shows the smaller
-one.
+Of two overlapping units, the stand-in shows the smaller; we do not know which one the real game
+shows.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ class Discs:
         self._columns, self._rows, self._sizes = columns, rows, sizes
 
     def index(self) -> tuple[Ints, NDArray[np.uint8]]:
-        """Two images: the index of the topmost unit plus 1 (0 for none); the number of units."""
+        """For each pixel, the topmost unit's index plus 1 (0 for none), and the number of units."""
         index = np.zeros(self._shape, dtype=np.intp)
         density = np.zeros(self._shape, dtype=np.intp)
         for size, numbers in self._groups:

@@ -3,13 +3,13 @@
 A wrong, missing or unknown key is an error that says where in the file the key is.
 
 A map file puts each group of units at a place. A place is a name (`random`, `side`, `opposite`) or
-an object. The object's `kind` is the name of a class of this file, in lower case. The object's
-other keys are the fields of this class. Coordinates are map coordinates. Distances are in cells.
+an object. A place's key `kind` names a class of this file, in lower case. A place's other keys are
+the fields of the class. Coordinates are map coordinates. Distances are in cells.
 
 Ground that is not flat has one character for each cell, the top row first:
 * The character # means no ground: cliffs and chasms.
 * The digit d (0 to 9) means open ground on level d, on which structures can stand.
-* The letters a to z mean ramps, each a little higher. Structures cannot stand on ramps.
+* The letters a to z mean ramps, from low to high. Structures cannot stand on ramps.
 
 The digit d means the height BASE + 16 d, as in the real game. The letter number n (a has number 0)
 means the height BASE + 2 n.
@@ -63,7 +63,7 @@ class Fields:
         return key in self._left
 
     def inherit(self, other: Fields) -> None:
-        """Add the keys of another object that this object lacks."""
+        """Add those keys of the other object that this object lacks."""
         self._left = other._left | self._left
 
     def flag(self, key: str) -> bool:

@@ -1,6 +1,6 @@
 """Reads maps of battles: the real maps of SMAC and SMACv2, and duels on bundled maps of SMAC.
 
-A map of the real game is an MPQ archive. Four of its files matter:
+A map of the real game is an MPQ archive. Four files of the archive matter:
 * File MapScript.galaxy: the units to create, their points, and the target of the enemies' attack.
 * File Objects: the coordinates of the points.
 * File t3SyncCliffLevel: each cell's height: 0 for a hole, 64 for ground, 128 for high ground.
@@ -80,7 +80,7 @@ _ASSIGNED = re.compile(r"\b(\w{1,99}) = ([^;\n]{1,200});")
 _PLACED = re.compile(rf'<ObjectPoint Id="{_ID}" Position="{_REAL},{_REAL},')
 _GRID_HEADER_BYTES = 32
 _CLIFF_LEVEL, _PER_BYTE = 64, 4
-"""The difference of the numbers in CLIFFS between two levels, and per step of terrain height."""
+"""How much a level, and a step of terrain height, add to a number in CLIFFS."""
 _LEVEL_0 = 207
 """The terrain height of level 0."""
 _SIZE = struct.Struct("<II")
@@ -114,14 +114,14 @@ def _read(archive: bytes) -> Scenario:
         Group(_type(name), int(owner), int(count), Cluster(_place(points, _point(values, where))))
         for count, name, owner, where in created
     )
-    hunts = _PERIOD.findall(script.partition(_HUNT)[2])  # the period follows the hunt's order
+    hunts = _PERIOD.findall(script.partition(_HUNT)[2])  # the period comes after the hunt's order
     if not (groups or hunts):
         raise ScenarioError("the map's script creates no units")
     if {group.owner for group in groups} - {1, 2}:
         raise ScenarioError("the map's script creates units of a third player")
     ground, size = _ground(archive)
     return Scenario(
-        name="Just Another StarCraft II Map",  # all of these maps have this name
+        name="Just Another StarCraft II Map",  # all real maps of SMAC and SMACv2 have this name
         size=size,
         playable_area=(0, 0, *size),
         fog=False,

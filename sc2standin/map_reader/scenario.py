@@ -59,8 +59,8 @@ class Group:
 class Collect:
     """Targets for the client's units. A unit takes a target at the distance `reach` or nearer.
 
-    A target that is taken either moves to a new place, or vanishes. When all have vanished, a new
-    set appears. Each target that is taken gives the player `score` and `minerals`.
+    A target that is taken either moves to a new place, or vanishes. When all targets have vanished,
+    a new set of targets appears. Each target that is taken gives the player `score` and `minerals`.
     """
 
     target: UnitType
@@ -151,7 +151,7 @@ class Scenario:
     stamp: bool = False
     """True if each observation carries a stamp as its identification; see `process.state`."""
     players: int = 1
-    """The most clients that can play the map. If two can, a player without units has lost."""
+    """The most clients that can play the map. On a map for two, a player without units has lost."""
     canned: bool = False
     """True if nothing happens on the map and observations are prepared; see `process.session`."""
     step_cost: StepCost | None = None

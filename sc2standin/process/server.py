@@ -3,8 +3,7 @@
 The server listens only at the given address, and has one client at a time. It refuses any client,
 such as a web page, whose `Origin` header names another server. It answers requests in the order of
 arrival: while a request waits for its loop, later requests wait, too. The server reads a text
-message like a binary one, because pysc2 and SMAC use the package websocket-client, which sends
-text.
+message like a binary one, because pysc2 and SMAC send text, by the package websocket-client.
 
 We do not know how the real game continues in real time after it was stopped by SIGSTOP and then
 continued by SIGCONT. So the stand-in has two modes:
@@ -12,8 +11,8 @@ continued by SIGCONT. So the stand-in has two modes:
 * Mode freeze: the game's clock stands still, and the game continues where it was stopped.
 
 A process can handle the signal SIGCONT, but not the signal SIGSTOP. So `FrozenStops` records the
-time every few milliseconds. After SIGCONT, it excludes the time since the last record from the
-game's time.
+time every few milliseconds. After SIGCONT, `FrozenStops` excludes the time since the last record
+from the game's time.
 """
 
 from __future__ import annotations

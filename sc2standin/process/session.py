@@ -66,7 +66,7 @@ CANNED_IN_BYTES = IN_BYTES | {"action": _act, "observation": _observe}
 """The handlers that return their replies in bytes on a canned map."""
 
 CANNED_RECORDED = RECORDED - {"action"}
-"""The requests that are recorded on a canned map: no actions, which change nothing there."""
+"""The requests that are recorded on a canned map; actions are not, because they change nothing."""
 
 
 NOT_STARTED = "A game has not been started yet"
@@ -92,7 +92,7 @@ def wait_s(state: State, request: sc_pb.Request | None) -> float:
     that a temper, which imitates a fault of the real game, prevents the answer.
 
     An observation may ask for a future loop. The wait for this loop is split into single loops, so
-    that the game continues during the wait, and its end is noticed immediately.
+    that the game continues during the wait, and the game's end is noticed immediately.
     """
     game = state.game
     if game is None:

@@ -3,10 +3,10 @@
 These actions change the client's console (camera, selection, control groups) or give a command.
 
 Rules of the actions:
-* An action on a screen that the client does not have is not supported. Buttons that select larvae,
-  warp gates or cargo, or toggle autocast, have no effect: the stand-in does not simulate these.
-* A click hits what the screen shows after the client's earlier actions, even if a camera move among
-  these actions has not taken effect yet.
+* An action on a screen that the client does not have is not supported. Buttons for larvae, warp
+  gates, cargo or autocast have no effect, because the stand-in simulates none of these.
+* A click hits what the screen shows after the client's earlier actions. An earlier camera move
+  counts even before it takes effect.
 * A command goes to the selected units that can carry it out. If several selected units can build or
   train, only one of them gets the order.
 * A click on empty ground changes nothing. Only the client's own units can be selected together; a
@@ -85,7 +85,7 @@ def with_clicks(state: State, one: sc_pb.Action) -> sc_pb.Action:
     if target is not None:
         at = target.x, target.y
     elif command.HasField("target_world_space_pos"):
-        point = command.target_world_space_pos  # off the map if a command ignores it
+        point = command.target_world_space_pos  # may be off the map if the command ignores it
         at = (point.x, point.y) if game.terrain.on_map(point.x, point.y) else None
     return as_clicks(one, at, options, state.controls.now.camera, game.terrain)
 
@@ -319,7 +319,7 @@ Units = tuple[Unit, ...]
 
 
 def select(console: Console, units: Iterable[Unit], *, add: bool = False) -> Console:
-    """Select these units; with `add`, add the client's own ones to the selection instead."""
+    """Select these units; with `add`, instead add the client's own units to the selection."""
     picked = tuple(units)
     if not picked:
         return console
@@ -333,7 +333,7 @@ def select(console: Console, units: Iterable[Unit], *, add: bool = False) -> Con
 def click(
     console: Console, unit: Unit | None, on_screen: Sequence[Unit], kind: Click.Type.ValueType
 ) -> Console:
-    """Click on a unit, or with None on empty ground."""
+    """Click on a unit, or on empty ground if `unit` is None."""
     if unit is None:
         return console
     if kind == Click.Toggle:
@@ -349,7 +349,7 @@ def click(
 
 
 def rectangle(console: Console, units: Sequence[Unit], *, add: bool) -> Console:
-    """Select the units that a rectangle around these units selects."""
+    """Of these units, select the client's movable ones, else its structures, else the first one."""
     own = _own(console, units)
     movable = [unit for unit in own if STRUCTURE not in unit.type.attributes]
     return select(console, movable or own or units[:1], add=add)

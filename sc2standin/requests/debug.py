@@ -94,7 +94,7 @@ def _create_unit(game: Game, _player: int, create: debug_pb.DebugCreateUnit) -> 
         place = game.routes.blocks.free_point(*place)
     units = game.world.spawn(kind, create.owner, [place] * max(1, create.quantity))
     for unit in units if not game.world.reaction_loops else ():
-        unit.ready_at = game.world.loop + 1.0  # a client can see a new unit before it fires
+        unit.ready_at = game.world.loop + 1.0  # a client can see a new unit before the unit fires
     game.employ(units)
 
 
@@ -147,7 +147,7 @@ def _lift_fog(game: Game, player: int) -> None:
 
 
 def _upgrade(game: Game, player: int) -> None:
-    """Give a player all missing upgrades, but only the next level of those with levels."""
+    """Give a player each missing upgrade; of an upgrade with levels, give only the next level."""
     if game.scenario.canned:
         return
     done = set(game.world.upgrades.of(player))

@@ -1,7 +1,7 @@
 """Requests about the game: version, maps, the current map, the data tables.
 
 The request save_map stores a map in the folder for temporary files, where create_game finds it. In
-a game of two clients both processes get the map by save_map. It is allowed in any status.
+a game of two clients both processes get the map by save_map, which is allowed in any status.
 
 The path of a saved map leads only to files below the folder for temporary files. A file is replaced
 atomically.

@@ -134,7 +134,7 @@ def _map_content(state: State, request: sc_pb.RequestCreateGame) -> bytes:
     if not local.map_path:
         raise CannotCreate(CreateError.MissingMap, "no map was named")
     maps = state.data_dir / "Maps"
-    path = maps / text(local.map_path)  # an absolute map_path is the result itself
+    path = maps / text(local.map_path)  # if map_path is absolute, the result is map_path
     try:
         path = path.resolve()  # follows symbolic links and `..`
         if state.temp_dir is not None:
@@ -175,7 +175,7 @@ def race_of(request: sc_pb.RequestJoinGame) -> common.Race.ValueType:
 def possible(options: sc_pb.InterfaceOptions) -> sc_pb.InterfaceOptions:
     """The interface without images of impossible sizes.
 
-    It is also in game_info, so that the client knows which images it gets.
+    The reduced interface is also in game_info, so that the client knows which images it gets.
     """
     given = sc_pb.InterfaceOptions()
     given.CopyFrom(options)
@@ -226,7 +226,7 @@ def step(state: State, request: sc_pb.Request) -> bytes:
     if state.match is None:
         state.advance(loops_asked(request.step))
     else:
-        state.match.end_step()  # already played while the request waited
+        state.match.end_step()  # the loops were played while the request waited
     state.pay_for_step()
     return step_reply(state.playing().simulation_loop, reply_tail(request, state.status))
 

@@ -130,7 +130,7 @@ def _perform(state: State, crop: Crop | None, player: int, content: bytes) -> No
         perform(state.other, request)
         state.created().recording.note(state.playing().world.loop, player, content)
         return
-    watching, state.crop = state.crop, crop  # player and watcher may crop in different ways
+    watching, state.crop = state.crop, crop  # player and watcher may crop the map in different ways
     try:
         perform(state, request)
         state.note(content)

@@ -4,7 +4,7 @@
 * Function next_steps: computes the player's next steps from its possessions alone.
 * Class Computer: looks at its town, asks for the next steps, and gives the orders.
 
-A computer player sees the whole map. Its economy follows the same rules as the client's.
+A computer player sees the whole map. Computer players and clients have the same economic rules.
 
 A computer player acts only at fixed loops, so that the game does not depend on the sizes of steps.
 
@@ -43,7 +43,7 @@ LATTICE_CELLS = 4
 FARTHEST_CELLS = 24
 """The greatest offset of a new structure from its town hall along each axis, in cells."""
 FROM_FIELDS_CELLS = 5.0
-"""The least distance of a new structure to fields and geysers, so that workers can pass."""
+"""Least distance from a new structure to mineral fields and geysers, so that workers can pass."""
 
 
 class Computer:
@@ -262,7 +262,7 @@ def _queued(factory: Unit) -> int:
 
 
 def _with_room(factories: list[Unit]) -> list[Unit]:
-    """The structures that have fewer than `MOST_QUEUED` units to train."""
+    """The structures with fewer than `MOST_QUEUED` units in training or in their queue."""
     return [one for one in factories if isinstance(one.job, Factory) and _queued(one) < MOST_QUEUED]
 
 
@@ -296,7 +296,7 @@ LEVELS = {
 
 
 MOST_QUEUED = 1
-"""A structure gets no order to train while it trains and queues this many units."""
+"""A structure that trains or queues this many units gets no further order to train."""
 MOST_COMING = 2
 """The most barracks that are built at the same time."""
 
@@ -332,7 +332,7 @@ class Holdings:
 
 
 def next_steps(have: Holdings, level: Level) -> list[Step]:
-    """The next steps, for all of which the player can pay, the most important step first."""
+    """The steps to take now, the most important first; the player can pay for all of them."""
     steps: list[Step] = []
     minerals = have.minerals
 

@@ -45,12 +45,12 @@ class Controls:
         self.now = console
 
     def select(self, units: Iterable[Unit]) -> None:
-        """Select these units immediately; only the map's rules do this."""
+        """Select these units immediately; only a map's rules call this method."""
         selected = tuple(units)
         self.now = replace(self.now, selected=selected)
         self.asked = replace(self.asked, selected=selected)
 
     def alive(self, units: Iterable[Unit]) -> tuple[Unit, ...]:
-        """The units among these that are still alive."""
+        """Those of the given units that are still alive."""
         by_tag = self._world.by_tag
         return tuple(unit for unit in units if by_tag.get(unit.tag) is unit)

@@ -3,8 +3,8 @@
 Rules of an episode:
 * The same scenario, seed and requests give the same episode, bit for bit. No code here reads a
   clock, and all random numbers come from the episode's seed.
-* A client's request takes effect at the beginning of the next loop, in the order of requests. With
-  two clients it takes effect one loop later, and player 1's requests before player 2's.
+* A client's request takes effect at the beginning of the next loop, in the order of requests. In a
+  game of two clients, requests take effect one loop later, player 1's requests before player 2's.
 * An episode ends at the map's time limit, when one of two clients leaves, or by debug command.
 * An episode also ends when the client's last unit dies, but not in a `Battle` or `Hunt`, and not on
   an endless map. A map for two players ends when the last unit of either player dies. A melee ends
@@ -51,9 +51,9 @@ from sc2standin.simulation.world import World
 HARD_RESET_LOOPS = 1 << 18
 """Loops since create_game, over all restarts, after which `need_hard_reset` is set."""
 END_OF_TIME_LOOPS = 1 << 19
-"""Loops since create_game after which the game ends, and cannot be restarted."""
+"""The game ends this many loops after create_game, and cannot be restarted."""
 CAMERA_BELOW = 3.0
-"""Distance of the camera's first place below the centre of the playable area, in cells."""
+"""The camera begins this many cells below the centre of the playable area."""
 
 
 OPPOSITE = {
@@ -160,7 +160,7 @@ class Game:
         self._spend(quirks.spent)
         waves_begin = self._select_army if scenario.army_selected else None
         if waves_begin is not None:
-            self.ask(waves_begin, ME)  # takes effect in loop 1, as in the real game
+            self.ask(waves_begin, ME)  # the selection takes effect in loop 1, as in the real game
         self._rules = self._rules_of(placement, waves_begin, quirks)
         if scenario.melee is not None:
             for owner, level in sorted(computers.items()):
@@ -320,7 +320,7 @@ class Game:
         return NEVER
 
     def _quiet_loops(self) -> int:
-        """The number of next loops in which nothing happens except that units walk as planned."""
+        """For how many loops from now nothing happens except that units walk as planned."""
         world = self.world
         if world.plan_until <= world.loop or world.doomed or self._ending is not None:
             return 0

@@ -31,7 +31,7 @@ from sc2standin.simulation.world import World
 ARRIVED = 1e-6
 """A unit that is closer than this to its goal, in cells, has arrived."""
 CROWD_SPACING = 0.5
-"""A held-up unit in a crowd of n units has arrived within this times sqrt(n) cells of its goal."""
+"""A held-up unit in a crowd of n units has arrived if its goal is within this * sqrt(n) cells."""
 HELD_UP_SHARE = 0.3
 """A unit is held up if it moves less than this share of the distance that it would move alone."""
 SEARCH_INTERVAL_LOOPS = 4
@@ -56,11 +56,11 @@ class Mover:
         self._follows = False
         """True if in the newest plan a unit follows another unit, or a detour."""
         self._speeds_up = False
-        """True if in the newest plan a unit is not at full speed yet, or still turns."""
+        """True if in the newest plan a unit still accelerates or turns."""
 
     def walk(self, loops: int) -> None:
         """Let the units walk for this many loops; the plan must be valid for all of them."""
-        for _ in range(loops):  # add in a loop: a product would round differently
+        for _ in range(loops):  # add loop by loop, because a product would round differently
             for unit, vx, vy in self._moving:
                 unit.x += vx
                 unit.y += vy
@@ -150,7 +150,7 @@ class Mover:
                 way = way_to(unit, x, y)
                 routes = None if unit.type.aloft else self._routes
                 if routes is not None and way[2] >= tolerance:
-                    way = routes.way(unit, x, y)  # the way ends at the nearest point in reach
+                    way = routes.way(unit, x, y)  # ends at the reachable point nearest to the goal
                     if way[2] >= ARRIVED:
                         return way
                 if turned or kind == _CAST or way[2] >= tolerance:  # `spells` ends orders to cast

@@ -33,7 +33,7 @@ def give(world: World, unit: Unit, order: Order, *, queued: bool) -> bool:
         unit.queue.append(order)
         world.orders_changed()
         return True
-    # If the unit has this order already, it keeps it; only a patrol begins again from this place.
+    # A unit keeps an order that is given again, but a patrol begins again from the unit's place.
     if unit.queue or unit.order != order or order.kind == OrderKind.PATROL:
         unit.queue.clear()
         _begin(world, unit, order)
@@ -51,7 +51,7 @@ def finish(world: World, unit: Unit) -> None:
 
 
 def reach_point(world: World, unit: Unit) -> bool:
-    """A unit is at its order's point: turn a patrol back (True), or end any other order (False)."""
+    """When a unit reaches its order's point, turn a patrol back (True) or end the order (False)."""
     if unit.order.kind != OrderKind.PATROL or unit.queue:
         finish(world, unit)
         return False
@@ -75,6 +75,6 @@ def _begin(world: World, unit: Unit, order: Order) -> None:
         unit.lower_weapon()
     if order.kind == OrderKind.CAST:
         world.casting = True
-        world.disturb()  # the rule `Spells` must be applied
+        world.disturb()  # so that the game applies the rule `Spells`
     else:
         world.orders_changed()

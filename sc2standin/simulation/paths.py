@@ -3,10 +3,9 @@
 * Class Blocks: the blocked cells, and the units that block them.
 * Class Field: the distances of cells to a goal.
 * Class Routes: the next straight leg of a unit's way, on maps whose obstacles may change.
-* Class Detours: the next point of a unit's way, on maps of battles. Their only obstacles are
-  cliffs.
+* Class Detours: the next point of a unit's way on maps of battles, where only cliffs are obstacles.
 
-Path finding takes a unit as a point that may touch obstacles. Other units do not block a way.
+Path finding treats a unit as a point that may touch obstacles. Other units do not block a way.
 
 Routes: a unit walks straight if nothing is in its way. Otherwise it takes the shortest way to its
 goal, in straight legs. A leg leads to the farthest point of the way that can be reached straight.
@@ -28,7 +27,7 @@ change, so `Detours` find a way once for each pair of cells, and keep it, even f
 unit's way then costs one look-up in a table. If no way leads to the goal, a unit walks straight to
 the cliff, and slides along it.
 
-Keeping fields and ways only saves time: a new search would find the same ones.
+Keeping fields and ways only saves time: a new search would give the same result.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ CHASE_CELLS = 24
 LEG_LOOPS = 32
 """Loops after which a leg is computed again, because other units may have pushed its unit aside."""
 LONGEST_LOOKAHEAD = 24
-"""The most cells of a way among which the end of a leg is searched."""
+"""The end of a leg is searched among this many next cells of the way."""
 
 
 @dataclass(slots=True)
@@ -162,7 +161,7 @@ class Routes:
         return sorted({cell + step for cell in under for step in steps} - under)
 
     def _farthest_straight(self, start: Point, ahead: list[int]) -> Point:
-        """The middle of the last of these cells to which a unit can walk straight."""
+        """The middle of the farthest of the cells `ahead` to which a unit can walk straight."""
         blocks = self.blocks
         good, bad = 0, len(ahead)  # the next cell of a way is always reached straight
         step = 1
@@ -179,11 +178,11 @@ class Routes:
 
 FREE, NO_GROUND = 0, -1
 NEAR_CELLS = 12
-"""The greatest distance, in cells, at which a free cell beside a blocked cell is looked for."""
+"""A free cell near a blocked cell is searched up to this distance, in cells."""
 
 
 class Cells:
-    """The cells of a map. The ground makes a cell free or blocked; the class Blocks adds units."""
+    """The cells of a map. In this class only the ground blocks cells; `Blocks` adds units."""
 
     def __init__(self, terrain: Terrain) -> None:
         self._terrain = terrain
@@ -248,7 +247,7 @@ class Cells:
         left = abs(math.floor(x1) - math.floor(x0)) + abs(math.floor(y1) - math.floor(y0))
         share = 0.0
         while left > 0:
-            if abs(share_x - share_y) < 1e-9 and left > 1:  # at a corner, both cells must be free
+            if abs(share_x - share_y) < 1e-9 and left > 1:  # cells beside a corner must be free
                 sides = cells[cell + step_x], cells[cell + step_y * row]
                 if any(side not in (FREE, ignored) for side in sides):
                     break
@@ -370,7 +369,7 @@ class Field:
         return found if found < self._level or not self._waiting else FAR
 
     def next(self, cell: int) -> int:
-        """The next cell on the way to the goal from a cell that has a distance; 0 at the goal."""
+        """The next cell on the way to the goal, or 0 at the goal; `cell` must have a distance."""
         distance, cells = self._distance, self._cells
         here = distance[cell]
         best, least = 0, here

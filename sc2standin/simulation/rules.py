@@ -153,7 +153,7 @@ class WavesRule:
     def apply(self) -> int:
         """Start a wave if all enemies are dead and the map has room for it; returns NEVER.
 
-        Only a death makes a wave due, and all rules are applied again after each death.
+        NEVER is right: only a death makes a wave due, and each death applies all rules again.
         """
         world = self._world
         left, before = len(world.owned_by(ENEMY)), self._enemies
@@ -339,7 +339,7 @@ LINE_JITTER = 0.25
 _TOUCH = 1e-6
 """The largest overlap of two neighbours that counts as a rounding error, in cells."""
 CANDIDATES = 128
-"""The points that are tried for a unit of a scattered group; if none fits, the best is taken."""
+"""How many points are tried for a unit of a scattered group; if none fits, the best is taken."""
 TRIED_SINGLY = 8
 """The number of points that are tried one by one, because nearly always one of them fits."""
 
@@ -358,7 +358,7 @@ class Placement:
         self._rng = rng
         self._side = 0
         self._middles: dict[Region, NDArray[np.float64]] = {}
-        """The centre of the columns in each region, until a side is drawn again."""
+        """The centre of a wave's columns in each region, valid until a side is drawn again."""
 
     def draw_side(self) -> None:
         """Draw the side of the map that the place `side` means from now on."""
@@ -419,7 +419,7 @@ class Placement:
         return np.clip(column, self._edge_low, self._edge_high)
 
     def _scatter(self, place: Scatter, count: int, owner: int, units: list[Unit]) -> Floats:
-        """Random places, found one by one, because each keeps its distance to the ones before."""
+        """Random places, found one by one, because each keeps its distance to earlier ones."""
         low, high = place.region[:2], place.region[2:]
         player = [(unit.x, unit.y) for unit in units if unit.owner == ME]
         others = [(unit.x, unit.y) for unit in units if unit.owner == owner]
@@ -478,7 +478,7 @@ def _grid(centre: Point, spacing: float, count: int) -> list[Point]:
 
 
 def _first_free(candidates: Floats, rules: list[_Rule]) -> Point | None:
-    """The first of the first few candidates that keeps all distances; None if none does."""
+    """The first of TRIED_SINGLY candidates that keeps all distances; None if no candidate does."""
     for x, y in candidates[:TRIED_SINGLY].tolist():
         if all(
             math.hypot(x - at_x, y - at_y) >= apart

@@ -4,8 +4,8 @@ Buildings, scenery and creep stay where they are, so the player remembers each o
 where it was last seen. As in the real game, the player knows neutral buildings and scenery from the
 start. Only an episode with fog has a `Sight`.
 
-A `Sight` is updated (scans) every SCAN_INTERVAL_LOOPS loops, whatever the sizes of steps. It also
-scans for an observation between two regular scans.
+A `Sight` scans the map every SCAN_INTERVAL_LOOPS loops, whatever the sizes of steps. A `Sight` also
+scans before an observation that falls between two regular scans.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SCAN_INTERVAL_LOOPS = 8
 """Loops between two scans; in this time a unit walks about one cell."""
 
 SNAPSHOT_TAG = (1 << 32) + 2
-"""A snapshot's tag is its unit's tag plus this; in the real game, the two tags differ, too."""
+"""A snapshot's tag is its unit's tag plus this number; the tags differ in the real game, too."""
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ class Spells:
         return world.loop + 1
 
     def _grow_or_end(self, cast: _Cast, left: Unit) -> None:
-        """Let a merged unit grow, or remove another created unit when the spell's time is over."""
+        """Let a merged unit grow; remove any other created unit when the spell's time is over."""
         over = cast.until <= self._world.loop
         if isinstance(left.job, Site):
             left.job.left = max(0, cast.until - self._world.loop)
@@ -150,7 +150,7 @@ class Spells:
         if target is not None:
             cast.x, cast.y = target.x, target.y
         elif spell.aim is Aim.SELF and not spell.summons:
-            cast.until = world.loop  # the spell's caster, with whom it moved, is dead
+            cast.until = world.loop  # the caster, with whom the spell moved, is dead
             return
         if world.loop < cast.due:
             return

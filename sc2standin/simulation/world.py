@@ -53,7 +53,7 @@ MOST_FOOD = 200
 
 
 class Scan(NamedTuple):
-    """A circle in which a player sees all units, even cloaked ones, until a loop."""
+    """A circle in which a player sees all units, even cloaked ones, for a limited time."""
 
     owner: int
     x: float
@@ -177,7 +177,7 @@ class World:
         self.effects: list[Effect] = []
         """The effects of spells on the ground now."""
         self.creep: Cells | None = None
-        """True for cells with creep, indexed (y, x); None without creep. Never changed in place."""
+        """True for cells with creep, indexed (y, x), or None; never change this array in place."""
         self.cheats: set[tuple[int, debug_pb.DebugGameState.ValueType]] = set()
         """The states that debug commands have set, each with its player.
 
@@ -225,7 +225,7 @@ class World:
         self.plan_until = self.loop
 
     def disturb(self) -> None:
-        """After a unit was created, removed or moved, make plan and rules' next loops invalid."""
+        """Make plan and rules' next loops invalid after a unit was created, removed or moved."""
         self.orders_changed()
         self.rules_at = self.loop
 

@@ -1,8 +1,8 @@
 """Coordinates within the playable area, for a client that joins with `raw_crop_to_playable_area`.
 
-As the protocol's comment on the option says, points in the messages of raw.proto count from the
-area's corner, and grids are cut to the area. Queries and debug commands are defined in other
-protocol files, and keep the map's coordinates.
+Points in the messages of raw.proto are relative to the corner of the playable area, and grids are
+cut to the area, as the protocol's comment on the option says. Queries and debug commands are
+defined in other protocol files, and keep the map's coordinates.
 """
 
 from __future__ import annotations

@@ -66,9 +66,9 @@ class UnitsView:
             in_fog: the units that are shown although they are in the fog.
         """
         upgraded = self._world.upgrades.count
-        if self._in_fog != in_fog or self._upgraded != upgraded:  # rare, so replace all messages
+        if self._in_fog != in_fog or self._upgraded != upgraded:
             self._in_fog, self._upgraded = in_fog, upgraded
-            self._replace(())
+            self._replace(())  # replace all messages, because both changes are rare
             self._version = -1
         if self._version != self._world.population_version or self._shown != units:
             self._version = self._world.population_version

@@ -76,7 +76,7 @@ class WeaponType:
 
     @cached_property
     def longest_range(self) -> float:
-        """The greater one of this weapon's and of `other`'s range plus slop, in cells."""
+        """Range plus slop of this weapon or of `other`, whichever is greater, in cells."""
         own = self.range + self.range_slop
         return own if self.other is None else max(own, self.other.longest_range)
 
@@ -87,7 +87,7 @@ class WeaponType:
 
     @cached_property
     def delay_loops(self) -> tuple[float, float]:
-        """The least random addition to a cooldown, and greatest minus least addition, in loops."""
+        """The least random addition to a cooldown, and the width of its range, in loops."""
         least, most = self.delay_s
         return least * LOOPS_PER_DATA_S, (most - least) * LOOPS_PER_DATA_S
 
@@ -151,11 +151,11 @@ class UnitType:
     tech_requirement_id: int = 0
     """The id of the structure's type that this type requires, 0 for none."""
     tech_alias_id: int = 0
-    """The id of a type for which this type counts if that type is required; 0 for none."""
+    """If the type with this id is required, this type suffices, too; 0 for none."""
     needs_tech_lab: bool = False
     """True if only a structure with a tech lab can train units of this type."""
     made_from: UnitType | None = None
-    """The type that is changed into this type; the change costs only the difference."""
+    """The type that is changed into this type; the change costs the difference of their costs."""
     life_per_s: float = 0.0
     """The life that regenerates by itself in a second."""
     life_delay_s: float = 0.0
@@ -190,7 +190,7 @@ class UnitType:
     refuses: tuple[str, ...] = ()
     """Names of abilities that are on the unit's command card and that the stand-in refuses."""
     variant_of: UnitType | None = None
-    """The original type, if this is its variant after an upgrade or a buff."""
+    """The original type, if this type is a variant of it after an upgrade or a buff."""
     buff_id: int = 0
     """The buff that units of this type show, 0 for none."""
 

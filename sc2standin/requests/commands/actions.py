@@ -83,7 +83,7 @@ def _perform_raw(state: State, one: sc_pb.Action) -> error_pb.ActionResult.Value
         return console.move_camera(state, one)
     if kind is None:
         return error_pb.Error
-    # The only other kind is `toggle_autocast`. It has no effect, but is reported as carried out.
+    # The only kind left, `toggle_autocast`, has no effect, but is reported as carried out.
     state.ask(partial(state.was_done, one))
     return Success
 
@@ -305,7 +305,7 @@ def _on_ground(game: Game, spell: Spell, point: common.Point2D) -> Answer:
 def _with_partner(
     game: Game, unit: Unit, spell: Spell, command: raw_pb.ActionRawUnitCommand
 ) -> Answer:
-    """The order to cast together with a partner. A command's units form pairs in their order."""
+    """The order to cast with a partner: the command's first two units are a pair, and so on."""
     by_tag = game.world.by_tag
     tags = [
         tag

@@ -1,22 +1,22 @@
 """Money and supply of a player, and their changes in each loop; units that change their type.
 
 Only unit types that a map lists under `makes` can be made on the map. Research, and units that
-structures of Protoss and Zerg train, need not be listed. A client may switch such rules off by
-debug command (`World.cheats`).
+structures of Protoss and Zerg train, need not be listed. A client may switch off rules of the
+economy by debug command (`World.cheats`).
 
 `Earnings` is a player's income, in total and per minute. The incomes per minute equal those of real
-replays to the digit. Each is the income of the last 240 loops, converted to a minute of 960 loops,
-and multiplied by 1.4 (rounded to 4096ths, as in the game).
+replays to the digit. An income per minute is the income of the last 240 loops, converted to a
+minute of 960 loops, and multiplied by 1.4 (rounded to 4096ths, as in the game).
 
-`Morphs`: a zergling that becomes a baneling is first a cocoon, which does nothing. The baneling is
-paid for when the cocoon is made, and needs a baneling nest unless the client has lifted this rule.
+`Morphs`: a zergling that becomes a baneling is first a cocoon, which does nothing. The player needs
+a baneling nest or a debug command, and pays when the cocoon is made.
 
-`Modes` of siege tanks, vikings and hellions: while a unit changes its mode, it stands still
-and does not fire. New orders wait for the end of the change. A viking that lands over a cliff or a
-structure comes down beside it. A unit keeps the same share of its full life through the change.
+`Modes`: a siege tank, viking or hellion that changes its mode stands still and does not fire. New
+orders wait until the change of mode ends. A viking that lands over a cliff or a structure comes
+down beside it. A unit keeps the same share of its full life through the change.
 
-`Stimpacks`: a marine or marauder loses some life, and walks and fires faster for a while. A second
-stimpack begins this time again.
+`Stimpacks`: a marine or marauder loses some life, and walks and fires faster for a while. If the
+unit takes a second stimpack, the time of the effect starts again.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Economy:
             self.employ(unit)
 
     def employ(self, unit: Unit) -> None:
-        """If a structure or resource that no worker has built has no job yet, give it one."""
+        """Give a job to a structure or resource that has none because no worker has built it."""
         kind = unit.type
         if unit.job is not None:
             return
@@ -334,7 +334,8 @@ class Economy:
         owner = self._add_ons.owner_of(site)
         if owner is None:
             self.refund(*self.building.cancel(site))
-        elif owner.order.kind == OrderKind.ADD_ON:  # else the add-on is cancelled already
+        elif owner.order.kind == OrderKind.ADD_ON:
+            # If the structure has another order, the add-on is already cancelled.
             self.cancel(owner, 0)
 
     def _give_up(self, factory: Unit) -> None:
@@ -387,7 +388,7 @@ def _trains(kind: UnitType) -> bool:
 
 
 WINDOW_LOOPS = 240
-"""The rates count the income of this many last loops, or of all loops if a game is younger."""
+"""The rates count the income of the last WINDOW_LOOPS loops; in a younger game, of all loops."""
 _FASTER = 5734 / 4096
 _LOOPS_PER_MINUTE = LOOPS_PER_DATA_S * 60
 

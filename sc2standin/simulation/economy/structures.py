@@ -2,8 +2,8 @@
 
 Production makes units, and puts them beside their structure. A unit is paid for when it is ordered,
 and begun when the supply suffices for it. A structure has five places in its queue and makes one
-unit at a time. With a reactor it has eight places and makes two units at a time. Research takes
-places in the same queue.
+unit at a time. A structure with a reactor has eight places and makes two units at a time. Research
+also takes places in the structure's queue.
 
 An add-on is a tech lab or a reactor beside a barracks, factory or starport, which builds it. An
 add-on belongs to the structure that last landed or was built beside it, and has the unit type for
@@ -11,15 +11,15 @@ that structure (such as BarracksTechLab). An add-on without a structure has the 
 If the structure is lost before the add-on is finished, the add-on is lost, too. If an add-on's type
 changes, its research is cancelled and refunded.
 
-Each upgrade is researched once, by one structure. A level needs the level before it.
+Each upgrade is researched once, by one structure. A level of an upgrade needs the level before it.
 
 Orbital commands use energy for MULEs and scans. A MULE gathers from the field at which it was
 called down, and disappears after a while. A scan shows a part of the map, and the cloaked units in
 it, for a while.
 
-`Flight` moves barracks, factories, starports and town halls that have lifted off. Such structures
-fly straight, over everything and through each other. Landing takes a while. If the landing place is
-not free when the landing ends, the structure stays in the air.
+`Flight` moves barracks, factories, starports and town halls that have lifted off. A flying
+structure moves straight, over everything and through other flying structures. Landing takes a
+while. If the landing place is not free when the landing ends, the structure stays in the air.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Production:
             kind = order.makes
             if kind is None or (kind.food and free_food() < kind.food):
                 return
-            # Subtract a loop: SCVs of the real game take 272 loops but appear 271 loops apart.
+            # Subtract a loop, because real SCVs take 272 loops but appear 271 loops apart.
             job.done_at.append(self._world.loop + self._loops_for(kind) - 1)
 
     def _finish(self, factory: Unit, order: Order, job: Factory) -> None:
@@ -307,7 +307,7 @@ class Laboratory:
         self._world, self._owner = world, owner
 
     def allows(self, research: Research, *, any_tech: bool) -> bool:
-        """True if an upgrade can be begun now; with `any_tech`, even without structures."""
+        """True if an upgrade can be begun now; `any_tech` lifts the need for certain structures."""
         done = self._world.upgrades.of(self._owner)
         if research.id in done or (research.after and research.after not in done):
             return False

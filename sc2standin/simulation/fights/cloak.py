@@ -25,7 +25,7 @@ def detect(world: World) -> None:
         changed |= unseen != unit.unseen
         unit.unseen = unseen
     if changed:
-        world.population_version += 1  # because targets and units in sight have changed
+        world.population_version += 1  # the possible targets and the visible units have changed
     hidden = {unit.tag: unit for unit in world.cloaked if unit.unseen}
     if hidden:
         for unit in world.units:

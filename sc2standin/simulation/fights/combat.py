@@ -4,8 +4,8 @@ Rules of combat:
 * An attack begins if the target is in range, measured between the edges of the two units, and the
   cooldown is over. A little later, at the weapon's damage point, the attack does its damage, or
   launches its missile. A missile follows its target.
-* Before the damage point, an attack ends without a cooldown if the unit does something else. It
-  also ends if the target dies, hides or is farther away than the range plus the weapon's slop.
+* Before the damage point, an attack ends without a cooldown if the unit does something else. An
+  attack also ends if the target dies, hides or is beyond the weapon's range plus its slop.
 * After an attack the unit stands for the weapon's backswing, unless the next target is in range or
   a client orders the unit to move.
 * All hits of a loop count, even those of units that die in this loop.
@@ -14,8 +14,9 @@ Rules of combat:
 * A unit with an order to move or to cast does not fire. A unit that holds its position does not
   walk. A passive unit fires only with an attack order.
 * A unit that is not ordered to attack a certain unit keeps its target while the target is in range.
-  It follows a target out of range until another enemy is in range. In all other cases it takes the
-  nearest enemy within its scan range, or else a bystander. Computers' units scan all in sight.
+  If the target leaves the range, the unit follows it until another enemy is in range. A unit that
+  neither keeps nor follows a target takes the nearest enemy within its scan range, or else a
+  bystander. A computer's units scan as far as they see.
 * A unit with two weapons fires the weapon that can hit the target; if both can, the stronger one.
 * A worker attacks only if it is ordered to.
 
@@ -65,8 +66,8 @@ class Combat:
     def fight(self, pairs: Pairs, bystanders: Bystanders | None, ways: list[Way | None]) -> bool:
         """Choose targets, attack and let missiles land; returns True while there is a fight.
 
-        Each unit with a target gets a new way: it stands if the target is in range, and otherwise
-        walks to the target.
+        Each unit with a target gets a new way: a unit whose target is in range stands, and any
+        other unit walks to its target.
         """
         if not (pairs.hostile or bystanders is not None or self._missiles):
             return False
@@ -123,7 +124,7 @@ class Combat:
         """The way of a unit whose target is out of range; None if the unit must stand still."""
         if unit.rests_until > self._world.loop:
             return None
-        if unit.order.kind == _HOLD:  # the target is within reach of the unit's other weapon alone
+        if unit.order.kind == _HOLD:  # only the unit's other weapon reaches the target
             return way
         return _way_up(unit, target, self._routes, way)
 
@@ -182,7 +183,7 @@ def _holds_fire(unit: Unit) -> bool:
 
 
 def _way_up(unit: Unit, target: Unit, routes: Routes | None, way: Way | None) -> Way | None:
-    """The unit's way to its target, which is `way` if the unit is ordered to attack the target."""
+    """The unit's way to its target; if its order is to attack the target, this way is `way`."""
     if routes is None or unit.type.aloft:
         return way_to(unit, target.x, target.y)
     if unit.order.target_tag == target.tag:
@@ -193,7 +194,7 @@ def _way_up(unit: Unit, target: Unit, routes: Routes | None, way: Way | None) ->
 def _choose_target(
     pairs: Pairs, bystanders: Bystanders | None, i: int, weapon: WeaponType
 ) -> tuple[Unit | None, float]:
-    """The target that an armed unit chooses (None without one), and the gap to the target."""
+    """The target that an armed unit chooses, or None, and the gap to the target."""
     unit, weapon_range = pairs.units[i], weapon.reach
     order = unit.order
     kind = order.kind
@@ -228,7 +229,7 @@ def _named(
         return pairs.units[j], pairs.gap(i, j)
     target = None if bystanders is None else bystanders.by_tag.get(tag)
     if bystanders is None or target is None or not is_target(pairs.units[i], target):
-        return None, 0.0  # for example, a structure that has lifted off
+        return None, 0.0  # the weapon cannot hit, for example, a flying structure
     return target, bystanders.gap(pairs.units[i], target)
 
 
@@ -241,7 +242,7 @@ class Bystanders:
         spared = np.array([[not is_target(one, unit) for unit in units] for one in attackers])
         structures = np.array([not unit.type.mobile for unit in units])
         self._ranks = [np.where(spared | later, np.inf, 0.0) for later in (structures, ~structures)]
-        """Two matrices to add to gaps: one is 0 for workers alone, the other for structures."""
+        """Added to gaps, matrix 1 leaves only workers finite, and matrix 2 only structures."""
         radius = np.array([unit.type.radius for unit in units])
         self._touch = np.array([one.type.radius for one in attackers])[:, None] + radius
         self._nearest: list[list[tuple[int, float]]] = []

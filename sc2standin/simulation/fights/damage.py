@@ -3,8 +3,8 @@
 Rules of damage:
 * Damage reduces the shields first, then the life. A unit without life dies at the end of the loop.
 * An attack has one hit or several hits. Armor reduces the damage of each hit to the life. Shield
-  levels reduce the damage of each hit to the shields. For all attacks of a loop, the target has the
-  shields that it had before the loop.
+  levels reduce the damage of each hit to the shields. Every attack of a loop is computed with the
+  shields that the target had before the loop.
 * The units of a player in god mode take no damage.
 * A beam hits the target, and the target's neighbours on a line across the shot.
 * A blast hits all units around the target, the attacker's own units included. The nearest units
@@ -17,9 +17,9 @@ heal a unit follows this unit until the unit is healed. Without such an order, a
 or attacks heals the nearest wounded unit within its scan range. A passive healer heals only by
 order.
 
-Shields, and the life of some unit types, regenerate after a while without a hit. Energy, and the
-life of other types, always regenerate. Regeneration is added loop by loop, so that the sums do not
-depend on the sizes of steps.
+Shields, and the life of some unit types, regenerate after a while without a hit. Energy always
+regenerates, and so does the life of some other unit types. Regeneration is added loop by loop, so
+that the sums do not depend on the sizes of steps.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def harm(world: World, target: Unit, damage: float) -> bool:
         damage *= 2.0
     to_shields = min(damage, target.shields)
     to_life = min(damage - to_shields, max(target.life, 0.0))
-    target.hit_at = world.loop + 1  # this loop's number: the loop is counted only when it is over
+    target.hit_at = world.loop + 1  # number of this loop, which is counted only at its end
     target.shields -= to_shields
     target.life -= to_life
     if target.owner in world.clients:
@@ -120,7 +120,7 @@ def around(units: list[Unit], shooter: Unit, target: Unit) -> Iterator[tuple[Uni
 
 
 def explode(world: World, units: list[Unit], exploding: list[Unit]) -> None:
-    """Let the units of `exploding` hit those of `units`; `exploding` may contain a unit twice."""
+    """Let each exploding unit hit its enemies in `units`; `exploding` may contain a unit twice."""
     exploded: set[Unit] = set()
     while exploding:
         bomb = exploding.pop()
@@ -173,7 +173,7 @@ def is_wounded(unit: Unit) -> bool:
 
 
 def _patient(world: World, pairs: Pairs, i: int) -> tuple[Unit | None, float]:
-    """The unit that a healer chooses to heal (None without one), and the gap to it."""
+    """The unit that a healer chooses to heal, or None, and the gap to the unit."""
     unit = pairs.units[i]
     order, ability = unit.order, unit.type.heals
     if order.kind == OrderKind.HEAL:
@@ -195,7 +195,7 @@ def _patient(world: World, pairs: Pairs, i: int) -> tuple[Unit | None, float]:
 
 
 CALM_LOOPS = 160
-"""Loops after the last hit in which shields do not regenerate: 10 s at 16 loops per second."""
+"""For this many loops after a hit, shields do not regenerate: 10 s at 16 loops per second."""
 SHIELDS_PER_LOOP = 0.125
 """Shields that regenerate in a loop: 2 per second of 16 loops."""
 ENERGY_PER_LOOP = 0.5625 / LOOPS_PER_DATA_S
@@ -218,7 +218,7 @@ def recover(units: list[Unit], loop: int, loops: int) -> None:
 
 
 def _calm_loops(unit: Unit, loop: int, loops: int, delay_loops: int) -> int:
-    """How many of the last `loops` loops are `delay_loops` or more after the unit's last hit."""
+    """How many of the last `loops` loops are at least `delay_loops` after the unit's last hit."""
     return loop - max(loop - loops, unit.hit_at + delay_loops)
 
 

@@ -1,12 +1,12 @@
 """Pairs of units that walk: nearest enemies, units in the way, and the time until units meet.
 
-`_pairs` is a compiled copy of the loops here, with the same results to the last bit. `pairs_of`
-chooses the compiled loops if they are available. SC2POOL_PURE=1 forbids compiled loops. An
-installation without a compiler has no compiled loops.
+`_pairs` is a compiled copy of the program loops in this file, with the same results to the last
+bit. `pairs_of` chooses the compiled loops if they are available. SC2POOL_PURE=1 forbids compiled
+loops. An installation without a compiler has no compiled loops.
 
-For equal results, both compute a sum in the order of the units, and a distance as the square root
-of a sum of squares (`math.hypot` and `math.dist` round differently). Compiled loops change only the
-speed. So one process of a match may use compiled loops, and the other process none.
+Python loops and compiled loops add numbers in the order of the units. Both compute a distance as
+the root of a sum of squares, because `math.hypot` and `math.dist` round differently. Compiled loops
+change only the speed, so one process of a match may use compiled loops, and the other process none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SCAN_MARGIN = 0.5
 
 TINY = 1e-9
 NO_TOUCH = -1.0
-"""The touching distance of two units of which one passes over the other: they never touch."""
+"""The touching distance for a pair of units that never touch, because one passes over the other."""
 STILL = (0.0, 0.0)
 
 ROUNDS = 3
@@ -92,7 +92,7 @@ class Pairs:
         return sqrt(dx * dx + dy * dy) - (self._radius[i] + self._radius[j])
 
     def nearest_enemy(self, i: int) -> tuple[int, float]:
-        """A unit's nearest enemy that is not too close to fire at: its index, and the gap to it.
+        """The index of a unit's nearest enemy that is not too close to fire at, and the gap to it.
 
         If two enemies are equally near, the older enemy is taken. Without an enemy, the index is -1
         and the gap is infinite.
@@ -149,7 +149,7 @@ class Pairs:
         return way
 
     def _near(self, i: int, target: int, ahead: float) -> list[tuple[float, float, float]]:
-        """For each unit that may be in a unit's way: its offset, and the distance of touching."""
+        """For each unit that may be in unit i's way: its offset, and the distance of touching."""
         found = []
         for j, ground in enumerate(self._ground):
             if not ground or j in (i, target) or self.units[j].type.aloft:
@@ -183,7 +183,7 @@ class Pairs:
             for i in range(count):
                 for j in range(i + 1, count):
                     touch = self._touch(i, j)
-                    # Most pairs are farther apart than `touch` along one axis: compute no root.
+                    # Most pairs are too far apart along one axis, so that they need no root.
                     dx = xs[j] - xs[i]
                     if dx >= touch or -dx >= touch:
                         continue

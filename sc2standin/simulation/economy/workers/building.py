@@ -1,8 +1,8 @@
 """Building: a worker walks to the place, and stays until the structure is finished.
 
 Rules of building:
-* A structure is paid for when it is ordered, and refunded if the work is not begun. Because
-  of this rule, python-sc2's own test of `expand_now` sends only one worker.
+* A structure is paid for when it is ordered, and refunded if the work is not begun. Because payment
+  is immediate, python-sc2's own test of `expand_now` sends only one worker.
 * A structure needs open ground without other structures or resources on the cells of its footprint.
   A town hall also keeps its distance to resources. A refinery stands on a geyser.
 * The player's own units step aside if they can walk. All other units on the ground block a place,
@@ -51,7 +51,7 @@ FIRST_LIFE = 0.1
 FROM_RESOURCES_CELLS = 2.75
 """The least distance between the edges of a town hall and a resource, as in all recorded towns.
 
-So three free cells suffice beside a town hall, and two free cells along both axes at its corners.
+Three free cells between town hall and resource suffice, or two along each axis at a corner.
 """
 REFUND = 0.75
 """The share of the cost that is refunded for an unfinished or salvaged structure."""
@@ -65,7 +65,7 @@ class Known(NamedTuple):
     hidden: Container[Unit] = ()
     """The units that the player does not see; they do not block a place."""
     lit: Cells | None = None
-    """The cells that the player sees, or None for all cells; creep elsewhere does not count."""
+    """The cells that the player sees (None: all); creep on other cells does not block a place."""
 
 
 ALL_KNOWN = Known()
@@ -98,7 +98,7 @@ class Building:
         """The centre of the cells on which a structure would stand; None for points off the map."""
         if not self._terrain.on_map(x, y):
             return None
-        odd = kind.footprint[0] % 1.0  # 0.5 for an odd number of cells, else 0
+        odd = kind.footprint[0] % 1.0  # 0.5 if the structure is an odd number of cells wide, else 0
         return round(x - odd) + odd, round(y - odd) + odd
 
     def can_place(
@@ -206,7 +206,7 @@ class Building:
             loops = self._loops_for(kind)
             site.job, site.life = Site(loops, loops), kind.life * FIRST_LIFE
             self._sites.append(site)
-            world.count_units()  # because an unfinished structure provides no supply
+            world.count_units()  # count again: an unfinished structure provides no supply
             self._walking.step_aside(site)
         assert isinstance(site.job, Site)
         site.job.builder = worker.tag
@@ -276,7 +276,7 @@ class Building:
         self._sites.remove(site)
         if site.type.has_vespene:
             geyser = next(unit for unit in world.units if is_geyser(unit, site.x, site.y))
-            site.job = geyser.job  # a shared job keeps the geyser's content
+            site.job = geyser.job  # the refinery and its geyser share the content
             if not worker.queue and isinstance(site.job, Deposit):
                 worker.queue.append(Order(OrderKind.GATHER, 0.0, 0.0, site.tag))
         else:
@@ -302,7 +302,7 @@ def constructs(worker: Unit) -> bool:
 
 
 def is_geyser(unit: Unit, x: float | None = None, y: float | None = None) -> bool:
-    """True for a geyser; with a point, only for the geyser at this point."""
+    """True if the unit is a geyser and, if x and y are given, stands at this point."""
     at = x is None or (unit.x, unit.y) == (x, y)
     return unit.type.has_vespene and unit.type.invulnerable and at
 

@@ -51,7 +51,7 @@ class Mining:
     def __init__(self, world: World, walking: Walking, earn: Callable[[int, int], None]) -> None:
         self._world, self._walking = world, walking
         self._earn = earn
-        """Called with the minerals and the gas of each delivery."""
+        """The function to call for each delivery, with its minerals and its gas."""
 
     def gather(self, worker: Unit) -> None:
         """Begin a trip to the deposit of the worker's order."""
@@ -100,7 +100,7 @@ class Mining:
         if free_at > loop:
             other = self._emptier(worker) if minerals else None
             if other is None:
-                # With one loop more, three SCVs bring 145 minerals a minute, or 162 gas.
+                # Because of this extra loop, three SCVs bring 145 minerals or 162 gas a minute.
                 worker.job = Errand(free_at + 1, self._arrive)
                 return
             worker.order = Order(OrderKind.GATHER, 0.0, 0.0, other.tag)
@@ -153,7 +153,7 @@ class Mining:
         return self._nearest(worker, [unit for unit in self._world.units if unit.type.has_minerals])
 
     def _emptier(self, worker: Unit) -> Unit | None:
-        """The nearest field that, with this worker, is less crowded than the worker's own field."""
+        """The nearest field that, if the worker joins it, is less crowded than the worker's own."""
         world = self._world
         crowd = Counter(one.workplace for one in world.workers if one.type is worker.type)
         least = crowd[worker.workplace] - 1
@@ -172,7 +172,7 @@ class Mining:
 
 
 def _amount(worker: Unit, *, minerals: bool) -> int:
-    """The load that a worker takes from a deposit that contains at least this load."""
+    """The load that a worker takes from a deposit, if the deposit has enough left."""
     if worker.type is MULE:
         return MINERALS_A_TRIP_OF_A_MULE
     return MINERALS_A_TRIP if minerals else VESPENE_A_TRIP
@@ -189,11 +189,11 @@ def can_gather(unit: Unit, owner: int) -> bool:
 START_LOOPS = 16
 """The extra loops of a walk, because a worker first turns and accelerates.
 
-Nine loops follow from an SCV's acceleration, 2.5 cells per second squared. The other loops are
-fitted to a worker's income.
+Nine of the loops result from an SCV's acceleration of 2.5 cells per second squared. The other seven
+loops are fitted to a worker's income.
 """
 TINY_CELLS = 1e-3
-"""If the next leg is shorter than this many cells, the worker cannot come nearer to its goal."""
+"""If the next straight stretch is shorter than this (in cells), no way leads nearer to the goal."""
 Then = Callable[[Unit], None]
 
 
@@ -253,7 +253,7 @@ class Walking:
         worker.job = Errand(world.loop + loops, then, way_x * share, way_y * share)
 
     def step_aside(self, site: Unit) -> None:
-        """Move units on the ground, the builder too, off the cells of a new structure."""
+        """Move units on the ground, including the builder, off the cells of a new structure."""
         self._routes.update()
         blocks = self._routes.blocks
         under = set(blocks.under(site.type, site.x, site.y))
@@ -266,8 +266,8 @@ class Walking:
 def _touch(worker: Unit, target: Unit) -> float:
     """The distance between the centres of a worker that walks straight and a unit that it touches.
 
-    A unit with a footprint is a rectangle whose corners are cut off at the unit's radius. A worker
-    unloads at the town hall's radius, because some clients let workers stop there.
+    A unit with a footprint is a rectangle whose corners are cut off at the unit's radius. A town
+    hall counts as a circle, because some clients let workers stop on this circle.
     """
     if target.type in TOWN_HALLS:
         return target.type.radius + worker.type.radius
