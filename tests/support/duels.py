@@ -1,4 +1,4 @@
-"""Two running stand-ins whose clients play one game."""
+"""Starts two stand-ins, and connects two clients that play one game."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def join_request(ports: list[int], **fields: Any) -> sc_pb.RequestJoinGame:
-    """A join_game request with these ports: two of the host, two of the guest."""
+    """A join_game request with four ports: two of the host, and two of the guest."""
     game, base, client_game, client_base = ports
     named: dict[str, Any] = {"race": common.Terran, "options": RAW}
     return sc_pb.RequestJoinGame(
@@ -62,7 +62,7 @@ def join_request(ports: list[int], **fields: Any) -> sc_pb.RequestJoinGame:
 
 
 class Pair:
-    """The connections of the two clients: the host's, and the guest's."""
+    """The connections of two clients of one game: the host and the guest."""
 
     def __init__(self, host: Any, guest: Any) -> None:
         self.wires = host, guest
@@ -75,7 +75,7 @@ class Pair:
         interface: sc_pb.InterfaceOptions = RAW,
         **create: Any,
     ) -> None:
-        """Create a game and join it from both sides."""
+        """Create a game, and join it with both clients."""
         request = sc_pb.RequestCreateGame(
             local_map=played, player_setup=TWO, random_seed=seed, **create
         )
@@ -86,17 +86,17 @@ class Pair:
         assert all(reply.status == sc_pb.in_game for reply in joined)
 
     def ask(self, **request: Any) -> list[sc_pb.Response]:
-        """Send the same request to both, and wait for both replies."""
+        """Send the same request from both clients, and wait for both replies."""
         for wire in self.wires:
             wire.send(**request)
         return [wire.reply() for wire in self.wires]
 
     def observe(self) -> list[sc_pb.ResponseObservation]:
-        """The observations of both."""
+        """The current observations of both clients."""
         return [r.observation for r in self.ask(observation=sc_pb.RequestObservation())]
 
     def step(self, count: int) -> list[sc_pb.Response]:
-        """Step both."""
+        """Step both clients."""
         return self.ask(step=sc_pb.RequestStep(count=count))
 
 

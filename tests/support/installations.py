@@ -8,12 +8,12 @@ from pathlib import Path
 
 
 def changed(standin: Path, folder: Path, change: Callable[[str], str]) -> Path:
-    """A copy of an installation.
+    """Copy an installation, and change the executable of the copy.
 
     Args:
-        standin: the installation.
-        folder: where the copy is made.
-        change: makes the copy's executable, a script, from the stand-in's.
+        standin: The installation to copy.
+        folder: The folder of the copy.
+        change: A function that gets the script of the stand-in, and returns the script of the copy.
     """
     shutil.copytree(standin, folder)
     (executable,) = folder.glob("Versions/Base*/SC2_x64")

@@ -1,4 +1,4 @@
-"""Runs programs that use Ray, each once, in the environment that has Ray."""
+"""Runs each program that uses Ray once, in the environment that has Ray."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from typing import Any
 
 Report = Callable[[], dict[str, Any]]
 TIMEOUT_S = 1800.0
-"""Limit of a program; a calm machine needs up to 200 s."""
+"""Time limit of a program in seconds; a machine with no other load needs up to 200 s."""
 
 
 def report_of(python: str, program: Path, *arguments: object, cases: str = "") -> Report:
     """A function that runs the program at its first call, and returns its report.
 
     Args:
-        python: the interpreter that has Ray.
-        program: gets a folder for Ray's files and the path of its report, a JSON file.
-        arguments: further arguments of the program.
-        cases: the cases to run, separated by commas; all if empty.
+        python: The interpreter that has Ray.
+        program: The program's file; its arguments are a folder for Ray and the path of its report.
+        arguments: The further arguments of the program.
+        cases: The cases to run, separated by commas; all cases if empty.
     """
 
     @cache
     def outcome() -> dict[str, Any] | Exception:
         try:
             return _run(python, program, arguments, cases)
-        except Exception as error:  # each test raises the error, without a second long try
+        except Exception as error:  # each test raises the stored error, without a second long run
             return error
 
     def report() -> dict[str, Any]:
@@ -71,7 +71,7 @@ def _run(python: str, program: Path, arguments: tuple[object, ...], cases: str) 
 
 @contextmanager
 def environment_for_ray() -> Iterator[dict[str, str]]:
-    """The environment variables of a program that uses Ray, with a home for all that it writes."""
+    """The environment variables of a program that uses Ray, with a home for all files it writes."""
     # Ray keeps sockets in its folder, and the path of a socket has at most 107 bytes.
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
     Path(folder, "ray").mkdir()

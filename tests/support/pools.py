@@ -1,4 +1,4 @@
-"""Envs that are closed at the end of a test."""
+"""Makes envs that are closed at the end of a test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @contextmanager
 def maker(kind: Callable[..., Any], **defaults: Any) -> Iterator[Callable[..., Any]]:
-    """A function that makes envs of a class, with these keywords unless a call gives others."""
+    """A function that makes envs of a class with these keywords; a call can replace keywords."""
     with ExitStack() as made:
         yield lambda **given: made.enter_context(closing(kind(**(defaults | given))))
 

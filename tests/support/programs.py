@@ -1,4 +1,4 @@
-"""Programs that tests start, and checks that processes end."""
+"""Starts programs for tests, and checks that processes end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from sc2pool.platform import LINUX
 
 GONE_WITHIN_S = 2.0
-"""Limit for the end of a process whose trainer has ended."""
+"""The seconds within which a process must end after its trainer has ended."""
 
 
 def run(
@@ -25,9 +25,9 @@ def run(
     """Run a program to its end; returns its exit code and output.
 
     Args:
-        words: the command line.
-        timeout_s: how long the program may take.
-        options: further options of `subprocess.run`.
+        words: The command line.
+        timeout_s: The time limit of the program.
+        options: Further options of `subprocess.run`.
     """
     piped: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
     return subprocess.run([*map(str, words)], check=False, timeout=timeout_s, **(piped | options))
@@ -41,11 +41,11 @@ def start(*words: object, **options: Any) -> subprocess.Popen[str]:
 
 @contextmanager
 def talking(*words: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """A running program that the block writes to and reads from; it is killed when the block ends.
+    """A running program with which the block exchanges text; it is killed when the block ends.
 
     Args:
-        words: the command line.
-        options: further options of `subprocess.Popen`.
+        words: The command line.
+        options: Further options of `subprocess.Popen`.
     """
     piped: dict[str, Any] = {"stdin": subprocess.PIPE, "stderr": None}
     with start(*words, **(piped | options)) as program:
@@ -56,7 +56,7 @@ def talking(*words: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
 
 
 PER_GAME: Final = 1 if LINUX else 2
-"""Number of processes of one game: 2 where a guard has to end the game after its parent."""
+"""Number of processes of one game: 2 if a guard process must end the game after its parent."""
 
 by_the_kernel = pytest.mark.skipif(
     not LINUX, reason="elsewhere a worker ends itself, if it can run and no fork has its lifeline"
@@ -64,13 +64,13 @@ by_the_kernel = pytest.mark.skipif(
 
 
 class Trainer:
-    """A running program that prints lines of JSON, which tell its stage and its children.
+    """A running program that prints its stage and its children as lines of JSON.
 
-    The program is ended when the block ends.
+    The program is ended when the `with` block ends.
 
     Args:
-        program: a file of Python.
-        arguments: the arguments of its command line.
+        program: The file of a Python program.
+        arguments: The arguments of the program's command line.
     """
 
     def __init__(self, program: Path, *arguments: object) -> None:
@@ -89,7 +89,7 @@ class Trainer:
                 stream.close()
 
     def wait_for_stage(self, stage: str) -> dict[str, Any]:
-        """Wait for this stage; returns the line that the program prints there."""
+        """Wait until the program gets to this stage; returns the line that it prints there."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             said: dict[str, Any] = json.loads(line)
@@ -100,11 +100,11 @@ class Trainer:
 
 
 def has_ended(process: psutil.Process) -> bool:
-    """True if the process has ended, even as a zombie, which only its new parent can reap."""
+    """True if the process has ended, or is a zombie that only its new parent can reap."""
     return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
 def assert_gone(processes: Iterable[psutil.Process], within_s: float = GONE_WITHIN_S) -> None:
-    """Fails if one of these processes has not ended within the time."""
+    """Fails if one of these processes has not ended within the time limit."""
     _, left = psutil.wait_procs(processes, timeout=within_s)
     assert [process for process in left if not has_ended(process)] == []

@@ -1,4 +1,4 @@
-"""Two Ray nodes on this machine, each with room for some games, for programs that run with Ray."""
+"""Starts two Ray nodes on this machine, each with room for some games."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import ray
 from ray.cluster_utils import Cluster
 
 ROOM = 2
-"""Number of games of each node by default."""
+"""The number of games that each node can play by default."""
 
 
 class Nodes:
-    """A cluster of a head and a second node.
+    """A Ray cluster of a head node and a second node.
 
     Args:
-        temp: a folder with a short path.
-        game: the folder of the installation that the nodes play.
-        room: number of games that each node can play.
+        temp: A folder with a short path.
+        game: The folder of the installation that the nodes play.
+        room: The number of games that each node can play.
     """
 
     def __init__(self, temp: str, game: str, room: int = ROOM) -> None:
@@ -68,7 +68,7 @@ def raylet_of(node: Any) -> psutil.Process:
 
 
 def games_of(*folders: str) -> set[int]:
-    """The running games of these installations."""
+    """The pids of the running games of these installations."""
     found = set()
     for process in psutil.process_iter(["cmdline", "status"]):
         line = process.info["cmdline"] or ()
@@ -87,7 +87,7 @@ def actor_of(env: Any, row: int) -> psutil.Process:
 
 
 def wait(until: Callable[[], object], limit_s: float = 180.0) -> float:
-    """Wait for a condition; returns the seconds until it was true, or -1 if it never was."""
+    """Wait for a condition; returns the seconds until it is true, or -1 after the time limit."""
     began_s = time.monotonic()
     while not until():
         if time.monotonic() - began_s > limit_s:
@@ -97,7 +97,7 @@ def wait(until: Callable[[], object], limit_s: float = 180.0) -> float:
 
 
 def error_of(call: Callable[[], Any]) -> dict[str, Any]:
-    """The error that a call raises, and after how many seconds."""
+    """The error that a call raises, and the seconds that the call took."""
     began_s = time.monotonic()
     try:
         made = call()
@@ -110,7 +110,7 @@ def error_of(call: Callable[[], Any]) -> dict[str, Any]:
 
 
 def run_cases(cases: Sequence[Callable[[], Any]]) -> dict[str, Any]:
-    """Run cases; returns, by the case's name, its result, or the traceback if it raised.
+    """Run cases; returns each case's result, or its traceback if it raised, by the case's name.
 
     If RAY_CASES="one,other" is in the environment, only these cases are run and timed.
     """

@@ -1,4 +1,4 @@
-"""Facts and functions of this operating system that tests need."""
+"""Facts about this operating system, and functions for it, that tests need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXECUTABLE = "SC2_x64.exe" if WINDOWS else "SC2_x64"
 SLEEPS = (sys.executable, "-S", "-c", "import time; time.sleep(600)")
 """The command line of a process that does nothing."""
 KILLED = (1, signal.SIGTERM) if WINDOWS else (-signal.SIGKILL,)
-"""Exit codes of a killed process; on Windows, 1 after `subprocess` or a job, 15 after psutil."""
+"""Exit codes of a killed process; on Windows, `subprocess` and jobs give 1, and psutil gives 15."""
 
 WINE = WINDOWS and hasattr(ctypes.WinDLL("ntdll"), "wine_get_version")
 not_told_by_wine = pytest.mark.skipif(WINE, reason="Wine does not tell it, see docs/windows.md")
@@ -31,12 +31,12 @@ not_told_by_wine = pytest.mark.skipif(WINE, reason="Wine does not tell it, see d
 
 
 def is_private(folder: Path) -> bool:
-    """True if only this user may read the folder; on Windows the folders above it decide that."""
+    """True if only this user may read the folder; on Windows the parent folders decide who may."""
     return WINDOWS or stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 def write_program(path: Path, program: str) -> Path:
-    """Write an executable that runs this Python program; on Windows its name gets `.exe`."""
+    """Write an executable that runs this Python program; on Windows the name ends in `.exe`."""
     if WINDOWS:
         executable = path.with_suffix(".exe")
         executable.write_bytes(windows_program(program))
@@ -49,12 +49,12 @@ def write_program(path: Path, program: str) -> Path:
 
 
 def strike(pid: int, name: str) -> None:
-    """Kill this process, or stop it: `KILL`, `STOP`."""
+    """Kill this process if the name is `KILL`, or stop it if the name is `STOP`."""
     process = psutil.Process(pid)
     if name == "KILL":
         process.kill()
         return
-    # The process may be a program that starts the game, as Windows' launcher does.
+    # The process may be a program that started the game, such as the launcher on Windows.
     for one in (process, *process.children(recursive=True)):
         one.suspend()
 

@@ -12,7 +12,7 @@ from sc2pool.errors import ActionError, ClosedError, ConfigError
 from sc2pool.pool.vec_pool import VecPool
 
 TASK = "DefeatRoaches"
-"""A task with masks, of which only the attribute `step_mul` is needed."""
+"""A task with action masks; the checks read only its attribute `step_mul`."""
 N = 2
 STEPS = 6
 
@@ -21,7 +21,7 @@ def check_vec_pool(make: Callable[[], VecPool]) -> None:
     """Check a pool of `N` games of `TASK` without a seed; raises AssertionError.
 
     Args:
-        make: makes the pool, which this function closes.
+        make: A function that makes the pool; `check_vec_pool` closes the pool.
     """
     pool = make()
     try:

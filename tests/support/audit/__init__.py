@@ -1,1 +1,1 @@
-"""Proof that no transition is lost, doubled, swapped or stale, and each fault is reported once."""
+"""Checks that no transition is lost, doubled, swapped or stale; each fault is reported once."""

@@ -1,6 +1,6 @@
-"""Processes, descriptors and files that a test uses, and must not leave behind.
+"""Finds processes, descriptors and files of a test, which must not outlast the test.
 
-Processes of this run are recognised by their environment's temp folder, so the run must first set
+Processes of this run have the run's temp folder in their environment, so the run must first set
 `TMPDIR` to a folder of its own.
 """
 
@@ -20,9 +20,9 @@ from sc2pool.platform import WINDOWS
 from sc2pool.processes.tree import descendants, kill_tree
 
 GONE_WITHIN_S = 5.0
-"""How long a killed process may take to end on a busy machine."""
+"""The seconds that a killed process may take to end on a busy machine."""
 _EARLIER = frozenset(psutil.pids())
-"""Processes that ran before the tests, most of them threads of the kernel."""
+"""The processes that ran before the tests; most of them are threads of the kernel."""
 
 
 class Belongings:
@@ -37,7 +37,7 @@ class Belongings:
         self._folders = temp_folders(run_temp)
 
     def what_is_left(self) -> list[str]:
-        """One line for each thing that the run holds now and did not hold at that moment."""
+        """One line for each thing that the run holds now, but did not hold at `self`'s moment."""
         processes = our_processes(self._run_temp)
         return [
             *(f"process {describe(p)}" for p in processes - self._processes),
@@ -51,7 +51,7 @@ class Belongings:
         ]
 
     def what_stays(self) -> list[str]:
-        """One line for each thing that is still held after killed processes had time to end."""
+        """The lines of `what_is_left` that remain after killed processes had time to end."""
         deadline_s = time.monotonic() + GONE_WITHIN_S
         while (left := self.what_is_left()) and time.monotonic() < deadline_s:
             gc.collect()  # garbage collection ends a pool that was dropped without `close`
@@ -78,7 +78,7 @@ def our_processes(run_temp: Path) -> set[psutil.Process]:
 
 
 def is_marked(pid: int, mark: bytes) -> bool:
-    """True if the process's command line or environment holds the mark."""
+    """True if the process's command line or environment contains the mark."""
     if WINDOWS:
         with suppress(psutil.Error, OSError):
             return any(os.fsdecode(mark) in part for part in psutil.Process(pid).cmdline())
@@ -101,9 +101,9 @@ def describe(process: psutil.Process) -> str:
 
 
 def descriptors(run_temp: Path) -> Counter[str]:
-    """Open descriptors of this process, by target, without the files of libraries."""
+    """This process's open descriptors, sorted by target, without the files of libraries."""
     targets: Counter[str] = Counter()
-    if WINDOWS:  # only the number of handles is known, and some are Python's
+    if WINDOWS:  # Windows tells only the number of handles, and some are Python's
         return targets
     for link in Path("/proc/self/fd").iterdir():
         with suppress(OSError):
@@ -115,7 +115,7 @@ def descriptors(run_temp: Path) -> Counter[str]:
 
 
 def leases_held(processes: set[psutil.Process]) -> set[str]:
-    """Ports whose lock file this process or one of `processes` has open."""
+    """The ports whose lock file this process or one of `processes` has open."""
     held: set[str] = set()
     if WINDOWS:  # on Windows locks end with their process
         return held
@@ -129,7 +129,7 @@ def leases_held(processes: set[psutil.Process]) -> set[str]:
 
 
 def shared_mappings() -> Counter[str]:
-    """Queue pairs mapped into this process; on Windows, those of its children are included."""
+    """Queue pairs mapped into this process; on Windows, also those of the process's children."""
     temp = tempfile.gettempdir()
     if WINDOWS:  # Windows lists no mappings, but each has a file until its last close
         return Counter(path.name for path in Path(temp).glob("sc2pool-????????"))
@@ -139,7 +139,7 @@ def shared_mappings() -> Counter[str]:
 
 
 def temp_folders(run_temp: Path) -> set[str]:
-    """The folders of runs and games."""
+    """The temp folders of runs and games."""
     return {
         str(path) for name in ("sc2pool-run-*", "sc2pool-game-*") for path in run_temp.rglob(name)
     }

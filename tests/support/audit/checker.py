@@ -1,16 +1,16 @@
 """Checks a recording of the actions sent to a pool and the transitions that it returned.
 
-    Began(env, …)  Sent(env, number)  Received(env, …)  ─► Checker ─► violations
+    Began(env, …)  Sent(env, number)  Received(env, …)  ─► Checker ─► violations.
 
-For each env: an action is answered once, by a transition that has the action's checksum and is one
-step after the last one, in the same episode and game. A transition that is not real is marked, is
-a truncation with reward 0, and its episode's last observation is the last good one. Every episode
-is played once, in one env. If the two players of a match are envs, each of them keeps these rules,
-and the two agree on the episode, its loop, its end and its faults. Agents of a team agree on the
-game and the reward as well.
+In each env, every action is answered once, by a transition with the action's checksum. The
+transition is one step after the env's last one, in the same episode and game. A synthetic one is
+marked, is a truncation with reward 0, and ends with the last observation that the game sent. Every
+episode is played once, in one env. The two players of a match may be two envs. If so, each of the
+two envs keeps these rules, and both agree on the episode, its loop, its end and its faults.
+Agents of a team also agree on the game and the reward.
 
-Rules: no I/O, no clock; memory does not grow with the length of the recording, which can last for
-hours.
+The checker does no I/O and reads no clock. A recording can last for hours, so the checker's memory
+does not grow with the recording.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.support.audit.audited.task import LAST_LOOP, STEP_MUL, Stamp, checksu
 
 
 class Mark(NamedTuple):
-    """What an info reports of a fault."""
+    """The facts of a fault that an info reports."""
 
     instance: int
     kind: str
@@ -31,12 +31,12 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Began:
-    """The first observation after the trainer's own reset."""
+    """The first observation after a reset by the trainer."""
 
     env: int
     shown: Stamp
     mark: Mark | None = None
-    """The fault in the `reset_infos` of this reset."""
+    """The fault in the reset's `reset_infos`."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class Received:
     """A transition that the trainer gets.
 
     Attributes:
-        shown: the observation; if the episode is over, the next episode's first.
-        final: the last observation of the episode that is over.
-        mark: the fault in the transition's own info.
-        reset_mark: the fault in the `reset_infos` of the episode that began with this transition.
-        untold: the game has ended without a message, so its last state was shown already.
+        shown: The observation, or the next episode's first one if the episode is over.
+        final: The last observation of the episode that is over.
+        mark: The fault in the transition's own info.
+        reset_mark: The fault in the `reset_infos` of the episode that began with this transition.
+        untold: True if the game ended without a message, so its last state was already shown.
     """
 
     env: int
@@ -78,7 +78,7 @@ _Common = Callable[[Began | Received], dict[str, object]]
 
 @dataclass(frozen=True)
 class Violation:
-    """One thing that is wrong."""
+    """One broken rule in a recording."""
 
     env: int
     what: str
@@ -95,7 +95,7 @@ class _Env:
 
 @dataclass
 class _PlayedEpisodes:
-    """Which episodes have been played: all below `next` except the `skipped` ones."""
+    """The episodes that have been played: all below `next` except the `skipped` ones."""
 
     next: int = 0
     skipped: set[int] = field(default_factory=set)
@@ -116,13 +116,13 @@ class Checker:
     """Takes the records one by one.
 
     Args:
-        ahead: how many episodes may be held by spares while later ones are played.
-        book: whether the pool numbers the episodes; False for envs that a user wrote.
-        realtime: whether games run without waiting: then the machine's speed decides how many loops
-            and actions an observation has seen.
-        rows: number of envs that play one episode: `rows * i` and the next ones, whose records come
-            in this order.
-        agents: how many neighbours among those envs are a team.
+        ahead: The number of episodes that spares may hold while later episodes are played.
+        book: True if the pool numbers the episodes; False for envs that a user wrote.
+        realtime: True if games run without waiting for actions. If so, the machine's speed decides
+            how many loops and actions an observation has seen.
+        rows: The number of envs that play one episode. Their numbers follow each other from
+            `rows * i` on, and their records come in this order.
+        agents: The number of neighbouring envs that are one team.
     """
 
     def __init__(
@@ -145,12 +145,12 @@ class Checker:
         self._envs: dict[int, _Env] = {}
         self._played = _PlayedEpisodes()
         self._game_episodes: dict[int, int] = {}
-        """The newest episode of each game process."""
+        """The number of the newest episode of each game process."""
         self._marked: set[int] = set()
         self.synthetic = 0
 
     def check(self, record: Record) -> list[Violation]:
-        """Violations in the next record."""
+        """The violations in the recording's next record."""
         env = self._envs.setdefault(record.env, _Env())
         self._is_first = record.env % self._rows == 0
         self._is_first_of_team = record.env % self._agents == 0
@@ -180,7 +180,7 @@ class Checker:
         self._ahead += lost
 
     def unanswered(self) -> list[Violation]:
-        """The actions without a transition, at the end of a recording."""
+        """The actions that have no transition at the end of a recording."""
         return [
             Violation(number, f"the transition of action {env.sent} is lost")
             for number, env in self._envs.items()
@@ -204,7 +204,7 @@ class Checker:
         return [*found, *self._mark(got.mark), *self._mark(got.reset_mark)]
 
     def _first(self, shown: Stamp) -> list[str]:
-        """What is wrong with the first observation of an episode."""
+        """The violations in the first observation of an episode."""
         found = []
         loop = 0 if self._realtime else shown.loop  # in real time a game starts some loops late
         if (loop, shown.actions, shown.checksum) != (0, 0, 0):
@@ -258,7 +258,7 @@ class Checker:
 
 
 def _agree(first: Received | Began | None, other: Received | Began, common: _Common) -> list[str]:
-    """The fields that differ between two rows but must be equal."""
+    """The fields that must be equal in two rows, but differ."""
     if first is None:
         return ["a row without the first one"]
     given, wanted = common(other), common(first)

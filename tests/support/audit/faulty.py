@@ -1,4 +1,4 @@
-"""Installations of `faulty_game.py`: games that do harm on order."""
+"""Installations of `faulty_game.py`, whose games do harm when a test orders it."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Faulty:
 
     @classmethod
     def install(cls, standin: Path, folder: Path) -> Faulty:
-        """Make such an installation below `folder`, from one of the stand-in."""
+        """Make an installation of `faulty_game.py` below `folder`, from one of the stand-in."""
         orders, installation = folder / "orders", folder / "installation"
         program = f'"{PROGRAM}" "{orders}" '
         changed(standin, installation, lambda script: script.replace("-m sc2standin ", program))
         return cls(installation, orders)
 
     def order(self, harm: str, at: str, **more: Any) -> None:
-        """Order the first game that gets to this point to do this harm, once."""
+        """Order the first game that gets to this point to do the given harm once."""
         whole = self.orders.with_suffix(".new")
         whole.write_text(json.dumps({"id": uuid4().hex, "harm": harm, "at": at, **more}))
         whole.rename(self.orders)

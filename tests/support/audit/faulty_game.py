@@ -1,12 +1,11 @@
-"""The stand-in, which does one harm when it is ordered to.
+"""The stand-in, which does one harm if a file orders it.
 
-    faulty_game.py ORDERS [the game's own command line]
-
-ORDERS is a file: {"id": …, "harm": …, "at": …, "pid": …} and what else the harm needs. The first
-game that gets to the point `at` deletes the file and does the harm; with a pid, only the game with
-that pid may do so. Points are the replies to `ping`, `create_game`, `join_game`, `restart_game` and
-`step` (all replies of one burst), the `first observation`, and two before any reply: `start`,
-`handshake`.
+It is started as `faulty_game.py ORDERS …`, with the game's own command line after ORDERS. The file
+ORDERS has `{"id": …, "harm": …, "at": …, "pid": …}` and further facts that the harm needs. The
+first game that gets to the point `at` deletes the file and does the harm. If the order has a pid,
+only the game with this pid does the harm. Points are the replies to `ping`, `create_game`,
+`join_game`, `restart_game` and `step` (all replies sent together), and the `first observation`. The
+points `start` and `handshake` come before any reply.
 """
 
 from __future__ import annotations
@@ -41,18 +40,18 @@ BEGINNINGS = ("join_game", "restart_game")
 
 
 class Orders:
-    """The file of orders."""
+    """The file with the order for one harm."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def take(self, *points: str) -> Order | None:
-        """Take the order for one of these points, if there is one; no other process gets it."""
+        """Take the order if it is for one of these points; no other process gets this order."""
         try:
             order: Order = json.loads(self._path.read_text())
             if order["at"] not in points or order.get("pid", os.getpid()) != os.getpid():
                 return None
-            self._path.with_suffix(f".{order['id']}").mkdir()  # only one game can make the folder
+            self._path.with_suffix(f".{order['id']}").mkdir()  # mkdir succeeds in one game only
             self._path.unlink()
         except (FileNotFoundError, FileExistsError):
             return None  # there is no order, or another game was faster
@@ -109,7 +108,7 @@ class FaultyClient(Client):
 
 
 def spoiled(order: Order, replies: list[bytes]) -> list[bytes]:  # noqa: PLR0912
-    """The replies, with the ordered harm done to them."""
+    """Returns the replies after the ordered harm was done to them."""
     replies = list(replies)
     first = sc_pb.Response.FromString(replies[0])
     match order["harm"]:
@@ -153,10 +152,10 @@ def spoiled(order: Order, replies: list[bytes]) -> list[bytes]:  # noqa: PLR0912
 
 
 def fuzzed(replies: list[bytes], rng: random.Random) -> list[bytes]:
-    """The replies, one of them spoiled in a way that any client can see.
+    """Returns the replies; one of them is spoiled in a way that any client can see.
 
-    A reply ends with its id and its status. Bytes before these two are never changed alone, because
-    no client can see that a digit in an observation was changed.
+    A reply ends with its id and its status. Bytes before the id are never changed alone, because no
+    client can see that a digit in an observation was changed.
     """
     place = rng.randrange(len(replies))
     reply = replies[place]
@@ -192,7 +191,7 @@ def harm_process(order: Order) -> bool:
 
 
 kept: list[bytes] = []
-"""Memory that this process has taken."""
+"""The memory that this process has taken to do harm."""
 
 
 def flood_log(seconds: float) -> None:
@@ -253,7 +252,7 @@ def start_impostor(port: int, report: Path) -> None:
 
 
 def be_impostor(port: int, report: Path) -> None:
-    """Write a line for each connection: the number of bytes that it sent."""
+    """Accept connections, and write for each one a line with the number of bytes that it sent."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", port))
     listener.listen()

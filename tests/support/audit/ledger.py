@@ -1,4 +1,4 @@
-"""The faults that were injected, that the pool detected, and that the trainer got.
+"""Compares the faults that were injected, that the pool detected, and that the trainer got.
 
     injected ──┐
     events   ──┼─► reconcile: each instance once on each side, or a reason why not
@@ -6,8 +6,8 @@
 
 An instance dies once, so its number identifies its fault. A fault of an env's instance is reported
 once, in the info of a transition or of a reset; a spare's fault is only in the pool's own events.
-If the successor fails before the trainer gets the first fault, only the first is reported.
-Rules: no I/O, no clock.
+If an instance's successor fails before the trainer gets the instance's fault, only the instance's
+fault is reported. The ledger does no I/O and reads no clock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.support.audit.checker import Mark
 
 @dataclass(frozen=True)
 class Report:
-    """The mark of a fault, and when and for which env the trainer got the mark."""
+    """A mark (the report of a fault), and the time and env at which the trainer got it."""
 
     env: int
     mark: Mark
@@ -30,7 +30,7 @@ class Report:
 
 @dataclass
 class Ledger:
-    """What is known about each instance that was harmed or has failed."""
+    """The facts about each instance that was harmed or has failed."""
 
     injected: dict[int, str] = field(default_factory=dict)
     events: dict[int, PoolEvent] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Ledger:
             self.reported[mark.instance] = Report(env, mark, at_s)
 
     def take_events(self, events: Iterable[PoolEvent]) -> None:
-        """Record the newest events of the pool, in order; events recorded before are skipped."""
+        """Record the pool's newest events in order; skip events that are already recorded."""
         for event in events:
             if event.at_s <= self._seen_until_s:
                 continue
@@ -59,7 +59,7 @@ class Ledger:
                 continue
             if event.instance in self.events:
                 self.wrong.append(f"instance {event.instance} has failed twice")
-            # Only the first line: a game's log may follow, and a run has thousands of events.
+            # Keep only the first line: a game's log may follow, and a run has thousands of events.
             brief = event.detail.partition("\n")[0]
             self.events[event.instance] = replace(event, detail=brief)
 
@@ -89,7 +89,7 @@ class Ledger:
         return {n for n, event in self.events.items() if event.seat.startswith("spare")}
 
     def unreported(self) -> set[int]:
-        """Failed instances whose fault the trainer should have got, but has not got so far."""
+        """Failed instances whose fault the trainer has not got yet, but must get."""
         return self.events.keys() - self.reported.keys() - self.of_spares() - self.shadowed()
 
     def settled(self) -> bool:

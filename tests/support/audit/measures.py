@@ -1,4 +1,4 @@
-"""Checks that a long run makes of itself: each call ends, and memory does not grow."""
+"""Checks for long runs: each call of the pool must end, and memory must not grow."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from contextlib import contextmanager, suppress
 from statistics import median
 
 HUNG_S = 240.0
-"""Limit of a step, including recovery from any faults."""
+"""Limit of a step in seconds, including recovery from any faults."""
 
 
 @contextmanager
 def bounded(limit_s: float = HUNG_S) -> Iterator[None]:
     """End the program with a traceback if the block takes too long."""
-    with suppress(RuntimeError):  # an attack may leave no thread for the timer
+    with suppress(RuntimeError):  # an attack can use up all threads, so that the timer gets none
         faulthandler.dump_traceback_later(limit_s, exit=True)
     try:
         yield
@@ -23,7 +23,7 @@ def bounded(limit_s: float = HUNG_S) -> Iterator[None]:
 
 
 def growth_of(samples: Sequence[int]) -> tuple[int, int, int]:
-    """The medians of a run's second fifth and of its last fifth, and the difference."""
+    """The median of a run's second fifth, the median of its last fifth, and their difference."""
     part = max(1, len(samples) // 5)
     first, last = (
         int(median(samples[part : 2 * part] or samples)),

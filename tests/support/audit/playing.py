@@ -1,8 +1,8 @@
 """Plays an `AuditTask` pool and records every step.
 
-    for records in in_sync(env): …      every step's `Sent` and `Received`, after a reset's `Began`
-
-No two actions are equal, so the checksum in an observation identifies its action.
+In `for records in in_sync(env)` the first records are the `Began` of a reset, and all later records
+are the `Sent` and `Received` of a step. No two actions are equal, so the checksum in an observation
+identifies the observation's action.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.support.audit.checker import Record, Sent
 from tests.support.audit.recording import from_batch, from_reset, from_step
 
 Harms = Callable[[Sequence[int]], Sequence[int]]
-"""A function from envs to the harm of each env's next action, as an index in `task.HARMS`."""
+"""Returns the harm of each given env's next action, as an index in `task.HARMS`."""
 
 
 def no_harm(envs: Sequence[int]) -> Sequence[int]:
@@ -39,7 +39,7 @@ def in_sync(env: VecEnv, harms: Harms = no_harm) -> Iterator[list[Record]]:
 
 
 def first_ready(env: SubprocSC2VecEnv, harms: Harms = no_harm) -> Iterator[list[Record]]:
-    """Step half of the envs at a time: the half that is ready first."""
+    """Step half of the envs at a time: those envs that are ready first."""
     numbers = itertools.count()
     pool = env.pool
     envs: Sequence[int] = range(pool.n)
@@ -55,6 +55,6 @@ def first_ready(env: SubprocSC2VecEnv, harms: Harms = no_harm) -> Iterator[list[
 def next_actions(
     envs: Sequence[int], numbers: Iterator[int], harms: Harms
 ) -> tuple[list[Sent], NDArray[np.int64]]:
-    """An action for each of these envs, in the form for the checker and in that for the pool."""
+    """An action for each of these envs, in the checker's form and in the pool's form."""
     sent = [Sent(env, next(numbers) % NUMBERS) for env in envs]
     return sent, np.array([[one.number for one in sent], harms(envs)], np.int64).T

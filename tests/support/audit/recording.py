@@ -13,7 +13,7 @@ Info = dict[str, Any]
 
 
 def mark_in(info: Info | None) -> Mark | None:
-    """The fault in an info."""
+    """The fault that an info reports; None if it reports none."""
     fault = (info or {}).get("sc2pool.fault")
     return None if fault is None else Mark(fault["instance"], fault["kind"])
 
@@ -49,8 +49,8 @@ def from_batch(batch: Batch, rows: int = 1) -> Iterator[Received]:
     """Records of the batch that `Pool.recv` returned, for the rows of its envs.
 
     Args:
-        batch: what the pool returned.
-        rows: number of rows of each env.
+        batch: The batch that the pool returned.
+        rows: The number of rows of each env.
     """
     numbers = [env * rows + row for env in batch.envs.tolist() for row in range(rows)]
     for row, env in enumerate(numbers):
@@ -73,8 +73,9 @@ def marks_of(records: Iterable[Record], rows: int = 1) -> Iterator[tuple[int, Ma
     """All faults in these records, each with the number of its env in the pool.
 
     Args:
-        records: the records of all rows.
-        rows: number of rows of each env; the checker compares rows, so one row's marks suffice.
+        records: The records of all rows.
+        rows: The number of rows of each env. Only the first row's faults count, because the
+            checker compares an env's rows.
     """
     for record in records:
         if isinstance(record, Sent) or record.env % rows:

@@ -11,12 +11,12 @@ from sc2pool.pool.statistics import InstanceStats
 
 
 def pid_of(instance: InstanceStats, target: str, games: int = 1) -> int | None:
-    """The pid of an instance's worker or game, even at launch; None before the process exists.
+    """The pid of an instance's worker or game, also during its launch; None if it has no process.
 
     Args:
         instance: the instance.
         target: "worker", "game" or, for the second game of a match, "guest".
-        games: number of games of the instance.
+        games: The number of games of the instance.
     """
     with suppress(psutil.Error):
         worker = psutil.Process(instance.worker_pid)

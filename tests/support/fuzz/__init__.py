@@ -1,1 +1,1 @@
-"""Random requests for the stand-in, legal, illegal and malformed, for `scripts/fuzz_standin.py`."""
+"""Draws legal, illegal and malformed requests for the stand-in, for `scripts/fuzz_standin.py`."""

@@ -1,7 +1,7 @@
 """Draws random requests: most are legal, some come at a wrong time, some are damaged.
 
 No request ends or hangs the game process, starts a game in real time, or lets the game draw its
-seed. None asks for more loops or units than fit into the time for a reply.
+seed. No request asks for more loops or units than the game can play within the reply's time limit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_LOOPS = 64
 MOST_UNITS = 60
 """No units are created beyond this number, because a loop with hundreds of units takes long."""
 MALFORMED, OUT_OF_PLACE = 0.05, 0.05
-"""Shares of two kinds of requests: damaged ones, and ones drawn without regard to the status."""
+"""The share of damaged requests, and the share of requests drawn without regard to the status."""
 IN_GAME = {
     **{"action": 30, "step": 30, "observation": 30, "debug": 4, "query": 4, "restart_game": 0.4},
     **{"leave_game": 0.4, "create_game": 0.2, "game_info": 0.3, "data": 0.1, "save_replay": 0.3},
@@ -69,7 +69,7 @@ class Draw:
         }
 
     def told(self, reply: sc_pb.Response) -> None:
-        """Take notice of a reply."""
+        """Note a reply's status and facts for the next requests."""
         self.status = Status(reply.status)
         self._replay = reply.save_replay.data or self._replay
         units = reply.observation.observation.raw_data.units
@@ -98,7 +98,7 @@ class Draw:
         return bytes(request.SerializeToString())
 
     def _fits(self, kind: str) -> bool:
-        # Between games the next one begins soon, because little else can be requested.
+        # Between two games, the next game begins soon, because few other requests are legal.
         if self.status in (Status.LAUNCHED, Status.INIT_GAME) and kind in LEGAL:
             return kind in ("create_game", "join_game") and is_legal(kind, self.status)
         return is_legal(kind, self.status) or kind not in LEGAL
@@ -129,7 +129,7 @@ class Draw:
             create.local_map.map_path = self._maps[self._games % len(self._maps)]
             self._games += 1
         if len(create.player_setup) > 1 and create.player_setup[1].type == sc_pb.Participant:
-            # A mini-game refuses a second player; a map for two would wait for that player.
+            # Mini-games refuse a second player; a map for two players would wait for one.
             create.local_map.map_path = "mini_games/MoveToBeacon.SC2Map"
 
     def _join_game(self, request: sc_pb.Request) -> None:
@@ -145,7 +145,7 @@ class Draw:
                 self._screen(screen)
 
     def _screen(self, setup: sc_pb.SpatialCameraSetup) -> None:
-        """Layers or images, small ones most of the time."""
+        """Options for feature layers or images, which are small in most cases."""
         rng = self._rng
         for size in (setup.resolution, setup.minimap_resolution):
             size.x, size.y = rng.choice((16, 33)), rng.choice((16, 16, 40, 0))
@@ -301,7 +301,7 @@ class Draw:
         return self._rng.choice((*self._tags, 0, self._rng.getrandbits(64)))
 
     def _place(self) -> tuple[float, float]:
-        """The place of an own unit, their centre, a random place, or senseless numbers."""
+        """The place of an own unit, the own units' centre, a random place, or senseless numbers."""
         rng, places = self._rng, self._places
         match rng.randrange(10):
             case 0:
@@ -316,7 +316,7 @@ class Draw:
 
 
 def is_harmless(frame: bytes) -> bool:
-    """True if a damaged request keeps the rules of this file."""
+    """True if a damaged request keeps the rules in this module's docstring."""
     request = sc_pb.Request()
     try:
         request.ParseFromString(frame)

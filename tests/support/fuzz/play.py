@@ -1,7 +1,7 @@
 """Plays random requests against two game processes at once, and checks every reply.
 
-Rules that are checked: each request gets a reply in time, with the id that was sent. The game
-raises no exception. Both games send the same bytes. The process stays alive, and ends on SIGTERM.
+Each request must get a reply in time, with the id that was sent. The game must raise no exception.
+Both games must send the same bytes. Each process must stay alive, and end on SIGTERM.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tests.support.fuzz.draw import Draw
 from tests.support.fuzz.wire import TIMEOUT_S, Wire
 
 SHOWN = 2000
-"""Length to which a message cuts off a request or reply."""
+"""An error message shows at most this number of characters of a request or reply."""
 
 
 class FuzzFailure(AssertionError):
-    """A request without a proper reply; the message shows request and reply."""
+    """A request got no proper reply; the message shows the request and the reply."""
 
 
 class Report:
@@ -35,17 +35,17 @@ class Report:
 
     def __init__(self) -> None:
         self.replies: Counter[str] = Counter()
-        """Number of replies by kind; the kind of refusals is `error`."""
+        """The number of replies of each kind; the kind of refusals is `error`."""
         self.games: Counter[str] = Counter()
-        """Number of games begun, by map."""
+        """The number of games begun on each map."""
         self.slowest_s = 0.0
-        """The longest time of one request to both games."""
+        """The longest time in seconds for one request to both games."""
 
 
 def play(
     count: int, seed: int, temporary: Path, progress: Callable[[int], None] | None = None
 ) -> Report:
-    """Send `count` requests; raises FuzzFailure at the first without a proper reply."""
+    """Send `count` requests; raises FuzzFailure at the first request without a proper reply."""
     directory = temporary / "StarCraftII"
     executable = install(directory)
     maps = sorted(

@@ -1,7 +1,7 @@
 """Compares the compiled step path with pure Python, on random transitions that a worker puts.
 
-After each transition both must have the same bytes in the slot, the same messages outside it, the
-same number of rings, and the same error with the same words.
+After each transition both paths must have the same bytes in the slot and the same messages outside
+it. Both paths must also have rung equally often and raised the same error with the same words.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ SPACES = (
     spaces.Text(4),
 )
 ACTIONS = 3
-"""Number of actions, and so the length of a mask."""
+"""The number of a task's actions, which is the length of a mask."""
 PER_SPACE = 40
-"""Transitions put into one slot: several, so that sums over steps, and leftovers, are compared."""
+"""Transitions put into one slot. Several are needed to compare sums over steps, and leftovers."""
 
 
 class Subclass(np.ndarray):
-    """An array that may behave in any way."""
+    """An array class of a user, which may behave in any way."""
 
 
 class Putting:
-    """A worker's end of a queue pair, in its own memory, and all visible effects of transitions."""
+    """A worker's end of a queue pair in its own memory; shows all effects of transitions."""
 
     def __init__(self, space: spaces.Space[Any], *, strict: bool, rows: int = 1) -> None:
         layout = slot_layout(space, spaces.Discrete(ACTIONS), rows)
@@ -108,12 +108,12 @@ def compare(count: int, seed: int, shown: int = 5) -> tuple[list[str], Counter[s
     """Compare both paths on this number of transitions.
 
     Args:
-        count: number of transitions.
-        seed: seed of the drawn transitions.
-        shown: number of differences after which the comparison ends.
+        count: The number of transitions.
+        seed: The seed of the drawn transitions.
+        shown: The number of differences after which the comparison ends.
 
     Returns:
-        The differences, and how many transitions the compiled path took or left to Python.
+        The differences, and the numbers of transitions that the compiled path took or left.
     """
     rng = random.Random(seed)
     found: list[str] = []
@@ -159,7 +159,7 @@ def count_taken(end: WorkerEnd) -> Counter[str]:
 
 
 def drawn(space: spaces.Space[Any], rng: Rng) -> Transition:
-    """A transition; half of the drawn ones are plain."""
+    """Draw a transition; half of the drawn transitions are plain."""
     space.seed(rng.randrange(1 << 30))
     observation = space.sample()
     if rng.random() < 0.5:
@@ -178,7 +178,7 @@ def drawn(space: spaces.Space[Any], rng: Rng) -> Transition:
 
 
 def a_mask(rng: Rng) -> Any:
-    """A mask, maybe not in one block of memory; or None."""
+    """An action mask, sometimes not in one block of memory, or None."""
     mask = np.array([rng.random() < 0.5 for _ in range(ACTIONS)])
     return rng.choice((None, mask, np.repeat(mask, 2)[::2]))
 
@@ -203,7 +203,7 @@ WRONG_MASKS: tuple[Any, ...] = (
 
 
 def spoilt(number: float) -> Callable[[Any, Rng], Any]:
-    """Puts this number somewhere into an observation."""
+    """Puts a number at a random place of an observation."""
 
     def change(observation: Any, rng: Rng) -> Any:
         if isinstance(observation, np.ndarray) and observation.dtype.kind == "f":

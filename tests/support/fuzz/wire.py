@@ -1,4 +1,4 @@
-"""A bare websocket client, which can do what client libraries forbid and tests need.
+"""A bare websocket client, for tests of misuse that client libraries forbid.
 
 Tests send garbage, fragments and an `Origin` header, and open a second connection.
 """
@@ -53,7 +53,7 @@ class Wire:
             length = b"\xfe" + struct.pack("!H", len(payload))
         else:
             length = b"\xff" + struct.pack("!Q", len(payload))
-        self.socket.sendall(first + length + bytes(4) + payload)  # zeros are a valid mask
+        self.socket.sendall(first + length + bytes(4) + payload)  # a frame's mask may be all zeros
 
     def receive(self) -> bytes:
         """The content of the next frame."""
@@ -78,7 +78,7 @@ class Wire:
         return self.reply()
 
     def close(self) -> None:
-        """End the connection; from then on the game lets the next client in."""
+        """End the connection; after that the game accepts the next client."""
         with suppress(OSError):
             self.send_frame(b"", opcode=8)
             while self.socket.recv(4096):

@@ -1,8 +1,8 @@
-"""The rows that a trainer may get from each env: its next step, a new episode, a fault.
+"""Knows which rows a trainer may get from each env: the next step, a new episode, a fault.
 
-The trainer notes its requests here (`sent`, `begins`, …), and `check` compares the answers with
-them. A row says where it comes from (see `worker`), so a lost, doubled, swapped or stale row is
-noticed. After an interrupt nothing is certain until a reset succeeds.
+The trainer notes its requests here (`sent`, `begins`, …), and `check` compares the pool's answers
+with the requests. A row says where it comes from (see `worker`), so a lost, doubled, swapped or
+stale row is noticed. After an interrupt the next rows are not known until a reset succeeds.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Expectations:
     """The expectations of one trainer.
 
     Attributes:
-        stages: the stage of each env's step, as the trainer sees it.
-        rows: the newest row of each env.
-        certain: whether the next rows are known; False after an interrupt.
-        transitions: number of transitions so far.
+        stages: The stage of each env's step, as the trainer sees it.
+        rows: The newest row of each env.
+        certain: True if the next rows are known; False after an interrupt.
+        transitions: The number of transitions so far.
     """
 
     def __init__(self, schedule: Schedule, world: World) -> None:
@@ -61,7 +61,7 @@ class Expectations:
         return sum(stage in (SENT, BEGUN) for stage in self.stages)
 
     def busy(self, envs: Sequence[int]) -> bool:
-        """True if a row of one of these envs is still to be received."""
+        """True if the trainer has not yet received the next row of one of these envs."""
         return any(self.stages[env] in (SENT, BEGUN) for env in envs)
 
     def sent(self, envs: Sequence[int], actions: Sequence[int]) -> None:
@@ -77,9 +77,9 @@ class Expectations:
             self._marks[env] = mark
 
     def everything_begins(self, mark: int) -> None:
-        """All envs were reset, so from now on everything is certain."""
+        """All envs were reset, so the next rows are known again."""
         if not self.certain or self.pending:
-            self.any_order()  # dropped episodes' numbers are not used again
+            self.any_order()  # the numbers of dropped episodes are not used again
         self.certain = True
         self.begins(range(len(self.stages)), mark)
 
@@ -94,7 +94,7 @@ class Expectations:
             self.certain = False  # rows may have old or new episode numbers
 
     def attribute_set(self, envs: Sequence[int], value: int | None) -> None:
-        """An attribute was set to this value; None if this is not certain."""
+        """An attribute was set to this value; None if the value is not known."""
         for env in envs:
             self._attributes[env] = value
             if self.stages[env] in (SENT, BEGUN):
@@ -106,7 +106,7 @@ class Expectations:
         """Check a batch of at least this many envs.
 
         Raises:
-            Violation: a row is not the expected one.
+            Violation: A row is not the expected row.
         """
         if len(batch.envs) < wanted and self.certain:
             raise self._world.broken(f"{len(batch.envs)} envs come back, not {wanted}")
@@ -126,7 +126,7 @@ class Expectations:
         """Check the newest observations of all envs.
 
         Raises:
-            Violation: an observation differs from the newest row of its env.
+            Violation: An observation differs from the newest row of its env.
         """
         newest = [as_row(observation) for observation in observations]
         if newest != self.rows:

@@ -19,11 +19,11 @@ def play(schedule: Schedule, reports: Path | None = None) -> Violation | None:
     """Play a schedule.
 
     Args:
-        schedule: the schedule to play.
-        reports: a folder for fault reports; None if they cannot be written.
+        schedule: The schedule to play.
+        reports: A folder for fault reports; None if no reports can be written.
 
     Returns:
-        The first rule that the pool has broken; None if it has kept all rules.
+        The first rule that the pool has broken; None if the pool has kept all rules.
     """
     world = World(schedule)
     folder = reports if reports is not None and schedule.disk else NO_DISK

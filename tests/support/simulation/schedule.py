@@ -1,12 +1,12 @@
 """A schedule: the arguments of a pool, the calls of its trainer, and the events between them.
 
-    Schedule(n=1, events=(("reset",), ("die", 0), ("step",)))
+An example is `Schedule(n=1, events=(("reset",), ("die", 0), ("step",)))`.
 
-Events are in one list. A trainer's call begins when the call before it has returned. The events
-between two calls happen while the first call waits; the remaining ones happen before the second
-call. After the last event, the workers do their work one after the other. Every event has a meaning
-at every place (a worker is chosen by its rank among the living ones), so any event can be left out
-when a schedule is made shorter.
+Calls and other events are in one list. A trainer's call begins when the call before it has
+returned. The events between two calls happen while the first call waits; events that are left when
+the first call returns happen before the second call. After the last event, the workers do their
+work one after the other. Every event has a meaning at every place (an event names a worker by its
+rank among the living workers), so any event can be left out to make a schedule shorter.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _CALLS = """
     reset reset reset send send recv recv recv begin wait pause resume ask seed set_attr look close
 """.split()
 CALLS = frozenset({"step", *_CALLS})
-"""Events that are calls of the trainer."""
+"""The names of the events that are calls of the trainer."""
 
 HOWS = ("plain", "info", "late", "over", "truncated", "told", "refused", "game", "stale")
-"""How a worker acts; see `worker`."""
+"""The ways in which a worker can act; see `worker`."""
 FAULTS = ("bad-reply", "game-exited", "launch-failed", "connection-lost")
 VERDICTS = ("stopped", "memory", "hung", "soft")
 REFUSALS = ("process", "descriptor", "folder", "memory", "epoll")
@@ -39,20 +39,20 @@ class Schedule:
     """The settings and events of a simulation.
 
     Attributes:
-        n: number of envs.
-        spares: number of spares; 0 for envs that a user wrote.
-        one_book: whether the pool numbers all envs' episodes (as it does for tasks).
-        autoreset: whether an env whose episode is over begins the next one by itself.
-        realtime: whether the games run without waiting for actions.
-        busy: `max_concurrency`.
-        each: number of instances that may live in one worker.
-        launches: games that may launch at one time.
-        pickled: whether observations and actions lack a fixed layout.
-        seeded: whether the episodes' seeds follow from a seed of the pool.
-        recycle: instances are replaced after this many episodes.
-        patience: how many failures of one env are accepted, and of the pool for each of its envs.
-        disk: whether fault reports can be written.
-        events: the events, as the module's text describes them.
+        n: The number of envs.
+        spares: The number of spares; 0 for envs that a user wrote.
+        one_book: True if the pool numbers all envs' episodes (as it does for tasks).
+        autoreset: True if an env whose episode is over begins the next one by itself.
+        realtime: True if the games run without waiting for actions.
+        busy: The pool's `max_concurrency`.
+        each: The number of instances that may live in one worker.
+        launches: The number of games that may launch at one time.
+        pickled: True if observations and actions lack a fixed layout.
+        seeded: True if the episodes' seeds follow from a seed of the pool.
+        recycle: The number of episodes after which an instance is replaced.
+        patience: The number of accepted failures of one env. The pool accepts `n` times as many.
+        disk: True if fault reports can be written.
+        events: The events, as the module's docstring describes them.
     """
 
     n: int = 1
@@ -89,7 +89,7 @@ def draw(seed: int, index: int) -> Schedule:
     harm = chance.choice((0.0, 0.2, 0.2, 0.4))
     traced = chance.random() < 0.1
     events: list[Event] = []
-    if chance.random() < 0.25:  # while the pool is constructed
+    if chance.random() < 0.25:  # events during the pool's construction
         events += [("line", chance.randrange(900))] * traced
         events += [
             harmful(chance) if chance.random() < harm else progress(chance) for _ in range(3)
@@ -133,7 +133,7 @@ def a_call(chance: random.Random, n: int) -> Event:
 
 
 def some(chance: random.Random, n: int) -> tuple[int, ...] | None:
-    """Some envs; None for all."""
+    """Draw some envs; None means all envs."""
     return tuple(env for env in range(n) if chance.random() < 0.5) or None
 
 
@@ -151,7 +151,7 @@ _ARGUMENTS: dict[str, Callable[[random.Random, int], tuple[Any, ...]]] = {
         ("send", "begin", "pause", "resume", "set_attr"), lambda chance, n: (some(chance, n),)
     ),
 }
-"""The arguments of a call."""
+"""For each call that has arguments, a function that draws them."""
 
 
 def progress(chance: random.Random) -> Event:
@@ -185,4 +185,4 @@ _DETAILS: dict[str, Callable[[random.Random], tuple[Any, ...]]] = {
         chance.choice((1, 1, 2, 8)),
     ),
 }
-"""Draws the arguments of a harmful event; the events not listed have only the rank of a worker."""
+"""Functions that draw the arguments of harmful events; other events have only a worker's rank."""

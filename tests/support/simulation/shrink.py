@@ -13,7 +13,7 @@ from tests.support.simulation.world import Violation
 
 
 def kind(violation: Violation) -> str:
-    """The words of a violation without figures: two violations of one cause have the same words."""
+    """The words of a violation without its figures; violations of one cause have the same words."""
     return re.sub(r"^\w+ raises|[0-9].*", "", str(violation))[:60]
 
 
@@ -31,7 +31,7 @@ def shortest(schedule: Schedule, reports: Path) -> Schedule:
 
 
 def failure(schedule: Schedule, reports: Path) -> str:
-    """The violation of a schedule that fails, in words, and the schedule."""
+    """The violation of a failing schedule in words, and the schedule itself."""
     return f"{play(schedule, reports)}\n  {schedule!r}"
 
 
@@ -39,8 +39,8 @@ def shrink(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Schedule:
     """The shortest schedule that was found to fail.
 
     Args:
-        schedule: a schedule that fails.
-        fails: tells whether another schedule fails in the same way.
+        schedule: A schedule that fails.
+        fails: A function that returns True if another schedule fails in the same way.
     """
     while True:
         shorter = next(filter(fails, simpler(schedule)), None)
@@ -50,7 +50,7 @@ def shrink(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Schedule:
 
 
 def simpler(schedule: Schedule) -> Iterator[Schedule]:
-    """Schedules with one simplification of this one; the largest simplifications come first."""
+    """Schedules that are each simpler than this schedule in one place, the simplest ones first."""
     events = schedule.events
     length = len(events)
     while length:

@@ -1,7 +1,7 @@
-"""The operating system that a pool uses, simulated: see `sc2pool.pool.instances.system`.
+"""A simulation of the operating system that a pool uses; see `sc2pool.pool.instances.system`.
 
 `Instance`, `Workers`, `Worker` and `EpollWaiter` decide by the pool's own code, but their requests
-to the kernel go to the `World`.
+to the kernel go to the simulated `World`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from tests.support.simulation.world import World
 SPINS = 50
 """Number of polls in a row that the trainer may make without waiting."""
 CLOCK_S = 0.001
-"""Longer than the readings of the clock between a wait's plan and the wait let it advance."""
+"""More time than passes by readings of the clock between the plan of a wait and the wait."""
 
 
 class Interest:
-    """The kernel's part of an epoll: its descriptors, and which of them have rung."""
+    """The kernel's part of an epoll: its descriptors, and the descriptors that have rung."""
 
     def __init__(self) -> None:
         self.levels: dict[int, Any] = {}
@@ -53,7 +53,7 @@ class Interest:
 
 
 class Epoll:
-    """An epoll: edge-triggered for doorbells, level-triggered for all else."""
+    """An epoll that is edge-triggered for doorbells, and level-triggered for other descriptors."""
 
     def __init__(self, world: World) -> None:
         self._open = False
@@ -115,7 +115,7 @@ class Epoll:
             if self._spins > SPINS:
                 raise world.broken("the trainer waits without a pause")
         interest.rung.clear()
-        world.point()  # after an interrupt here, ready descriptors are not reported again
+        world.point()  # after an interrupt at this point, ready descriptors are not reported again
         return [(number, select.EPOLLIN) for number in ready]
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ class SimulatedDoorbell(Doorbell):
 
 
 class RequestDoorbell(SimulatedDoorbell):
-    """A doorbell that the trainer rings; each ring is a point of the world."""
+    """A doorbell that the trainer rings; each ring is a point at which an event can happen."""
 
     def ring(self) -> None:
         self._world.point()
@@ -159,7 +159,7 @@ class RequestDoorbell(SimulatedDoorbell):
 
 
 class SimulatedSlots(Slots):
-    """The memory that trainer and workers share, here memory of this process."""
+    """The memory that trainer and workers share; in the simulation it is memory of this process."""
 
     def __init__(self, world: World, n_slots: int) -> None:
         self._world = world
@@ -240,9 +240,9 @@ class Process:
     """The trainer's view of a worker's process.
 
     Attributes:
-        hosted: all instances that the process was ever ordered to host.
-        orders: open orders of the trainer: (instance, True to end it or False to host it).
-        reply_doorbell: rung by the hosted instances.
+        hosted: All instances that the process was ever ordered to host.
+        orders: The trainer's open orders: an instance, and True to end or False to host it.
+        reply_doorbell: The doorbell that the hosted instances ring.
     """
 
     def __init__(self, world: World, reply_doorbell: SimulatedDoorbell) -> None:
@@ -258,13 +258,13 @@ class Process:
         self.pid = 10_000 + len(world.processes)
 
     def die(self) -> None:
-        """The process is killed, at any instant."""
+        """The process is killed, at an instant that the schedule chooses."""
         self.alive = False
         for hosted in self.hosted:
             hosted.die()
 
     def ends_if_empty(self) -> None:
-        """An instance has closed: end the process if it was the last one."""
+        """An instance has closed: end the process if it was the last instance."""
         if not any(hosted.alive for hosted in self.hosted):
             self.alive = False
 
@@ -361,7 +361,7 @@ class SimulatedInstance(Instance):
 
 
 class Watchdog:
-    """The watching thread: its verdicts come from the schedule."""
+    """The watchdog's thread, whose verdicts come from the schedule."""
 
     cpu_s = 0.0
     is_this_thread = False
@@ -385,7 +385,7 @@ class Watchdog:
 
 
 class RunDir:
-    """The run's folder; nothing is written."""
+    """The folder of a run; the simulation writes no files."""
 
     path = Path("/nowhere")
 
@@ -415,7 +415,7 @@ class RunDir:
 
 
 def system(world: World) -> System:
-    """The operating system of this world."""
+    """The simulated operating system of this world."""
 
     def waiter() -> Waiter:
         return EpollWaiter(partial(Epoll, world))  # type: ignore[arg-type]

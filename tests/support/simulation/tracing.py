@@ -1,11 +1,9 @@
 """Interrupts at any line of the pool's code and after any call, like Ctrl-C in a notebook.
 
-Rules:
-- No interrupt comes in the code of the simulated machine, which includes the pool's code while a
-  worker uses its end of a queue pair.
-- No interrupt comes at the line of a `with`. Python checks for signals when functions begin and
-  after calls, so never between the end of such a block and the release of its lock. A trace
-  function, however, is called there.
+No interrupt comes in the code of the simulated machine, or in the pool's code while a worker uses
+its end of a queue pair. No interrupt comes at the line of a `with` either. Python checks for
+signals when functions begin and after calls, so never between the end of a `with` block and the
+release of the block's lock, but Python calls a trace function at that moment.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from tests.support.simulation.world import DO, World
 
 _SHIELDED = frozenset({DO, World.advance.__code__, World.apply.__code__})
 INSTANTS = frozenset({"line", "return"})
-"""Interrupts come before a line, or after a call, whose result may then be lost."""
+"""Interrupts come before a line, or after a call; an interrupt after a call may lose its result."""
 POOL = str(Path(sc2pool.pool.__file__).parent)
 
 
@@ -36,7 +34,7 @@ def _is_with(code: CodeType, line: int) -> bool:
 
 @contextmanager
 def interrupt_at(lines: int, world: World) -> Iterator[None]:
-    """Raise KeyboardInterrupt at an instant in the pool's code; 1 is the next one, 0 is never."""
+    """Raise KeyboardInterrupt at this instant in the pool's code; 1 is the next, 0 means never."""
     if not lines:
         yield
         return
@@ -65,7 +63,7 @@ def interrupt_at(lines: int, world: World) -> Iterator[None]:
             shielded += 1
             return in_shield
         if code.co_flags & CO_GENERATOR:
-            return None  # an error in a generator that is being closed is only printed
+            return None  # Python only prints an error in a generator that is being closed
         if left > 0 and not shielded and code.co_filename.startswith(POOL):
             return in_frame
         return None

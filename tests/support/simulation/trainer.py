@@ -1,8 +1,8 @@
-"""The trainer of a simulation: it makes the pool's calls as the schedule says.
+"""The trainer of a simulation, which calls the pool as the schedule says.
 
-`expectations` checks the answers. Only errors of the documented types may reach the trainer, and
-each needs a reason. After an interrupt, the next reset succeeds or says that the pool is closed.
-After close nothing is left.
+`expectations` checks the pool's answers. Only errors of the documented types may reach the trainer,
+and each error needs a reason. After an interrupt, the next reset must succeed or say that the pool
+is closed. After `close` no process and no descriptor may be left.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TYPED = (
 HAS_EPISODE = LIVE - {State.NEW, State.STARTING, State.LAUNCHING, State.IDLE, State.OVER}
 ODD_OPTIONS = {("a", "tuple"): "no key of JSON's"}
 CLOSES = 3
-"""How often `close` is called if interrupts come during the calls."""
+"""Maximum number of calls of `close`, if interrupts come during the calls."""
 
 Envs = tuple[int, ...] | None
 
@@ -68,7 +68,7 @@ class Trainer:
         """Play the schedule to its end.
 
         Raises:
-            Violation: the pool has broken a rule.
+            Violation: The pool has broken a rule.
         """
         events = self._world.events
         if events and events[0][0] == "line":
@@ -99,7 +99,7 @@ class Trainer:
             raise self._world.broken("an instance sits in two seats")
 
     def _call(self, name: str, function: Callable[[], Any], *allowed: type[Exception]) -> Any:
-        """Make one call, and return its result; None if it raised an error that it may raise."""
+        """Make one call, and return its result; None if it raised an error that is allowed."""
         world = self._world
         interrupts = world.interrupts
         lines, self._lines = self._lines, 0
@@ -117,7 +117,7 @@ class Trainer:
         try:
             self._judge(name, problem, allowed, interrupted=world.interrupts > interrupts)
         finally:
-            del problem  # the traceback refers to a pool that could not be made
+            del problem  # the error's traceback refers to a pool that could not be made
         return None
 
     def _judge(
@@ -202,7 +202,7 @@ class Trainer:
         expected = self._expected
         pending = expected.pending
         if min_ready is not None or timeout_s is not None:
-            expected.any_order()  # rows that are ready first come first
+            expected.any_order()  # the rows that are ready first come first
         allowed = () if pending else (NoAsyncCallError,)
         batch = self._call("recv", lambda: self._pool.recv(min_ready, timeout_s), *allowed)
         if batch is not None:
@@ -250,7 +250,7 @@ class Trainer:
             raise self._world.broken(f"call {token} of envs {envs} is answered {answers}")
 
     def _may_be_ahead(self) -> None:
-        """The call has begun the next episode of each env that has died since its last step."""
+        """The call has begun the next episode of each env that died after its last step."""
         if any(seat.fault is not None for seat in self._pool._supervisor.env_seats):
             self._expected.any_order()
 
@@ -289,7 +289,7 @@ class Trainer:
             self._call("a call after close", call)
 
     def _done(self, name: str, function: Callable[[], Any], *allowed: type[Exception]) -> bool:
-        """Make a call that returns nothing; False if it raised an error that it may raise."""
+        """Make a call that returns nothing; False if it raised an error that is allowed."""
         return bool(self._call(name, lambda: (function(), True), *allowed))
 
     def _if_busy(self, envs: tuple[int, ...]) -> tuple[type[Exception], ...]:
@@ -309,7 +309,7 @@ class Trainer:
     def _check_what_is_left(self) -> None:
         world = self._world
         if world.left:
-            gc.collect()  # a pool that was not made is closed when it is collected
+            gc.collect()  # a half-made pool is closed by garbage collection
         if world.left:
             raise world.broken(f"left: {world.left}")
 

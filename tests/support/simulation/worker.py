@@ -1,16 +1,14 @@
-"""An instance in a simulated worker: it answers like a real one, when the schedule says so.
+"""An instance in a simulated worker, which answers like a real one when the schedule says so.
 
-Its rows say where they come from (instance, episode, step, the action, the episode's options, an
-attribute, the seed), so that the trainer recognises any wrong row.
+The instance's rows say where they come from (instance, episode, step, action, the episode's
+options, an attribute, the seed), so that the trainer recognises any wrong row.
 
-Ways to act (`act`):
-
-- "plain": do the next thing that is due.
-- "info", "over", "truncated", "told" (over, with an info): the kind of the next answer to a step.
-- "late": the part of the answer that is sent beside the slot comes later.
-- "refused": the game does not launch, or cannot be stopped (at its first observation, or later).
-- "game": the game replies before the worker reads its messages.
-- "stale": the answer to a step comes after the next reset's request.
+The instance can act (`act`) in several ways. With "plain" it does the next thing that is due. The
+ways "info", "over", "truncated" and "told" (over, with an info) are kinds of the next answer to a
+step. With "late" the part of the answer that is sent beside the slot comes later. With "refused"
+the game does not launch, or cannot be stopped (at its first observation, or later). With "game" the
+game replies before the worker reads its messages. With "stale" the answer to a step comes after the
+next reset's request.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ from sc2pool.tasks.queue_pair import Transition
 
 FIELDS = ("instance", "number", "step", "action", "mark", "attribute", "seed", "whole")
 WHOLE = 77
-"""The last field of each row that was written whole."""
+"""The value of the last field ("whole") in each row that was written completely."""
 OF_A_STEP = frozenset({"info", "late", "over", "truncated", "told"})
 """Ways to act that change the next answer to a step, even if the worker does other things first."""
 SPACE = spaces.MultiDiscrete([2**31 - 1] * len(FIELDS))
@@ -48,9 +46,9 @@ class Worker:
     """The part of a worker that belongs to one instance.
 
     Attributes:
-        alive: whether the instance has not ended, and its process runs.
-        stopped: whether its game is stopped.
-        outbox: messages that the trainer has not read yet.
+        alive: True if the instance has not ended, and its process runs.
+        stopped: True if the instance's game is stopped.
+        outbox: The messages that the trainer has not read yet.
     """
 
     def __init__(self, world: Any, number: int, slots: Any, process: Any) -> None:
@@ -109,7 +107,7 @@ class Worker:
         return request if request == self._answered + 1 else 0
 
     def act(self, how: str) -> None:
-        """Do the next thing that is due."""
+        """Do the next thing that is due in the given way."""
         if self._is_ordered():
             _, leaves = self.process.orders.popleft()
             self._hosted = True
@@ -287,7 +285,7 @@ class Worker:
         self.alive = False
 
     def die(self) -> None:
-        """The worker is killed, at any instant, so a row may be half written."""
+        """The worker is killed at some instant, so a row may be half written."""
         if self.alive and self._slot is not None and (self._reset or self._episode):
             asked = self._reset.sequence if self._reset is not None else self._asked()
             if asked:

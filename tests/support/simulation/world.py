@@ -1,9 +1,9 @@
-"""The simulated machine: a clock, descriptors, the next events, and faults.
+"""A simulated machine with a clock, descriptors, the next events, and faults.
 
 Time passes only while the trainer waits, and only as far as the wait needs. Each request of the
-pool to the operating system is a *point* at which a worker may die, an interrupt come, and so on.
-Rules: if nothing can happen any more and the trainer waits without a limit, the wait has no end,
-which is a violation. A call that passes more points than any call needs is also a violation.
+pool to the operating system is a *point* at which a worker may die, an interrupt may come, and so
+on. If no event can come any more, a wait without a time limit is a violation. A call that makes far
+more requests than any call needs is also a violation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.support.simulation.worker import Worker
 
 FOR_EVER_S = 3000.0
-"""A wait of this length counts as one without a limit, because the pool's longest is an hour."""
+"""A wait of 50 minutes counts as one without a limit, because the pool's longest is an hour."""
 POINTS_PER_CALL = 20_000
 FIRST_DESCRIPTOR = 3
 DO = spawn._do.__code__
@@ -39,16 +39,16 @@ class World:
     """One machine with one trainer.
 
     Attributes:
-        now_s: the time of `time.monotonic`.
-        workers: the hosted instances of all workers, by number.
-        processes: the processes of all workers that were started.
-        calling: whether the trainer is in a call of the pool.
-        harm: number of events so far that may end an instance.
-        interrupts: number of interrupts so far.
-        violation: the first violation; None while there is none.
-        over: whether the schedule has been played, after which nothing goes wrong any more.
-        verdicts: verdicts of the watchdog that were not fetched yet.
-        next_wake_s: when the pool must next start an instance, or one of its deadlines ends.
+        now_s: The time that `time.monotonic` returns.
+        workers: The hosted instances of all workers, by number.
+        processes: The processes of all workers that were started.
+        calling: True while the trainer is in a call of the pool.
+        harm: The number of events so far that may end an instance.
+        interrupts: The number of interrupts so far.
+        violation: The first violation; None if there is none.
+        over: True if the schedule has been played. After that no more faults happen.
+        verdicts: The verdicts of the watchdog that were not fetched yet.
+        next_wake_s: The time at which the pool starts an instance, or its next deadline ends.
     """
 
     def __init__(self, schedule: Schedule) -> None:
@@ -74,7 +74,7 @@ class World:
         self._turn = 0
 
     def monotonic(self) -> float:
-        """A clock of which no two readings are equal."""
+        """Read a clock that never shows the same time twice."""
         self.now_s += 1e-7
         return self.now_s
 
@@ -87,7 +87,7 @@ class World:
     # Descriptors.
 
     def open(self, what: Any) -> int:
-        """The lowest free number, which the real system would give as well."""
+        """The number of a new descriptor: the lowest free one, as in the real system."""
         if self._refusals:
             self.refuse("descriptor")
         number = FIRST_DESCRIPTOR
@@ -112,7 +112,7 @@ class World:
     # Faults.
 
     def refuse(self, what: str) -> None:
-        """Raise OSError if the schedule says that the system refuses this now."""
+        """Raise OSError if the schedule says that the system refuses this request now."""
         for refusal in () if self.over else self._refusals:
             if refusal[0] == what:
                 refusal[2] -= 1
@@ -156,7 +156,7 @@ class World:
         """The trainer waits: carry out the next event, or let time pass.
 
         Returns:
-            False if the time is over.
+            False if the time of the wait is over.
         """
         self.point()
         events = self.events
@@ -177,7 +177,7 @@ class World:
         return True
 
     def living(self, rank: int) -> Worker | None:
-        """The living worker of this rank; ranks beyond the last one begin again with the first."""
+        """The living worker of this rank; ranks beyond the last one count again from the first."""
         workers = [one for one in self.workers.values() if one.alive]
         return workers[rank % len(workers)] if workers else None
 
@@ -222,7 +222,7 @@ class World:
             worker.process.hung = True
 
     def _on_verdict(self, rank: int, kind: str) -> None:
-        """A verdict on any worker that was ever started; the worker may have ended already."""
+        """The watchdog gives a verdict on a worker; the worker may have ended already."""
         numbers = list(self.workers)
         if numbers:
             self.harm += 1
@@ -250,7 +250,7 @@ class World:
 
 
 def uninterruptible() -> bool:
-    """True in the thread to which the trainer gave a call: no interrupt reaches that thread."""
+    """True in a thread to which the trainer gave a call; no interrupt reaches that thread."""
     frame = sys._getframe()
     while frame is not None and frame.f_code.co_name != "_call":
         if frame.f_code is DO:

@@ -1,4 +1,4 @@
-"""`AuditTask` written with python-sc2: the same actions, observations and harms."""
+"""A python-sc2 bot with the actions, observations and harms of `AuditTask`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class AuditBot(RLBotAI):
 
     number = 0
     shown: NDArray[np.int64]
-    """The newest stamp."""
+    """The stamp of the newest observation."""
 
     async def act(self, action: NDArray[np.int64]) -> None:
         self.number, harm = action.tolist()

@@ -1,4 +1,4 @@
-"""An env as a user may write one, which shows the same stamps as `AuditTask`, without a game."""
+"""An env like one that a user writes; it has no game, but shows the stamps of `AuditTask`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TAG = 1
 
 
 class AuditEnv(gymnasium.Env[NDArray[np.int64], NDArray[np.int64]]):
-    """Episodes of 60 steps; their numbers mean nothing, because no pool numbers such episodes."""
+    """Episodes of 60 steps; their numbers mean nothing, because the pool does not number them."""
 
     action_space = AuditTask.action_space
     observation_space = AuditTask.observation_space

@@ -1,4 +1,4 @@
-"""The audit's task for two players: each player's own game process stamps its observations."""
+"""The audit's task for two players: each player's game process stamps the player's observations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.audit.audited.task import AuditTask
 
 
 class AuditMatch(AuditTask):
-    """An `AuditTask` for two players; each has one unit, which cannot fight."""
+    """An `AuditTask` for two players; each player has one unit, which cannot fight."""
 
     map_name: ClassVar[str] = str(Path(__file__).with_name("AuditMatch.SC2Map"))
     players: ClassVar[int] = 2

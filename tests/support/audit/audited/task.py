@@ -1,9 +1,9 @@
 """A task whose observations show where they come from, so that a trainer can check each one.
 
-The stand-in stamps every observation of the map `Audit` (see its README): process, episode, game
-loop, and the checksum of the newest action. The task returns the stamp as numbers. An action is a
-number that the trainer uses once. The trainer can compute the checksum of the action's command, so
-an observation proves which action it answers.
+The stand-in stamps every observation of the map `Audit` with the process, the episode, the game
+loop and the checksum of the newest action (see the stand-in's README). The task returns the stamp
+as numbers. An action is a number that the trainer uses once. The trainer can compute the checksum
+of an action's command, so an observation proves which action it answers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STEP_MUL = 8
 LAST_LOOP = 480
 """The map ends the game at this loop."""
 HARMS = ("none", "hang", "crash", "exit", "block")
-"""Harm that an action may do to the game, or to all envs of the worker, beside its command."""
+"""Harm that an action can do to the game or to all envs of the worker, besides its command."""
 
 BLOCKED_S = 3600.0
 
@@ -43,12 +43,12 @@ class Stamp(NamedTuple):
     instance: int
     """Random number that the game process drew when it started."""
     game_episode: int
-    """The number of the episode among those of the game process."""
+    """The number of the episode, counted from the start of the game process."""
     loop: int
     actions: int
     """Number of actions that the game has executed in this episode."""
     checksum: int
-    """CRC-32 of the newest action; 0 before the first one."""
+    """CRC-32 of the newest action; 0 before the first action."""
     episode: int
     """The number of the episode in the run, as the pool gave it to the worker."""
     tag: int
@@ -63,9 +63,10 @@ class Stamp(NamedTuple):
 class AuditTask(Task):
     """Episodes of 60 steps, each ended by the game.
 
-    Action space: `Box` of int64, (number, index in `HARMS`).
+    The action space is a `Box` of int64: the action's number, and an index in `HARMS`.
 
-    Observation space: `Box` of int64, the fields of `Stamp`. The reward is the action's number.
+    The observation space is a `Box` of int64 with the fields of `Stamp`.
+    The reward is the action's number.
     """
 
     map_name: ClassVar[str] = str(Path(__file__).with_name("Audit.SC2Map"))
@@ -77,7 +78,7 @@ class AuditTask(Task):
 
     number = 0
     shown: NDArray[np.int64]
-    """The newest stamp."""
+    """The stamp of the newest observation."""
 
     async def act(self, action: NDArray[np.int64]) -> Commands:
         self.number, harm = action.tolist()
@@ -109,7 +110,7 @@ def harm_request(how: str) -> sc_pb.Request:
 
 
 def stamp_of(message: str, episode: int, tag: int) -> NDArray[np.int64]:
-    """An observation, from the game's chat message."""
+    """An observation, made from the game's chat message."""
     word, *stamp = message.split()
     assert word == "stamp"
     return np.array([*map(int, stamp), episode, tag], np.int64)

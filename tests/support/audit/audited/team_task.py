@@ -1,4 +1,4 @@
-"""The audit's task for teams: each agent's observations prove which of its actions they answer."""
+"""The audit's task for teams: each agent's observation proves which action it answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHECKSUM = Stamp._fields.index("checksum")
 class AuditTeam(AuditTask, TeamTask):
     """An `AuditTask` of two agents with one unit.
 
-    The game carries out and stamps the first agent's action; the task stamps the other agent's.
+    The game carries out and stamps the first agent's action; the task stamps the second agent's.
     """
 
     agents: ClassVar[tuple[str, ...]] = ("first", "second")
