@@ -1,10 +1,10 @@
 """Fixtures of all tests: a game to play, a bounded wait, and the check that nothing is left over.
 
-    pytest                      every test; games are the stand-in
-    pytest --tier=fast          those of a tier (see tiers.py), with progress and a summary
-    pytest --game=real          the contract with the game (CONTRACT), on SC2PATH's installation
-    pytest --game=PATH          the same on the installation at PATH
-    pytest -m "not timing"      without upper bounds on measured time, for a busy machine
+    pytest                      Every test runs; its games are the stand-in.
+    pytest --tier=fast          The tests of a tier run (see tiers.py), with progress and summary.
+    pytest --game=real          The contract's tests (CONTRACT) play the installation in SC2PATH.
+    pytest --game=PATH          The contract's tests play the installation at PATH.
+    pytest -m "not timing"      For a busy machine: no test has upper bounds on measured time.
 
 A test that any game should pass plays `game_installation`. A test that expects the stand-in's
 behaviour plays `standin_dir`, or is marked `standin(reason)` and skipped with `--game`.
@@ -37,9 +37,9 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Ray declares a node dead if it answers late for a minute; on a busy machine, any node may.
 os.environ.setdefault("RAY_health_check_timeout_ms", "60000")
-# By default Ray's processes have a low priority, so they would wait for other tests' processes.
+# By default Ray's processes have a low priority, and would wait for processes of other tests.
 os.environ.setdefault("RAY_worker_niceness", "0")
-sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))  # workers inherit it
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))  # worker processes inherit this path
 from sc2pool.errors import ConfigError
 from sc2pool.game.program.installation import Installation, find_installation
 from sc2pool.platform import WINDOWS
@@ -47,7 +47,7 @@ from tests.reporting import Meter, Reporter
 from tests.support.audit.belongings import Belongings
 from tests.tiers import FOLDERS, LONGER, GivesWay, gives_way, is_long
 
-if WINDOWS:  # where the default loop has no `add_reader`
+if WINDOWS:  # the default event loop of Windows has no `add_reader`
     asyncio.set_event_loop_policy(asyncio.WindowsSelectorEventLoopPolicy())
 WaitFor = Callable[..., None]
 CONTRACT = ("unit/protocol", "game", "tasks", "standin/assertions")
@@ -65,8 +65,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A shell starts background jobs so that they and their children ignore SIGINT; but some tests
-    # send SIGINT to programs that they have started.
+    # Background jobs of a shell, and their children, ignore SIGINT.
+    # Some tests send SIGINT to programs that they have started, so SIGINT is enabled again.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     game, tier = config.getoption("--game"), config.getoption("--tier")
     if game is not None:
@@ -113,19 +113,19 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def pytest_collection_finish() -> None:
-    # Imported objects stay anyway; each garbage collection that skips them takes 0.3 s less.
+    # Imported objects are never freed; a garbage collection that skips them takes 0.3 s less.
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def run_temp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Sets the run's temp folder and cache folder, for this process and all its children."""
+    """Sets the temp folder and cache folder of the run, for this process and all its children."""
     folder: Path = tmp_path_factory.mktemp("run-temp")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(folder))
         patch.setattr(tempfile, "tempdir", str(folder))
-        # Fault reports stay after a test, so the cache cannot be in the temp folder.
+        # Fault reports stay after a test, so the cache folder cannot be in the temp folder.
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield folder
 
@@ -159,7 +159,7 @@ def standin_dir(tempered: Callable[[str], Path]) -> Path:
 
 @pytest.fixture(scope="session")
 def tempered(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """`tempered("stub-end")`: an installation of the stand-in with these tempers."""
+    """`tempered("stub-end")`: an installation of the stand-in with the named tempers."""
 
     @cache
     def installed(tempers: str) -> Path:
@@ -173,7 +173,7 @@ def tempered(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session")
 def game_installation(request: pytest.FixtureRequest, standin_dir: Path) -> Installation:
-    """The game to play: the one chosen with `--game`, else the stand-in."""
+    """The game to play: the installation that `--game` names, or the stand-in without `--game`."""
     return request.config.stash.get(CHOSEN, None) or find_installation(standin_dir)
 
 

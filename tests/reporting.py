@@ -1,6 +1,6 @@
 """The report of a run: its progress, and the tests that were slow or passed only the second time.
 
-The CPU time is that of the test's process and its ended children, and includes the fixtures; a
+A test's CPU time is that of the test's process and its ended children, and includes the fixtures; a
 busy machine does not change it. pytest-xdist's controller gets the time with the test's report.
 """
 
@@ -17,7 +17,7 @@ from tests.tiers import tier_of
 SHOWN_EVERY_S = 15.0
 SLOWEST = 20
 FAST_CPU_S = 5.0
-"""A longer test of the fast tier should become faster, or move to another tier."""
+"""A test of the fast tier that takes longer should become faster, or move to another tier."""
 COST = "sc2pool_cost"
 
 
@@ -46,8 +46,8 @@ class Reporter:
     """Shows lines of progress instead of a dot for each test, and a summary.
 
     Args:
-        config: pytest's config in the process that the user has started.
-        second_run: whether this is the run that repeats the tests that failed.
+        config: The pytest config in the process that the user has started.
+        second_run: True if this run repeats the tests that failed.
     """
 
     def __init__(self, config: pytest.Config, second_run: bool) -> None:

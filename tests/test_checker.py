@@ -1,7 +1,7 @@
 """The checker reports nothing for a sound pool with faults, and reports each broken pool.
 
-A pool that is broken on purpose wraps a sound pool, or the tape of one, and reports one step
-wrongly. Its class's name says what the defect is, its docstring what the trainer would get.
+A pool that is broken on purpose wraps a sound pool or a recording of a sound pool, and reports one
+step wrongly. The name of its class says the defect; the class's docstring says the result.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Step = tuple[Any, Any, Any, list[dict[str, Any]]]
 
 
 class Tape:
-    """The recorded results of a sound pool, which are returned again for the same actions."""
+    """A recording of a sound pool, which returns the same results for the same actions."""
 
     def __init__(self, env: Any) -> None:
         self.env = env
@@ -58,7 +58,7 @@ class Tape:
         return result
 
     def rewound(self) -> Tape:
-        """The same tape from its beginning."""
+        """The same recording from its beginning."""
         again = Tape(self)
         results = iter(deepcopy(self._results))
 
@@ -71,7 +71,7 @@ class Tape:
 
 
 class Crooked:
-    """Base class of the broken pools; by itself it reports everything rightly."""
+    """Base class of the broken pools, which itself reports everything rightly."""
 
     def __init__(self, env: Any) -> None:
         self.env = env
@@ -308,9 +308,9 @@ STRIKES = {
     25: (-1, "game", signal.SIGKILL),
     30: (-1, "worker", signal.SIGKILL),
 }
-"""By the number of the batch: the seat and the process that get the signal, and the signal."""
+"""Maps the number of a batch to a seat, the seat's process that gets a signal, and the signal."""
 ASKED = {40: "crash", 45: "hang", 50: "exit"}
-"""By the number of the batch: what the first env's game is asked to do through the API."""
+"""Maps the number of a batch to the harm that the first env's game is asked to do by the API."""
 
 
 OF_MATCHES = {
@@ -359,7 +359,7 @@ class Bad:
                 os.kill(pid, number)
 
     def harms(self, envs: Sequence[int]) -> list[int]:
-        """The harm that each of these envs' next actions does."""
+        """The harm that the next action of each of these envs does."""
         harms = [0] * len(envs)
         if self.batch in ASKED:
             victim = self.env.stats().instances[envs[0] // self.rows]
@@ -477,7 +477,7 @@ def test_a_broken_pool_of_matches_fails(tape_of_matches: Tape, broken: type[Croo
 def test_a_pool_that_mixes_actions_up_fails(
     make_env: MakeEnv, mixing: type[Crooked], task: type[AuditTask], rows: int, agents: int
 ) -> None:
-    """A tape cannot show this defect, because the game has to play the wrong action."""
+    """A recording cannot show this defect, because the game has to play the wrong action."""
     pool = mixing(make_env(n=2, task=task))
     assert "env 1: checksum is" in wordings(recorded(pool, steps=1), rows, agents)
 

@@ -1,7 +1,7 @@
-"""The wheel and the source distribution hold every file, and the wheel works by itself.
+"""The wheel and the source distribution contain every file, and the wheel works by itself.
 
-Both are built without a network, by the installed setuptools, from a copy of the checkout. Without
-Cython, they lack the compiled step path.
+Both distributions are built without a network, by the installed setuptools, from a copy of the
+checkout. If Cython is not installed, the distributions lack the compiled step path.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def build(kind: str, source: Path, out: Path) -> Path:
 
 
 def files(folder: Path, root: Path) -> set[str]:
-    """The files below a folder of the checkout, without those that Python and compilers make."""
+    """The files below a folder of the checkout, except files that Python and compilers make."""
     return {
         path.relative_to(root).as_posix()
         for path in folder.rglob("*")

@@ -1,15 +1,15 @@
-"""Which tests run when, and how many at a time. The folder or file of a test decides its tier.
+"""Decides which tests run when, and how many at a time. A test's folder or file decides its tier.
 
-    ./scripts/test             fast: what a change breaks most often, in this order
-    ./scripts/test --all       fast, and tests that take minutes or have libraries of their own
-    ./scripts/test --long      tests that take an hour: by hand, and on a schedule
-    ./scripts/test --windows   tests for a Windows Python, under Wine
+    ./scripts/test             The fast tier: parts that a change breaks most often come first.
+    ./scripts/test --all       The fast tier, and tests that take minutes or need other libraries.
+    ./scripts/test --long      Tests that take an hour; they run by hand and on a schedule.
+    ./scripts/test --windows   Tests for a Windows Python, which run under Wine.
 
-A run of named tests (`pytest tests/ray`) has no tier: it runs those tests.
+A run of named tests (`pytest tests/ray`) has no tier, and runs the named tests.
 
-Tests mostly wait, for games and their clocks. Four at a time fill two slow cores, while two fast
-cores would be idle for a third of the run. So the workers of pytest-xdist from the fifth on begin a
-file of tests only once the cores are not busy.
+Tests mostly wait for games and their clocks. Four tests at a time keep two slow cores busy, but two
+fast cores would be idle for a third of the run. So the fifth and all further workers of
+pytest-xdist begin a file of tests only when the cores are not busy.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FAST = (
     "scripts/test_simulation.py",
     "test_distributions.py",
 )
-"""The quickest are first, to show failures early; `faults`, whose tests wait, is not last."""
+"""The quickest tests are first, to show failures early; `faults`, whose tests wait, is not last."""
 SLOW = (
     "ray",
     "realtime",
@@ -47,7 +47,7 @@ SLOW = (
     "matches",
     "standin",
 )
-"""The longest are first, so that no core is idle at the end."""
+"""The longest tests are first, so that no core is idle at the end."""
 LONG = (
     "scripts",
     "crashes",
@@ -79,7 +79,7 @@ WINDOWS = (
     "faults/games/test_kill_and_stop.py",
     "realtime/test_gate.py",
 )
-"""Of the tests that a Windows Python can run, those that find most within some minutes."""
+"""Those tests for a Windows Python that find the most errors within some minutes."""
 FOLDERS = {"fast": FAST, "all": SLOW + FAST, "long": LONG, "windows": WINDOWS}
 """The folders and files of each tier, in the order in which they run."""
 LONGER = "SC2POOL_LONG"
@@ -87,7 +87,7 @@ LONGER = "SC2POOL_LONG"
 
 
 def is_long() -> bool:
-    """True if tests shall run in their longer form."""
+    """True if tests must run in their longer form."""
     return bool(os.environ.get(LONGER))
 
 
@@ -103,7 +103,7 @@ def tier_of(nodeid: str) -> str:
 ALWAYS_RUN = 4
 BUSY_PERCENT = 85.0
 GIVES_WAY_S = 120.0
-"""The longest wait for one file, because other programs may keep the cores busy for ever."""
+"""The longest wait in seconds for one file; other programs may keep the cores busy for ever."""
 
 
 class GivesWay:

@@ -1,12 +1,12 @@
-"""Documentation pages as programs: extracts their code blocks, so that tests can run them.
+"""Extracts the code blocks of documentation pages, so that tests can run the blocks as programs.
 
-    blocks(page)     the fenced code blocks, each with its language and its place
-    program(page)    the page's Python as one program, with the page's line numbers; the blocks that
-                     import a library with an environment of its own are another program
-    commands(page)   the shell commands, split as a shell would
+`blocks(page)` returns the fenced code blocks, each with its language and its place. `program(page)`
+returns the page's Python as one program, with the page's line numbers. Blocks that import a library
+with an environment of its own are another program. `commands(page)` returns the shell commands,
+split as a shell splits them.
 
-Rules: a block without a language is an error, so no block is left out; a program prints a line
-after each block.
+A block without a language is an error, so no block is left out. A program prints a line after each
+block.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SHELL = "sh"
 YAML = "yaml"
 """The language of a file of hyperparameters."""
 TEXT = "text"
-"""The language of blocks that are not run: a file tree, the output of a program."""
+"""The language of blocks that are not run, such as a file tree or the output of a program."""
 ENDED = "ran to the end of line"
 
 _FENCE = re.compile(r"(?P<indent> *)(?P<fence>```+|~~~+) *(?P<language>[^`]*)")
@@ -56,7 +56,7 @@ def blocks(text: str) -> list[Block]:
     """The code blocks of a page.
 
     Raises:
-        ValueError: a block without a language, with an unknown language, or without an end.
+        ValueError: A block has no language, an unknown language, or no end.
     """
     found, lines = [], text.splitlines()
     numbered = iter(enumerate(lines, 1))
@@ -83,7 +83,7 @@ def program(text: str, library: str | None = None) -> tuple[str, list[str]]:
     """The page's Python as one program, and the lines that it prints if all of it runs.
 
     Args:
-        library: take the blocks that import this library instead of the others.
+        library: The library whose blocks are taken; None for the blocks without such a library.
     """
     lines = [""] * (len(text.splitlines()) + 1)
     expected = []

@@ -1,7 +1,8 @@
 """The documentation builds, and all files, headings, commands and checks that it names exist.
 
-mkdocs checks the links in `docs/`; these tests check the README's. The built pages load nothing
-from other servers. The workflow and the hooks run the checks of `scripts/lint` and `scripts/test`.
+mkdocs checks the links in `docs/`; these tests check the links in the README. The built pages must
+load nothing from other servers. The workflow and the hooks must run the checks of `scripts/lint`
+and `scripts/test`.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ STARTS = (
     ROOT / "sc2pool/pool/instances",
     ROOT / "scripts/chaos/attacks",
 )
-"""For each page: the folders that its paths are relative to."""
+"""The folders that the paths on each page are relative to."""
 
 
 def exists(path: str) -> bool:

@@ -1,8 +1,8 @@
-"""Every code block of the README and of `docs/` works: Python runs, programs parse the commands.
+"""Every code block of the README and of `docs/` works: Python runs, and programs parse commands.
 
-A page's Python is one program: the blocks in order, with the page's line numbers, so a failure
-names the page's line. It runs as in a clean shell of a user without StarCraft II: SC2PATH is set
-only if one of the page's commands sets it. pytest runs the two files of `docs/test-a-bot.md`.
+A page's Python blocks are one program, with the page's line numbers, so a failure names the page's
+line. The program runs as in a user's clean shell without StarCraft II, so SC2PATH is set only if a
+command of the page sets it. pytest runs the two files of `docs/test-a-bot.md`.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def run_page(
             env={
                 **clean,
                 **game,
-                "HOME": str(folder),  # no StarCraft II is in it
+                "HOME": str(folder),  # the user's home folder has no StarCraft II
                 "PYTHONPATH": str(ROOT),
-                "OMP_NUM_THREADS": "1",  # the games need the cores
+                "OMP_NUM_THREADS": "1",  # the games need the CPU cores
                 "RAY_TMPDIR": ray,
                 "RAY_AUTH_MODE": "disabled",
                 "RAY_USAGE_STATS_ENABLED": "0",
@@ -162,7 +162,7 @@ def test_hyperparameters_of_the_documentation_can_be_given(tmp_path: Path):
 
 
 def problem_with(words: list[str]) -> str | None:
-    """The error in a command; None if there is none."""
+    """The error in a command; None if the command is correct."""
     while words and (setting := re.fullmatch(r"[A-Z0-9_]+=(.*)", words[0])):
         inner = re.fullmatch(r"\$\((.*)\)", setting[1])
         problem = problem_with(inner[1].split()) if inner else None
@@ -201,7 +201,7 @@ def problem_with_arguments(arguments: list[str]) -> str | None:
 
 
 def problem_with_extras(text: str) -> str | None:
-    """The error in the extras that pip is asked for; None if there is none."""
+    """The error in the extras that a pip command names; None if all of them exist."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for named in re.findall(r"(?:sc2pool|\.)\[([a-z,]+)\]", text):
         for extra in named.split(","):

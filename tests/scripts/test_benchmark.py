@@ -1,6 +1,6 @@
-"""The scripts that measure: `benchmark.py`, `walk.py`, and `studies`.
+"""Tests of the scripts that measure, which are `benchmark.py`, `walk.py`, and `studies`.
 
-The scripts' figures are plausible, and their comparisons fair.
+The scripts' figures must be plausible, and their comparisons fair.
 """
 
 from __future__ import annotations
@@ -90,14 +90,14 @@ def test_cpu_time_is_counted_by_role(measured):
         assert all(used_us > 0 for used_us in row["cpu_us_per_step"].values()), side
         for one in row["rounds"]:
             cores = json.loads((out / "benchmark.json").read_text())["machine"]["cores"]
-            # The CPU time is that of the round, not of a process's whole life.
+            # The CPU time is the time of the round, not the time of a process's whole life.
             assert sum(one["cpu_s"].values()) < 1.5 * cores * one["seconds"] + 0.1, side
 
 
 def test_a_sleeping_game_bounds_its_rate(measured):
     out, _ = measured
     for side, row in rows_of(out, "game cost").items():
-        assert row["figure"] <= 200, side  # one game, with steps of 5 ms
+        assert row["figure"] <= 200, side  # one game, whose steps take 5 ms each
 
 
 def test_the_table(measured):
@@ -216,7 +216,7 @@ def test_a_ratio_is_taken_round_by_round():
     def rounds(*rates):
         return Rounds(Round(rate, 1.0, {}) for rate in rates)
 
-    # One side is twice as fast in each round, however busy the machine is.
+    # The first side is twice as fast in each round, however busy the machine is.
     assert ratio(rounds(100, 20, 60), rounds(50, 10, 30)) == 2.0
     with pytest.raises(ValueError, match="zip"):
         ratio(rounds(1, 2), rounds(1))
@@ -347,14 +347,14 @@ def test_one_row(standin_dir):
     shutil.which("supertux2", path="/usr/games:/usr/bin") is None, reason="no SuperTux"
 )
 def test_a_table_of_learners_on_a_live_game(tmp_path, run_temp):
-    """Two rows of the table play for six seconds each; the library of a third is not installed."""
+    """Two learners of the table play for six seconds each; a third learner's library is missing."""
     options = ["--rows", "ppo", "gate", "rtgym", "--minutes", "0.1", "--seeds", "1"]
     root = SCRIPTS.parent
     module = ("-m", "scripts.studies.live_game_table")
     words = (sys.executable, *module, *options, "--out", tmp_path / "out")
     done = run(*words, cwd=root, env=os.environ | {"PYTHONPATH": str(root)}, timeout_s=500)
     assert done.returncode == 0, done.stderr
-    sweep(run_temp)  # like the next pool, clean up after the killed processes
+    sweep(run_temp)  # clean up after the killed processes, as the next pool does
     results = [json.loads(line) for line in (tmp_path / "out/results.jsonl").open()]
     assert [result["row"] for result in results] == ["ppo", "gate", "rtgym"]
     for result in results[:2]:

@@ -30,7 +30,7 @@ from tests.support.programs import run
 SCRIPT = Path(__file__).parents[2] / "scripts" / "chaos.py"
 Chaos = Callable[..., dict[str, Any]]
 TAKES_S = 1800.0
-"""Limit for a run, much longer than one takes on an idle machine."""
+"""Limit of a run in seconds; a run takes much less time on an idle machine."""
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ Play = Callable[..., Arena]
 
 @pytest.fixture
 def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
-    """Plays some steps on an adapter of two envs, and closes it."""
+    """Plays some steps on an adapter of two envs, and closes the adapter."""
 
     def run(adapter: type[Adapter], may: May = May.NOTHING) -> Arena:
         kind = Kind(

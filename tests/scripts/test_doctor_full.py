@@ -15,9 +15,9 @@ from sc2pool.game.program.builds import settled_on
 from sc2pool.game.program.installation import find_installation
 
 STOPS = {"stop and go on", "D16 stops", "D16 match stops"}
-"""Checks that differ on both games, because both play the loops missed during a stop."""
+"""Checks that report a difference on both games: both play the loops missed during a stop."""
 TIMES = {"launch", "launch again", "D12 launches at once", "D24 speed"}
-"""Checks that a busy machine may fail."""
+"""Checks that may fail on a busy machine."""
 OF_ALL = {
     "D01 awaited end",
     "D02 polled end",
@@ -33,11 +33,11 @@ OF_ALL = {
     "D21 waves",
     "D22 odd maps",
 }
-"""The checks that find a reported behaviour on the game that has all."""
+"""The checks that find a reported behaviour on the game that has all such behaviours."""
 
 
 def run(game: Path, out: Path) -> dict[str, Any]:
-    """Make all measurements; returns the report."""
+    """Make all measurements of the doctor; returns its report."""
     assert main(["doctor", "--full", "--game", str(game), "--out", str(out)]) == 0
     (report,) = out.glob("doctor-Base*.json")
     return json.loads(report.read_text())

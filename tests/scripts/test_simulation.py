@@ -1,7 +1,7 @@
-"""The pool's decisions against a simulated machine: some seconds of `scripts/simulate.py`.
+"""Runs the pool on a simulated machine, as `scripts/simulate.py` does in some seconds.
 
 If `test_schedules` fails, its message is the shortest schedule that fails. Replay that schedule
-with `scripts/simulate.py --replay`; once the cause is mended, add the schedule to `FOUND`.
+with `scripts/simulate.py --replay`; after the cause is fixed, add the schedule to `FOUND`.
 """
 
 from __future__ import annotations
@@ -229,11 +229,11 @@ FOUND = {
         events=(("step",), ("ask", None, 0.5, False), ("die", 0), ("step",)),
     ),
 }
-"""Schedules that a search has found to fail, each the shortest one of its kind."""
+"""The shortest schedules that failed, each with another cause, as a search found them."""
 
 
 def search(seed: int, schedules: int, reports: Path) -> str | None:
-    """Of the first schedule that fails: the violation and the shortest form; None if all pass."""
+    """The violation and shortest form of the first failing schedule; None if all pass."""
     for index in range(schedules):
         schedule = draw(seed, index)
         if play(schedule, reports) is not None:
@@ -418,7 +418,7 @@ BROKEN: dict[Break, Schedule] = {
         events=(("reset",), ("step",), ("send", (0,)), ("step",))
     ),
 }
-"""For each way to break the pool on purpose: the shortest known schedule that shows the defect."""
+"""The shortest known schedule that shows the defect, for each way to break the pool on purpose."""
 
 
 @pytest.mark.parametrize("break_it", BROKEN, ids=lambda break_it: break_it.__name__)

@@ -1,4 +1,4 @@
-"""A running stand-in that clients connect to (`game`), and one without a socket (`session_for`)."""
+"""A running stand-in for clients that connect (`game`), and one without socket (`session_for`)."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def executable(installation: Path) -> Path:
 
 @contextmanager
 def launcher(installation: Path, executable: Path, temp_dir: Path) -> Iterator[Launch]:
-    """A function that starts a game process, maybe with more flags, and waits until it is ready.
+    """A function that starts a game process with the given flags, and waits until it is ready.
 
-    At the end of the block, all processes that the function started are ended.
+    At the end of the `with` block, all processes that the function started are ended.
     """
     games: list[GameProcess] = []
 
@@ -131,7 +131,7 @@ def session_for(installation: Path) -> Callable[[], OfflineSession]:
 
 @pytest.fixture
 def changed(installation: Path) -> Callable[..., bytes]:
-    """Gives the content of a bundled map with changes."""
+    """A function that returns the content of a bundled map with changes."""
 
     def content(name: str, **changes: Any) -> bytes:
         scenario = json.loads((installation / "Maps" / f"{name}.SC2Map").read_text())
@@ -142,14 +142,14 @@ def changed(installation: Path) -> Callable[..., bytes]:
 
 @pytest.fixture
 def field(changed: Callable[..., bytes], offline: OfflineSession) -> OfflineSession:
-    """A melee that cannot be lost: without an opponent, on flat ground, with fog."""
+    """A melee without an opponent, which cannot be lost, on flat ground and with fog."""
     offline.start(changed("Melee/Flat64", endless=True))
     return offline
 
 
 @pytest.fixture
 def melee(session_for: Callable[[], OfflineSession]) -> Callable[..., OfflineSession]:
-    """Begins a melee, against a computer or without an opponent."""
+    """A function that begins a melee against a computer or without an opponent."""
 
     def begin(
         difficulty: sc_pb.Difficulty.ValueType | None = sc_pb.VeryEasy,
@@ -168,7 +168,7 @@ def melee(session_for: Callable[[], OfflineSession]) -> Callable[..., OfflineSes
 
 @pytest.fixture
 def town(melee: Any) -> Callable[..., Any]:
-    """Begins a melee without an opponent, with money and these structures at PLACES."""
+    """A function that begins a melee without an opponent, with money and structures at PLACES."""
 
     def begin(*kinds: int, money: int = 2000, **options: Any) -> Any:
         session = melee(None, **options)
@@ -182,7 +182,7 @@ def town(melee: Any) -> Callable[..., Any]:
 
 @pytest.fixture
 def arena(offline: OfflineSession) -> Callable[..., OfflineSession]:
-    """Begins a game with these units on an empty map of 64 × 64, with the camera at a point."""
+    """A function that begins a game on an empty map of 64 × 64 cells with the given units."""
 
     def begin(
         *units: Any, camera: Any = (32.0, 32.0), interface: Any = None, **changes: Any

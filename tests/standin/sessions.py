@@ -1,7 +1,7 @@
 """Clients of a stand-in, over a websocket or without one, with requests that tests often need.
 
-The websocket client is a bare one, because tests send what client libraries forbid: garbage,
-fragments, an Origin header, a second connection.
+The websocket client uses no client library, because such libraries forbid some messages that tests
+send: garbage, fragments, an Origin header, and a second connection.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ COLLECT = {
     "minerals": 0,
     "taken": "moves",
 }
-"""A rule of a map: two beacons; each one moves away when a unit reaches it."""
+"""A rule of a map with two beacons: a beacon moves away when a unit reaches it."""
 STARTED = "Startup Phase 3 complete. Ready for commands.\n"
 Spawn = tuple[float, ...]
-"""Unit type, owner, x, y and, if there are several, their number."""
+"""Units to create: the type, owner, x, y and, for several units, their number."""
 ALONE = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
 Units = raw_pb.Unit | int | Iterable[raw_pb.Unit] | Iterable[int]
 """One or several units, or their tags."""
@@ -91,7 +91,7 @@ class Client:
         self.debug(debug_pb.DebugCommand(unit_value=change))
 
     def money(self) -> tuple[int, int]:
-        """Minerals and gas."""
+        """The player's minerals and gas."""
         player = self.observe().player_common
         return player.minerals, player.vespene
 
@@ -150,7 +150,7 @@ class Client:
         return [one.result for one in reply.query.placements]
 
     def way(self, start: tuple[float, float], end: tuple[float, float]) -> float:
-        """The length of the path from one point to another, 0 without a path."""
+        """The length of the path from one point to another point; 0 if there is no path."""
         query = query_pb.RequestQuery()
         path = query.pathing.add()
         path.start_pos.x, path.start_pos.y = start
@@ -193,7 +193,7 @@ class GameProcess:
         return wire
 
     def let_go(self) -> None:
-        """End all connections and the game that is played, so the process is as if just started."""
+        """End all connections and the current game, so that the process is as if just started."""
         while self.wires:
             self.wires.pop().close()
         wire = Wire(self.port)
@@ -245,9 +245,9 @@ class OfflineSession(Client):
         self.state.playing().world.minerals = minerals
 
     def look(self, **fields: Any) -> bytes:
-        """An observation that updates the last one; checks that a new one has the same bytes."""
+        """Updates the last observation; checks that a newly made one has the same bytes."""
         request = sc_pb.RequestObservation(**fields)
-        first = self.ask_bytes(observation=request)  # deaths and errors appear only in this one
+        first = self.ask_bytes(observation=request)  # only this reply has deaths and errors
         assert first == sc_pb.Response.FromString(first).SerializeToString(deterministic=True)
         seen = self.ask_bytes(observation=request)
         kept, self.state.view = self.state.view, None
@@ -257,7 +257,7 @@ class OfflineSession(Client):
 
 
 def options(**changes: Any) -> sc_pb.InterfaceOptions:
-    """An interface of 84 × 84 and 64 × 64 pixels, 24 cells wide."""
+    """An interface with 84 × 84 pixels (24 cells wide), and a minimap of 64 × 64 pixels."""
     wanted = sc_pb.InterfaceOptions(raw=True, score=True)
     layers = wanted.feature_layer
     layers.width = 24
@@ -302,7 +302,7 @@ def command(
     target: raw_pb.Unit | int = 0,
     queued: bool = False,
 ) -> sc_pb.Action:
-    """One unit command."""
+    """An action with one unit command."""
     action = sc_pb.Action()
     raw = action.action_raw.unit_command
     raw.ability_id = ability_id

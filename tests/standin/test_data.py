@@ -1,7 +1,7 @@
-"""Whether data tables agree with the simulation, and `scripts/truth.py` reads catalogs correctly.
+"""Tests that data tables agree with the simulation, and that `truth.py` reads catalogs correctly.
 
-python-sc2 reads the tables at the start of each game; its helpers for costs and technology fail
-with a KeyError if a row is missing.
+python-sc2 reads the data tables at the start of each game. Its helpers for costs and technology
+fail with a KeyError if a row is missing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sc2standin.data.unit_types.files import DOES, NUMBERS_OF, TYPE_BY_NAME, UNI
 
 FUSION_CORE = 30
 UNLISTED = {"Baneling", "Sentry", "VoidRay"}
-"""Types whose weapons, an explosion and beams, the tables do not list."""
+"""Unit types whose weapons are not listed in the tables, because they are explosions or beams."""
 FLAGS = {
     "abilities": "ability_id",
     "units": "unit_type_id",
@@ -100,7 +100,7 @@ def test_simulated_units_agree_with_the_tables(data, name):
     told["weapon"] = units.completed(told.get("weapon"), ours.get("weapon"))
     if told["weapon"]:
         told["weapon"] = ours["weapon"] | told["weapon"]
-    if name == "Battlecruiser":  # a row with two requirements lists neither
+    if name == "Battlecruiser":  # a row with two requirements lists none of them
         told |= {"tech_requirement_id": FUSION_CORE, "needs_tech_lab": True}
     shown = units.named(row, told)
     assert (row.unit_id, row.name) == (ours["id"], name)
@@ -329,7 +329,7 @@ def test_an_attack_takes_shields_first_and_armor_from_each_blow():
     target = duels.Fighter(zealot, 2, 0.0, 0.0, zealot.life, 5.0)
     target.take(marauder)
     assert (target.shields, target.life) == (0.0, 100.0 - (10.0 - 5.0 - 1.0))
-    target.take(zealot)  # two blows of 8
+    target.take(zealot)  # two hits of 8
     assert target.life == 96.0 - 2 * 7.0
     roach = TYPE_BY_NAME["Roach"]
     armored = duels.Fighter(roach, 2, 0.0, 0.0, roach.life, 0.0)
@@ -353,7 +353,7 @@ def test_a_battle_ends_as_the_numbers_say(installation, groups, wins):
 
 
 NOT_YET = {"minerals a minute, an SCV near", "minerals a minute, 6 SCVs"}
-"""Facts from which the stand-in deviates by more than 2 %; its README tells by how much."""
+"""Facts from which the stand-in deviates by more than 2 %; its README has the deviations."""
 
 
 def test_the_stand_in_is_as_true_as_it_was(installation):

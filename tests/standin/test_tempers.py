@@ -1,6 +1,6 @@
-"""Tempers (quirks of a game process): which a game has, and those that act when a game ends.
+"""Tests which tempers (imitated faults) a game has, and the tempers that act when a game ends.
 
-Each temper shows its behaviour, and a game without tempers does not.
+A game with a temper must show the temper's behaviour, and a game without tempers must not.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def test_without_a_choice_the_start_script_has_none(installation):
 
 
 SILENCE_S = 0.5
-"""Eleven loops of real time; a reply that waits for a loop comes within three loops."""
+"""Seconds of eleven loops in real time; a reply that waits for a loop comes within three loops."""
 LAST_LOOP = 6
 OBSERVE, PING = sc_pb.RequestObservation(), sc_pb.RequestPing()
 LEAVE, ACT = sc_pb.RequestLeaveGame(), sc_pb.RequestAction()
@@ -262,7 +262,7 @@ def test_stub_end(launch, changed, temper, canned):
 @pytest.mark.parametrize("temper", ["kind", "warnings"])
 def test_warnings(launch, temper):
     wire = launch("--temper", temper).connect()
-    wire.start()  # two good replies
+    wire.start()  # the game gives two good replies
     good, warned = 2, []
     for number in range(60):
         reply = wire.step(1) if number % 2 else wire.ask(observation=OBSERVE)

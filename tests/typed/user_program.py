@@ -1,6 +1,6 @@
-"""A user's program with all public names, and every hook in both forms; mypy checks it strictly.
+"""A user's program with all public names and both forms of each hook; mypy checks it strictly.
 
-The program is not run. Users of sc2pool would get the errors that mypy finds here.
+The program is not run. If mypy finds an error here, users of sc2pool would get the same error.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Programs that tests end; each prints which stage it has reached.
+"""Programs that tests end. Each program prints the stage that it has reached.
 
-python programs.py trains               a pool of two games, stepped for ever
-python programs.py owns_a_family        a job with a child and a grandchild, until the job is killed
-python programs.py starts_children      one child after the other, each in a job of its own
-python programs.py saves OUT            `sc2pool train`, whose console is closed after an episode
+`python programs.py trains` steps a pool of two games for ever. `owns_a_family` has a job with a
+child and a grandchild until the job is killed. `starts_children` starts one child after the other,
+each in a job of its own. `saves OUT` is `sc2pool train`, whose console is closed after an episode.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def owns_a_family() -> None:
     )
     job = Job(child)
     assert child.stdin is not None and child.stdout is not None
-    child.stdin.write(b"\n")  # not before: its children must be in the job
+    child.stdin.write(b"\n")  # only now, so that its children are in the job
     child.stdin.flush()
     print(child.pid, int(child.stdout.readline()), flush=True)
     sys.stdin.read()

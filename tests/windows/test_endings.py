@@ -1,4 +1,4 @@
-"""However a program ends, its workers and games end with it, and a training is saved if possible.
+"""A program's workers and games end with it, however it ends; a training is saved if possible.
 
 A Job Object ends the processes.
 """
@@ -41,12 +41,12 @@ def test_a_killed_trainer_leaves_no_process(
 ) -> None:
     trainer = program("trains")
     wait_for_stage(trainer, stage)
-    time.sleep(delay_s)  # a random instant of the stage
+    time.sleep(delay_s)  # wait for a random instant of the stage
     family = psutil.Process(trainer.pid).children(recursive=True)
     trainer.kill()
     assert psutil.wait_procs(family, GONE_WITHIN_S)[1] == []
     trainer.wait()
-    sweep(run_temp)  # deletes the run's folder, as the next pool would
+    sweep(run_temp)  # `sweep` deletes the run's folder, as the next pool would do
     assert list(run_temp.glob("sc2pool-run-*")) == []
 
 
@@ -57,7 +57,7 @@ def test_a_child_that_is_being_started_ends_with_its_parent(
     for number in range(10):
         parent = program("starts_children")
         wait_for_stage(parent, "starting")
-        time.sleep(number / 20)  # while a child starts
+        time.sleep(number / 20)  # the program is killed while a child starts
         parent.kill()
         parent.wait()
     wait_for(lambda: set(psutil.pids()) <= before, GONE_WITHIN_S)

@@ -1,4 +1,4 @@
-"""A duel, a team, a paused game and a training, played by a Windows Python."""
+"""A Windows Python plays a duel, a team, a paused game and a training."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_paused_process_stands_still(tmp_path: Path, wait_for: Callable[..., N
                 wait_for(lambda before=paused: counted.stat().st_size > before)
                 gate.pause()
                 paused = counted.stat().st_size
-                time.sleep(PAUSED_S)  # the paused game must not go on
+                time.sleep(PAUSED_S)  # the paused game must not continue
                 assert counted.stat().st_size == paused
                 gate.resume()
             wait_for(lambda: counted.stat().st_size > paused)

@@ -1,4 +1,4 @@
-"""A program plays or gives a one-line error, wherever the game lies and however it is started."""
+"""Wherever the game lies and however a program is started, it plays or gives a one-line error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sc2standin import install
 from sc2standin.replacing import replace_file
 
 REFUSES = Path("Z:/sys/kernel")
-"""A folder of Linux, by its path under Wine, in which even root cannot create a file."""
+"""A path under Wine of a Linux folder in which even root cannot create a file."""
 WITHOUT_A_CONSOLE = """
 import sys
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_an_installation_with_spaces_and_umlauts(tmp_path: Path) -> None:
 def test_an_installation_whose_file_is_being_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another installing process has the file open, and Windows cannot replace open files."""
+    """Another process that installs has the file open, and Windows cannot replace open files."""
     install.install(tmp_path)
     marker = tmp_path / install.MARKER
     marker.write_text("of an earlier release")

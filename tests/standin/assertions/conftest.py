@@ -1,9 +1,9 @@
 """Games for the assertions of other clients' tests: one client against a computer, or two clients.
 
-The numbers in the tests' names refer to `sc2standin/README.md`: P stands for pysc2's tests, S for
-those of Blizzard's C++ API; both ran against the real game. Each test here is written from a
-description of the assertion, and plays the stand-in, or the installation that `--game` names, on
-maps that both games have.
+The numbers in the tests' names refer to `sc2standin/README.md`: P stands for pysc2's tests, and S
+for tests of Blizzard's C++ API; those tests ran against the real game. Each test here is written
+from a description of an assertion. A test plays the stand-in, or the installation that `--game`
+names, on a map that the real game and the stand-in have.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.support.fuzz.wire import HandshakeRefused
 FIELD = "Flat64"
 """A flat map of Blizzard's Melee pack, for two players."""
 LAUNCH_S, REPLY_S = 180.0, 120.0
-"""Limits for a real game: its launch, and the reply to create_game or join_game."""
+"""The limits for a real game's launch, and for its reply to create_game or join_game."""
 _POLL_S = 0.02
 Begin = Callable[..., Wire]
 
@@ -60,7 +60,7 @@ class Running:
                 return wire
 
     def let_go(self) -> None:
-        """Leave the game that was played, and end all connections."""
+        """Leave the current game, and end all connections."""
         while self.wires:
             self.wires.pop().close()
         wire = self.connect()
@@ -71,7 +71,7 @@ class Running:
 
 @contextmanager
 def running(installation: Installation, folder: Path) -> Iterator[Running]:
-    """A game process that is ended at the end of the block."""
+    """A game process that is ended at the end of the `with` block."""
     lease = PortLease.acquire()
     try:
         with closing(GameProcess.spawn(installation, lease, folder)) as process:
@@ -110,7 +110,7 @@ def own_game(
 ) -> Iterator[Running]:
     """A game process for this test alone, which the test may end.
 
-    The stand-in has its default tempers, because with the recorded ones a crash leaves a process.
+    The stand-in has its default tempers; with the recorded tempers a crash would leave a process.
     """
     is_standin = game_installation == find_installation(standin_dir)
     installation = find_installation(tempered("default")) if is_standin else game_installation
@@ -133,7 +133,7 @@ def wire(first_game: Running) -> Iterator[Wire]:
 
 @pytest.fixture
 def begin(wire: Wire, local_map: Callable[[str], sc_pb.LocalMap]) -> Begin:
-    """Begin a game of one client, by default on the field against a computer."""
+    """Begin a game of one client, by default on the map FIELD against a computer."""
 
     def begin_game(map_name: str = FIELD, **fields: Any) -> Wire:
         setup = {"player_setup": against(sc_pb.VeryEasy)} if map_name == FIELD else {}
@@ -156,7 +156,7 @@ def pair(first_game: Running, second_game: Running) -> Iterator[Pair]:
 def begin_duel(
     pair: Pair, local_map: Callable[[str], sc_pb.LocalMap]
 ) -> Callable[..., tuple[Wire, Wire]]:
-    """Begin a game of two clients on the field."""
+    """Begin a game of two clients on the map FIELD."""
 
     def begin(**fields: Any) -> tuple[Wire, Wire]:
         pair.begin(local_map(FIELD), **fields)

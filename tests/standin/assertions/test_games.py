@@ -35,7 +35,7 @@ def test_p03_p04_a_replay_ends_at_the_recorded_loop_and_cannot_be_saved(begin):
     wire = begin()
     wire.step(100)
     replay = wire.replay()
-    wire.watch(replay, disable_fog=True)  # in the same process, from within the game
+    wire.watch(replay, disable_fog=True)  # in the game's process, before the game's end
     loops = [wire.observe().game_loop]
     status = sc_pb.in_replay
     while status == sc_pb.in_replay:
@@ -69,7 +69,7 @@ def test_p07_the_installed_version_creates_a_melee_map(wire, local_map):
 
 def test_p08_p09_s50_two_games_of_two_clients_on_a_map_that_was_saved(pair, game_installation):
     content = find_map(game_installation, FIELD).read_bytes()
-    for wire in pair.wires:  # one after the other
+    for wire in pair.wires:  # the processes save the map one after the other
         saved = wire.ask(save_map=sc_pb.RequestSaveMap(map_path=SAVED, map_data=content))
         assert not saved.save_map.HasField("error"), saved
     for _ in range(2):
@@ -115,7 +115,7 @@ def test_p12_a_game_of_two_computers_has_results_for_an_observer(wire, local_map
 
 
 def test_p33_a_game_with_a_seed_and_its_replay_are_equal_at_each_loop(begin):
-    """The units are equal, and so are observations of 600 loops with moves in four directions."""
+    """At each of 600 loops, game and replay must show the same units, three of which walk."""
 
     def seen(wire) -> list[tuple[float, ...]]:
         state = wire.observe().raw_data
@@ -196,6 +196,6 @@ def test_s48_a_process_crashes_or_hangs_if_it_is_asked_to(own_game, test):
     wire.send(ping=PING)
     kinds = []
     while select.select([wire.socket, exited], [], [], 2.0)[0]:
-        kinds.append(wire.reply().WhichOneof("response"))  # the debug request may be answered
+        kinds.append(wire.reply().WhichOneof("response"))  # the game may answer the debug request
     assert "ping" not in kinds
     assert own_game.process.exit_code() is None

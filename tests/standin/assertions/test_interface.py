@@ -16,7 +16,7 @@ from tests.standin.sessions import Wire, options
 MINIMAP, SCREEN = 64, 84
 ATTACKS, ATTACK_GENERAL, SCAN_MOVE, MOVE = (23, 3674), 3674, 19, 16
 OWN = 1  # in `player_relative`
-REMAPS = {  # name (chosen here): specific id, general id
+REMAPS = {  # each name is our choice, and has a specific id and a general id
     "stop": (4, 3665),
     "move": (16, 3794),
     "patrol": (17, 3795),
@@ -41,7 +41,7 @@ EVERYTHING = sc_pb.RequestData(
 
 
 class TestData:
-    """All tests read the reply to one request for all tables."""
+    """Each test reads the reply to a request for all data tables."""
 
     @pytest.fixture
     def data(self, begin) -> sc_pb.ResponseData:
@@ -79,7 +79,7 @@ class TestData:
 
 @pytest.fixture
 def on_screen(begin) -> Wire:
-    """A game with layers, after its automatic first selection and camera move."""
+    """A game with feature layers, after its automatic first selection and camera move."""
     wire = begin(interface=options())
     wire.step(3)
     wire.observe()
@@ -87,7 +87,7 @@ def on_screen(begin) -> Wire:
 
 
 def _layer(image: common.ImageData) -> np.ndarray:
-    """The pixels of a layer, as [y, x]."""
+    """The pixels of a feature layer, as an array with the indices [y, x]."""
     size = image.size
     if image.bits_per_pixel == 1:
         bits = np.unpackbits(np.frombuffer(image.data, np.uint8))
@@ -166,7 +166,7 @@ def test_s44_actions_are_reported_one_loop_later_with_their_arguments(on_screen)
     command = spatial_pb.ActionSpatialUnitCommand(
         ability_id=MOVE, target_screen_coord=common.PointI(x=40, y=40)
     )
-    # The command comes after the rectangle, while the selected workers are on the screen.
+    # The command follows the selection while the selected workers are still on the screen.
     for part in (
         {"unit_selection_rect": rectangle},
         {"unit_command": command},
@@ -225,7 +225,7 @@ def test_s47_a_rendered_image_has_24_bits_a_pixel_and_several_colours(begin):
 
 
 class TestReportedAttacks:
-    """P16 to P18: orders and reports of a zealot and an observer that attack a point together."""
+    """P16 to P18: a zealot and an observer attack a point, and the game reports the order."""
 
     TARGET = (48.0, 50.0)
 
@@ -236,7 +236,7 @@ class TestReportedAttacks:
         return on_screen
 
     def reported(self, wire: Wire, *names: str) -> int:
-        """The ability of the one raw command that is reported after the order."""
+        """Order an attack; returns the ability of the only raw command that is then reported."""
         attackers = [unit for name in names for unit in of(wire, name)]
         wire.order(attackers, ATTACK_GENERAL, self.TARGET)
         wire.step()

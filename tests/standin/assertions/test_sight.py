@@ -20,7 +20,7 @@ HERE, THERE = (30, 30), (58, 66)
 
 
 def cloaked_shown() -> sc_pb.InterfaceOptions:
-    """Layers and the raw interface, with units that are cloaked."""
+    """Interface options for layers and raw data that also show cloaked units."""
     interface = options()
     interface.show_cloaked = True
     return interface
@@ -28,7 +28,7 @@ def cloaked_shown() -> sc_pb.InterfaceOptions:
 
 @pytest.fixture
 def duel(begin_duel):
-    """Begin a duel, with the same units for both players or other units for each."""
+    """Begin a game of two clients with the named units of each player."""
 
     def begin(*named: tuple, **fields) -> tuple[Wire, Wire]:
         clients = begin_duel(**fields)
@@ -56,7 +56,7 @@ def seen(clients: tuple[Wire, Wire], name: str, owner: int) -> list[raw_pb.Unit]
 
 
 def near_layer(client: Wire, name: str) -> int:
-    """The largest value of a layer of the screen."""
+    """The largest pixel value of a feature layer of the screen."""
     image = getattr(client.observe().feature_layer_data.renders, name)
     data = np.frombuffer(image.data, np.uint8)
     return int((np.unpackbits(data) if image.bits_per_pixel == 1 else data).max())

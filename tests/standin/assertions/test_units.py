@@ -140,7 +140,7 @@ def test_s08_debug_gives_5000_of_each_resource(field):
     field.toggle(debug_pb.all_resources)
     field.step(2)
     after = field.money()
-    assert minerals + 5000 <= after[0] <= minerals + 5020  # the workers add some
+    assert minerals + 5000 <= after[0] <= minerals + 5020  # the workers gather some minerals, too
     assert after[1] == vespene + 5000
 
 
@@ -231,7 +231,7 @@ def rich(begin) -> Wire:
 
 @pytest.fixture
 def fast(rich) -> Wire:
-    """The town of `rich`, in which everything is built in a second."""
+    """The town of `rich`, in which units and structures are made in a second."""
     rich.toggle(debug_pb.fast_build)
     rich.step(1)
     return rich

@@ -1,8 +1,7 @@
-"""A python-sc2 bot that calls each of its helpers once, and prints the results as JSON.
+"""A bot that calls each helper of python-sc2 once, and prints the results as JSON.
 
-    python python_sc2_bot.py MAP REPLAY
-
-The bot plays until the second step, saves the replay and leaves.
+It is started by `python python_sc2_bot.py MAP REPLAY`. The bot plays until the second step, saves
+the replay and leaves.
 """
 
 from __future__ import annotations

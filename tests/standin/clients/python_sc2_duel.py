@@ -2,10 +2,10 @@
 
     python python_sc2_duel.py run_game PORTS REPLAY [--realtime]
     python python_sc2_duel.py run_multiple_games PORTS REPLAY
-    python python_sc2_duel.py host PORTS REPLAY [--leaves]    one game process for two episodes
-    python python_sc2_duel.py guest PORTS REPLAY      the other player of `host`
+    python python_sc2_duel.py host PORTS REPLAY [--leaves]    One game process plays two episodes.
+    python python_sc2_duel.py guest PORTS REPLAY      The bot is the other player of `host`.
 
-One bot attacks, and the other one waits; with `--leaves`, the attacker gives up instead.
+One bot attacks, and the other bot waits; with `--leaves`, the attacker gives up instead.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class Fighter(BotAI):
 
     seen: ClassVar[list[dict[str, Any]]] = []
     together: asyncio.Barrier | None = None
-    """Where the bots of both players of `run_game` meet at the end."""
+    """A barrier at which the bots of both players of `run_game` wait at the end."""
 
     def __init__(self, manner: str) -> None:
         super().__init__()
         self.manner = manner
 
     async def on_start(self) -> None:
-        # In real time python-sc2 repeats its request if an observation is late. After the end the
-        # repetition fails, because a game reports results once. So steps are long: 24 loops.
+        # In real time python-sc2 repeats its request if an observation is late.
+        # After the game's end a repeated request fails, so a step has 24 loops.
         self.client.game_step = 24 if self.realtime else 8
         enemies = [list(point) for point in self.enemy_start_locations]
         self.seen.append({"player": self.player_id, "marines": len(self.units), "enemy": enemies})

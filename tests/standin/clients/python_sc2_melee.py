@@ -1,9 +1,9 @@
-"""Three python-sc2 bots that play a melee with its helpers, and print their results as JSON.
+"""Three bots that play a melee with python-sc2's helpers, and print their results as JSON.
 
-    python python_sc2_melee.py Rush|Builder|Mechanic
+One of them is started by `python python_sc2_melee.py Rush|Builder|Mechanic`.
 
 `Rush` sends all workers to the enemy. `Builder` walls its ramp, expands, spreads its workers,
-trains marines, and leaves once all of this is done. `Mechanic` leaves once it has an orbital
+trains marines, and then leaves. `Mechanic` leaves the game as soon as it has an orbital
 command, a factory with a tech lab, cyclones, and a barracks that has moved.
 """
 
@@ -172,7 +172,7 @@ class Mechanic(BotAI):
 
 
 if __name__ == "__main__":
-    random.seed(1)  # for python-sc2's random choice of places
+    random.seed(1)  # python-sc2 chooses places at random
     bot = {"Rush": Rush, "Builder": Builder, "Mechanic": Mechanic}[sys.argv[1]]()
     result = run_game(
         maps.get("AcropolisLE"),

@@ -1,6 +1,6 @@
-"""Messages: random requests on all maps, and the fields of replies recorded from real games.
+"""Tests random requests on all maps, and the fields of replies recorded from real games.
 
-The recordings hold the first moments of melee games, with python-sc2's interface options.
+The recordings have the first moments of melee games, with python-sc2's interface options.
 `scripts/fuzz_standin.py` sends more random requests.
 """
 
@@ -20,9 +20,9 @@ from tests.support.fuzz.draw import is_harmless
 from tests.support.fuzz.play import FuzzFailure, play, problem_of
 
 REQUESTS = 6000
-"""Enough for nearly every map of the installation."""
+"""Number of random requests, which is enough to play nearly every map of the installation."""
 MAPS = {file.stem for file in Path(sc2standin.__path__[0], "maps").rglob("*.SC2Map")}
-MAPS |= {"Simple96", "Flat64"}  # made from the melee's map during installation
+MAPS |= {"Simple96", "Flat64"}  # the installation makes these maps from the melee's map
 
 
 def test_every_request_is_answered_in_time_and_the_same_in_two_games(tmp_path):
@@ -74,9 +74,9 @@ ONLY_RECORDED = (
     "observation.raw_data.units.rally_targets",
     "observation.raw_data.units.orders",
 )
-"""Fields of maps with an economy, and of orders, because recorded workers mine at once."""
+"""The fields of an economy and of orders, which are recorded because workers mine at once."""
 ONLY_OURS = ("observation.abilities",)
-"""The stand-in lists the abilities of all units, the real game of selected ones (here none)."""
+"""The stand-in lists the abilities of all units, and the real game only those of selected units."""
 
 
 def paths(message: Message, before: str = "") -> set[str]:

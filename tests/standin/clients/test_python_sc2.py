@@ -1,7 +1,7 @@
 """Unmodified python-sc2 plays the stand-in: its helpers, melee bots, and two bots in one game.
 
-Programs in this folder play, and print their results as JSON. `tests/peers/python_sc2_examples.py`
-plays the examples of python-sc2's own repository.
+The programs in this folder play the bots, and print the results as JSON. The examples of
+python-sc2's own repository are played by `tests/peers/python_sc2_examples.py`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def said(program: Program, *, quiet: bool = False) -> Any:
         out, errors = program.communicate(timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
         program.kill()
-        out, errors = program.communicate()  # a failure shows how far the program came
+        out, errors = program.communicate()  # shows how far the program came
     assert program.returncode == 0, errors[-3000:] + out[-3000:]
     assert not (quiet and "Traceback" in errors), errors[-3000:]
     return json.loads(out.splitlines()[-1])
@@ -132,7 +132,7 @@ def test_run_game(run, tmp_path):
 def test_run_game_in_real_time(run, tmp_path):
     replay = tmp_path / "duel.SC2Replay"
     told = said(run("python_sc2_duel", "run_game", _ports(), replay, "--realtime"))
-    # The machine's speed decides who wins, and whether the last two units die at once.
+    # The machine's speed decides who wins, and whether the last two units die in the same loop.
     assert sorted(told["results"]) in (["Defeat", "Victory"], ["Tie", "Tie"])
     assert _by_player(told["seen"]) == [_seen(1), _seen(2)]
 
@@ -160,8 +160,8 @@ def test_a_host_that_stays_and_external_guests(run, tmp_path):
 
 
 def test_whoever_leaves_has_lost(run, tmp_path):
-    # Two programs play, because `run_game` kills one of its games as soon as the other is done,
-    # and the killed game may still be saving its replay.
+    # `run_game` kills one of its games as soon as the other is done, even if it saves a replay.
+    # So two programs play, and each has one game.
     host, guest = _play_host_and_guest(run, tmp_path, "--leaves")
     assert (host["results"], guest["results"]) == (["Defeat"] * 2, ["Victory"] * 2)
     assert (host["seen"], guest["seen"]) == ([_seen(1)] * 2, [_seen(2)] * 2)

@@ -1,4 +1,4 @@
-"""Canned maps: replies from prepared bytes, which no client can tell from computed replies."""
+"""Tests canned maps: clients must see no difference between prepared and computed replies."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_loops_ids_and_results_of_bursts(canned):
 
 
 def _short(offline, **changes):
-    """A canned arena with a marine, 100 loops long."""
+    """A canned map with one marine of the client, whose game lasts 100 loops."""
     units = [
         {"type": "Marine", "owner": ME, "count": 1, "place": "random"},
         {"type": "Roach", "owner": ENEMY, "count": 2, "place": "random"},
@@ -131,7 +131,7 @@ def test_the_end_and_a_restart(offline):
     assert not again.observation.player_result
     assert again.observation.observation.game_loop == 0
     assert again.observation.observation.raw_data != layout
-    assert offline.step(8).step.simulation_loop == 108  # loops count on across restarts
+    assert offline.step(8).step.simulation_loop == 108  # a restart does not set the loop back to 0
 
 
 def test_a_computer_has_a_result_too(offline):

@@ -1,6 +1,6 @@
-"""Map files: MPQ archives, the errors of wrong files, and `save_map`.
+"""Tests MPQ archives, the errors of wrong map files, and `save_map`.
 
-The errors name the place in the file and what was expected there.
+An error must name the wrong place in the file, and say which value was expected there.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def test_text_is_compressed():
 def in_sectors(
     files: Mapping[str, bytes], *, shift: int = 5, checksums: bool = True, bzip2: bool = False
 ) -> bytes:
-    """An archive in sectors, as the real game's editor writes it, maybe with room for checksums."""
+    """An archive in sectors, as the real game's editor writes it; checksums are optional."""
     sector_bytes = 512 << shift
     archive = pack(files)
     hashes_at, _, n_hashes, n_blocks = struct.unpack_from("<IIII", archive, 16)
@@ -95,7 +95,7 @@ def in_sectors(
 def test_files_in_sectors_are_read(checksums, bzip2):
     files = {"text": b"abc" * 9_000, "noise": os.urandom(3_000), "one": b"1", "full": b"x" * 1024}
     archive = in_sectors(files, shift=1, checksums=checksums, bzip2=bzip2)
-    # mpyq can read only this file, because it takes the others' plain sectors for compressed.
+    # mpyq can read only this file: it takes plain sectors of the other files for compressed.
     assert mpyq.MPQArchive(io.BytesIO(archive)).read_file("text") == files["text"]
     for name, content in files.items():
         assert unpack(archive, name, LIMIT_BYTES) == content

@@ -100,7 +100,7 @@ def test_roaches_score_ten_marines_minus_one_and_waves_follow(offline):
 
 
 def _places(session, kind: str) -> list[tuple[float, float]]:
-    """The places of all units of a type, seen or not."""
+    """The places of all units of a type, even of units that no client sees."""
     return [(u.x, u.y) for u in session.state.game.world.units if u.type.name == kind]
 
 

@@ -157,7 +157,7 @@ def test_a_way_leads_over_the_ramps(melee):
     session = melee()
     start, natural, cliff = (19.5, 76.5), (19.5, 39.5), (35.5, 80.5)
     there = session.way(start, natural)
-    assert 40 < there < 50  # the straight line is 37
+    assert 40 < there < 50  # the straight line is 37 cells long
     assert there == pytest.approx(session.way(natural, start), rel=0.02)
     assert session.way(start, cliff) == 0
 
@@ -246,7 +246,7 @@ def test_a_structure_is_paid_for_when_it_is_ordered(melee):
         assert saved(session)[0] == left
     assert session.act(build, command(other, BUILD_DEPOT, place)) == [1, 1]
     step_until(session, lambda: _mine(session, DEPOT))
-    session.step(200)  # the second SCV finds the place taken
+    session.step(200)  # the second SCV finds that the place is already taken
     assert saved(session)[0] == 150
     session.order(other, BUILD_DEPOT, _free_place(session, BUILD_DEPOT, center))
     session.step()

@@ -85,7 +85,7 @@ def test_teams_stand_apart_on_the_ground(offline, scenario):
 
 @pytest.mark.parametrize("scenario", ["8m", "2s3z", "3s5z", "1c3s5z", "MMM", "bane_vs_bane"])
 def test_equal_sides_stand_alike(offline, scenario):
-    """If one side had more units in front, it would win most battles."""
+    """Both sides must stand alike: a side with more units in front would win most battles."""
     begin(offline, scenario)
     mine = [(one.pos.x, one.pos.y) for one in team(offline, 1)]
     theirs = [(32 - one.pos.x, 32 - one.pos.y) for one in team(offline, 2)]
@@ -99,7 +99,7 @@ def test_every_file_is_installed_where_smac_looks(installation):
 
 
 def test_the_grids_are_what_smac_reads(offline):
-    """SMAC reads each byte as eight cells of a column; on 3m units can walk from y = 8 to 24."""
+    """SMAC reads a byte as eight cells of a column; on 3m, units can walk from y = 8 to 24."""
     begin(offline, "3m")
     start = offline.game_info().start_raw
     assert (start.map_size.x, start.map_size.y) == (32, 32)
@@ -278,7 +278,7 @@ def test_an_enemy_that_cannot_walk_fires_from_where_it_is(offline):
 
 
 def test_the_client_may_name_a_map_of_its_own(offline):
-    """A real map, as far as the stand-in reads it, gives the same game as the bundled file."""
+    """A real map of SMAC must give the same game as the bundled map file."""
     session_map = real_map()
     offline_scenario = read_scenario(session_map)
     ours = read_scenario((MAPS / "2m_vs_1z.SC2Map").read_bytes())
@@ -313,7 +313,7 @@ LAST = "PointFromId(4294967295)"
 
 
 def real_map(**changes: bytes) -> bytes:
-    """An archive with the files of a real map that are read; by default the map is 2m_vs_1z."""
+    """An archive with those files of a real map that the stand-in reads, by default of 2m_vs_1z."""
     return pack(files_of(**changes))
 
 

@@ -1,8 +1,9 @@
 """SMAC's scenarios for two players, and SMACv2's map.
 
-The duels' maps derive from those for one player, and give no side an advantage. As proof, a fight
-is played for a while, with random cooldowns. Then it goes on twice without chance: as it stands,
-and with the sides exchanged and the map rotated by 180°. Both continuations must be the same.
+The maps for two players derive from those for one player, and must give no side an advantage. To
+check this, a fight is played for a while with random cooldowns. Then the fight is continued twice
+without randomness: as it is, and with the sides exchanged and the map rotated by 180°. The two
+continuations must be the same.
 """
 
 from __future__ import annotations
@@ -99,18 +100,18 @@ def test_they_are_installed(installation):
 
 KEPT = ("held_up", "turn", "life", "shields", "energy", "hit_at", "ready_at")
 Number = tuple[int, int]
-"""A unit's owner, and the unit's number among that owner's units at the start."""
+"""A unit's owner, and the unit's number among the owner's units at the start."""
 
 
 class Middling(Random):
-    """A generator that always gives the same number."""
+    """A random number generator that always gives the same number."""
 
     def random(self) -> float:
         return 0.5
 
 
 def begun(scenario: Scenario, seed: int) -> tuple[Game, dict[int, Number]]:
-    """A new battle, and the numbers of its units, by tag."""
+    """A new battle, and the number of each unit by the unit's tag."""
     game = Game(
         scenario,
         np.random.SeedSequence(seed),
@@ -142,7 +143,7 @@ def play(game: Game, loops: int) -> None:
 def continued(
     game: Game, numbers: dict[int, Number], scenario: Scenario, *, turned: bool
 ) -> tuple[Game, dict[int, Number]]:
-    """The battle continued without chance, as it is or with exchanged sides."""
+    """A copy of the battle that continues without randomness, as it is or with exchanged sides."""
     other, other_numbers = begun(scenario, 0)
     tags = {number: tag for tag, number in other_numbers.items()}
     width, height = scenario.size
@@ -209,7 +210,7 @@ def test_exchanged_sides_fight_in_the_same_way(name: str, seed: int) -> None:
 FLAT = OF_SMACV2 / "32x32_flat.SC2Map"
 MARINE, MARAUDER, MEDIVAC, BANELING = 48, 51, 54, 9
 COPIES = sorted(COPY)
-"""SMACv2's order of the map's own unit types, which are the last types of the game."""
+"""The map's own unit types in SMACv2's order; they are the last types in the game's data."""
 
 
 def begin(session, content: bytes | None = None, seed: int = 1) -> None:
@@ -223,7 +224,7 @@ def copy(session, name: str) -> int:
 
 
 def create(session, *units: tuple[int, int, float, float]) -> None:
-    """Create units in the next loop, each given as type, owner, x and y."""
+    """Create units in the next loop; each unit is given as type, owner, x and y."""
     session.create(*units)
     session.step()
 

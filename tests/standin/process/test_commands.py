@@ -1,4 +1,4 @@
-"""Replies to actions, queries and debug commands, right and wrong."""
+"""Tests replies to correct and wrong actions, queries and debug commands."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_an_action_is_observed_once(offline):
 
     assert told() == ([], [], 2)
     offline.step()
-    walk = command(marine, MOVE, (30, 20))  # only units that obey are reported
+    walk = command(marine, MOVE, (30, 20))  # the observation reports only units that obey
     done = [walk, chat, camera]
     for action in done:
         action.game_loop = 5
@@ -106,7 +106,7 @@ def test_a_unit_that_is_named_twice_gets_the_order_once(offline):
     (marine,) = offline.units(MARINE)
     offline.order(marine, MOVE, (40, 40))
     offline.order([marine, marine], MOVE, (50, 50), queued=True)
-    assert not offline.units(MARINE)[0].orders  # orders begin in the next loop
+    assert not offline.units(MARINE)[0].orders  # units begin their orders in the next loop
     offline.step()
     assert len(offline.units(MARINE)[0].orders) == 2
 

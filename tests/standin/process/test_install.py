@@ -1,4 +1,4 @@
-"""Installing, even again or by several programs, writes whole files, and into no foreign folder."""
+"""Installing writes whole files, even again or by several programs, and into no foreign folder."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The processes of two players: how they find each other, and what follows if one dies or stops.
+"""Tests how the processes of two players find each other, and act if one of them dies or stops.
 
-The instant of the kill is random. If a player's process dies, the other side wins in time; if it is
-stopped, the other side waits. SIGTERM ends every process, and no port stays in use.
-`SC2POOL_LONG=1` tries more instants.
+A process is killed at a random instant. If a player's process dies, the other side must win in
+time. If the process is stopped, the other side must wait. SIGTERM must end every process, and no
+port may stay in use. `SC2POOL_LONG=1` tries more instants.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ HARMS = (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM)
 PHASES = ("joining", "between two steps", "one waits", "both step")
 INSTANTS = 20 if is_long() else 1
 QUIET_S = 0.1
-"""How long a test watches a player's process that must not answer."""
+"""The seconds for which a test watches a process that must not answer."""
 STEPS = 20
 
 
@@ -157,7 +157,7 @@ def join_and_harm(pair: Pair, loser: GameProcess, harm: signal.Signals, rng: ran
 
 
 def begin_and_ask(pair: Pair, survivor: Wire, phase: str, rng: random.Random) -> tuple[Wire, ...]:
-    """Play some steps; returns the sides for which one more step is pending."""
+    """Play some steps; returns the sides that still wait for the reply to a step."""
     pair.begin(seed=1)
     for _ in range(rng.randrange(STEPS)):
         pair.step(8)

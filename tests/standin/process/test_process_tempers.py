@@ -1,4 +1,4 @@
-"""Tempers that act as a process starts, joins, fails to load maps, restarts, crashes or ages."""
+"""Tests tempers (imitated faults) of starts, joins, map loads, restarts, crashes and old age."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def ends(game: GameProcess) -> tuple[int, str]:
 
 @pytest.fixture
 def in_tmp_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Runs a test in its own folder, because core files are written into the working directory."""
+    """Runs a test in an empty folder, because core files are written into the working folder."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -87,7 +87,7 @@ def test_spent_minerals(launch, changed, temper):
 
 
 def test_a_replay_has_the_quirks_of_its_episode(launch):
-    """Fields have the recorded game's contents, not those of the process that plays the replay."""
+    """Mineral fields must have the recorded contents, not those of the process with the replay."""
     wire = launch("--temper", "spent-minerals,late-units,stalled-map").connect()
     wire.start("BuildMarines")
     wire.step(400)
@@ -155,7 +155,7 @@ def test_no_player(launch, temper):
         assert joined.join_game.HasField("player_id")
         for request in ({"observation": OBSERVE}, {"step": STEP}, {"restart_game": RESTART}):
             assert wire.ask(**request).error == ["A game has not been started yet"]
-    # The error for garbage differs from that for a map with a mistake.
+    # The error for garbage differs from the error for a map with a mistake.
     wrong = wire.ask(create_game=create_request(json.dumps(EMPTY_MAP | {"fog": 1}).encode()))
     assert "map.fog" in wrong.create_game.error_details
     wire.start()
@@ -173,7 +173,7 @@ def test_fatal_close(launch, temper, close):
         payload = sc_pb.Request(step=STEP).SerializeToString()
         frames = bytes([0x82, 0x80 | len(payload)]) + bytes(4) + payload
         frames += bytes([0x88, 0x80]) + bytes(4) if close == "close frame" else b""
-        game.process.send_signal(signal.SIGSTOP)  # so that it later reads all bytes at once
+        game.process.send_signal(signal.SIGSTOP)  # a stopped process later reads all bytes at once
         wire.socket.sendall(frames)
         wire.socket.close()
         game.process.send_signal(signal.SIGCONT)
@@ -308,7 +308,7 @@ def test_stalled_map(launch, temper):
 
 
 def test_slowing(launch, changed, wait_for):
-    """After 0.11 s a loop costs twice the usual CPU time, after a second ten times as much."""
+    """A loop must cost twice its usual CPU time after 0.11 s, and ten times the usual after 1 s."""
 
     def begin(temper: str) -> tuple[psutil.Process, Wire]:
         game = launch("--temper", temper)
@@ -338,7 +338,7 @@ def test_slowing(launch, changed, wait_for):
 
 
 def _waits_for_a_player(game: GameProcess) -> Wire:
-    """The client of a game whose join waits for another player."""
+    """A client whose join_game waits for another player."""
     wire = game.connect()
     wire.ask(create_game=sc_pb.RequestCreateGame(local_map=DUEL, player_setup=TWO))
     wire.send(join_game=join_request(free_ports(4)))
@@ -382,7 +382,7 @@ def test_same_instant(launch, executable, installation):
 
 
 def test_the_same_bytes_under_a_seed(launch):
-    """Except in real time, an episode depends only on its seed and actions, under any temper."""
+    """With any temper, an episode depends only on its seed and actions, except in real time."""
 
     def played(wire: Wire) -> list[bytes]:
         replies = []

@@ -78,8 +78,8 @@ def play(session, steps: int, *, enemies: bool = True) -> list[bytes]:
 def test_a_replay_shows_what_the_game_showed(session_for, name):
     session = session_for()
     session.start(name, seed=7)
-    # No enemies are created on the canned map, the duel's small map and the map on which marines
-    # search for zerglings, because the marines would soon die.
+    # On three maps the client's marines would soon die if enemies were created.
+    # No enemies are created on these three maps.
     enemies = name not in ("Canned", "FindAndDefeatZerglings", "MarineDuel")
     played = play(session, steps=40, enemies=enemies)
     assert len(set(played)) == len(played) > 15
@@ -89,7 +89,7 @@ def test_a_replay_shows_what_the_game_showed(session_for, name):
 
 
 def without_undecided(content: bytes) -> bytes:
-    """An observation without the result that only a replay of an unfinished game has."""
+    """An observation without the result; only a replay of an unfinished game has this result."""
     last = sc_pb.ResponseObservation.FromString(content)
     if last.player_result[0].result == sc_pb.Undecided:
         last.ClearField("player_result")
@@ -97,7 +97,7 @@ def without_undecided(content: bytes) -> bytes:
 
 
 def test_replays_of_random_requests(session_for):
-    """Whatever the commands and the map, a replay ends with the game's last observation."""
+    """With any commands and on any map, a replay must end with the game's last observation."""
     game, watching = session_for(), session_for()
     draw = Draw(1, [f"mini_games/{name}.SC2Map" for name in MAPS])
     compared = 0
@@ -115,7 +115,7 @@ def test_replays_of_random_requests(session_for):
 
 
 def whole_map(session) -> sc_pb.Observation:
-    """The map's present state, without deaths and alerts (only one observation shows these)."""
+    """The present state of the map, without deaths and alerts, which only one observation shows."""
     seen = session.observed(disable_fog=True).observation
     seen.raw_data.ClearField("event")
     seen.ClearField("alerts")
@@ -324,7 +324,7 @@ def test_a_deposit_at_a_place_that_no_map_has_is_refused(offline, number):
 
 
 def real_replay(metadata: object) -> bytes:
-    """The beginning of a replay of StarCraft II, with the one file that the stand-in reads."""
+    """The beginning of a StarCraft II replay, with the only file in it that the stand-in reads."""
     told = b"\x05\x12\0\x02,StarCraft II replay\x1b11"
     before = struct.pack("<4sIII", mpq.USER_DATA, 512, 1024, len(told)) + told
     files = {"replay.gamemetadata.json": json.dumps(metadata).encode(), "replay.details": b"?"}
@@ -389,13 +389,13 @@ except recording.ReplayError as error:
     ("part", "repeated"),
     [
         ("sc2pool.requests", recording.HEAD.pack(0, 1, 0)),  # empty requests
-        ("sc2pool.requests", None),  # a request of many empty actions
+        ("sc2pool.requests", None),  # a request with many empty actions
         ("sc2pool.info", b"\x1a\x00"),  # players
         ("sc2pool.episode.json", b"[],"),
     ],
 )
 def test_what_becomes_of_a_file_is_bounded(offline, tmp_path, part, repeated):
-    """Without bounds, a replay of some 70 KB, unpacked to 60 MB, could take gigabytes."""
+    """A replay of 70 KB, unpacked to 60 MB, could take gigabytes of memory if nothing bounds it."""
     offline.start()
     named = read_by_mpyq(offline.replay())
     if repeated is None:
@@ -478,7 +478,7 @@ def test_a_replay_becomes_a_picture(offline, installation, tmp_path):
 
 
 def forged(replay: bytes, **about: object) -> bytes:
-    """The replay with other facts in the description of its game."""
+    """Returns the replay with other facts in its description of the game."""
     named = read_by_mpyq(replay)
     info = sc_pb.ResponseReplayInfo.FromString(named["sc2pool.info"])
     for name, value in about.items():
@@ -487,7 +487,7 @@ def forged(replay: bytes, **about: object) -> bytes:
 
 
 def test_no_text_of_a_replay_is_a_command_to_the_terminal(offline, installation, tmp_path):
-    """A text may set the window's title, clear the screen, or imitate the program's output."""
+    """A replay's text may set the window's title, clear the screen, or imitate output."""
     offline.start()
     replay = tmp_path / "a.SC2Replay"
     replay.write_bytes(

@@ -1,4 +1,4 @@
-"""Which request each status allows, errors as the real game gives them, contents of replies."""
+"""Tests which requests each status allows, the errors of wrong requests, and replies' contents."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def test_an_interface_that_is_not_sent_is_not_listed(offline):
 
 
 def test_coordinates_within_the_playable_area(session_for):
-    """An episode with cropped coordinates is the same, moved by the playable area's corner."""
+    """Cropped coordinates only move an episode's coordinates by the playable area's corner."""
     sessions = [session_for(), session_for()]
     for session, cropped in zip(sessions, (False, True), strict=True):
         options = sc_pb.InterfaceOptions(raw=True, raw_crop_to_playable_area=cropped)
@@ -355,7 +355,7 @@ def test_restart_begins_anew_with_another_seed(offline):
     again = offline.observe()
     assert again.game_loop == 0
     assert again.raw_data != first
-    assert offline.step(8).step.simulation_loop == 108  # loops count on across restarts
+    assert offline.step(8).step.simulation_loop == 108  # a restart does not set the loop back to 0
 
 
 def test_hard_reset_is_asked_for_and_time_ends(offline):
@@ -384,7 +384,7 @@ def test_interface_without_raw_or_score(offline):
 
 def test_a_defect_is_answered_not_silent(offline, capsys):
     offline.start()
-    offline.state.game.world = None  # no request leads to this state
+    offline.state.game.world = None  # no request leads to this status
     reply = offline.step()
     assert "Internal error" in reply.error[0]
     assert "Traceback" in capsys.readouterr().err

@@ -55,7 +55,7 @@ def _has_reply(wire, within_s: float) -> bool:
 
 
 def _listening(*games: GameProcess) -> set[int]:
-    """The ports on which these games listen."""
+    """The ports on which two game processes listen."""
     return {
         one.laddr.port
         for game in games
@@ -177,7 +177,7 @@ def test_join_waits_for_the_other_player(shared_games, pair, guest_first):
 
 
 def test_a_client_that_goes_while_it_waits_leaves_no_port(launch, wait_for):
-    game = launch("--temper", "kind")  # other tempers make the game crash here
+    game = launch("--temper", "kind")  # with other tempers the game would crash at this point
     ports = free_ports(4)
     wire = game.connect()
     wire.ask(create_game=CREATE)
@@ -287,7 +287,7 @@ def test_a_stopped_side_lets_the_other_one_wait(launch):
     games[1].process.terminate()
     assert games[1].process.wait(10) == 0
     stopped.send_signal(signal.SIGCONT)
-    # The other player requested some loops before it died, and the game plays these.
+    # The other player requested some loops before it died, and the game plays these loops.
     statuses = [pair.wires[0].step().status for _ in range(9)]
     assert sc_pb.ended in statuses
 
@@ -311,7 +311,7 @@ def test_in_real_time_a_side_whose_clock_is_early_can_act(launch):
     pair = Pair(*(game.connect() for game in games))
     pair.begin(realtime=True)
     games[1].process.send_signal(signal.SIGSTOP)
-    time.sleep(0.3)  # the stopped game's clock is then several loops late
+    time.sleep(0.3)  # the clock of the stopped game is several loops late after the stop
     games[1].process.send_signal(signal.SIGCONT)
     first, _ = pair.observe()
     for number in range(20):
@@ -423,7 +423,7 @@ def test_random_requests_leave_both_games_the_same(pair, name):
 
 
 def _one_of(draw: Draw, kinds: tuple[str, ...]) -> bytes:
-    """The next drawn request of one of these kinds."""
+    """The next randomly drawn request of one of the given kinds."""
     while True:
         frame = draw.frame()
         request = sc_pb.Request()

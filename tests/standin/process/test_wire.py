@@ -1,4 +1,4 @@
-"""The process: its socket, its clock when it is stopped in real time, and a step's CPU time."""
+"""Tests a process's socket, its clock if it is stopped in real time, and a step's CPU time."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_text_and_fragments_are_requests_too_and_pings_are_answered(shared_game)
     request = sc_pb.Request(ping=sc_pb.RequestPing()).SerializeToString()
     wire.send_frame("héllo".encode(), opcode=1)
     wire.send_frame(request, opcode=1)
-    for opcode in (1, 2):  # fragments: as text and as bytes
+    for opcode in (1, 2):  # the fragments are sent as text and as bytes
         wire.send_frame(request[:1], opcode=opcode, fin=False)
         wire.send_frame(request[1:], opcode=0)
     garbage, *replies = (wire.reply() for _ in range(4))
@@ -152,7 +152,7 @@ def test_real_time_runs_by_itself_and_waits_for_a_loop(shared_game):
     assert reply.observation.observation.game_loop >= target
     rate = reply.observation.observation.game_loop / elapsed_s
     assert rate == pytest.approx(22.4, rel=0.1)
-    # Requests that follow a waiting observation request are answered after it; none gets lost.
+    # Requests that follow a waiting observation request are answered after it; none is lost.
     ahead = reply.observation.observation.game_loop + 5
     wire.send(observation=sc_pb.RequestObservation(game_loop=ahead), id=1)
     wire.send(observation=sc_pb.RequestObservation(), id=2)
@@ -217,7 +217,7 @@ def test_a_hung_game_answers_nothing_and_ignores_sigterm(game):
 
 
 STOP_S = 0.6
-"""13 loops of real time."""
+"""The duration of 13 loops of real time, in seconds."""
 
 
 def loop_of(wire: Any, game_loop: int = 0) -> int:
@@ -238,7 +238,7 @@ def test_loops_after_a_stop(launch, after_stop, fewest, most):
     game.process.send_signal(signal.SIGCONT)
     after = loop_of(wire)
     assert fewest <= after - before <= most
-    # After that, the game continues at its usual pace.
+    # After the missed loops, the game continues at its usual pace.
     began_s = time.monotonic()
     assert loop_of(wire, after + 9) >= after + 9
     assert time.monotonic() - began_s == pytest.approx(9 / 22.4, abs=0.15)
@@ -250,7 +250,7 @@ OBSERVE = sc_pb.RequestObservation()
 
 @pytest.fixture
 def priced(changed):
-    """Gives the content of a mini-game's map whose steps cost CPU time."""
+    """The content of a mini-game's map on which each step costs CPU time."""
     return lambda name, **step_cost: changed(f"mini_games/{name}", step_cost=step_cost)
 
 

@@ -1,4 +1,4 @@
-"""Fighting: damage, armor, shields, cooldowns, targets, and the effects of cloak and detectors."""
+"""Tests damage, armor, shields, cooldowns, targets, and the effects of cloak and detectors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MEDIVAC, COLOSSUS, BATTLECRUISER = 54, 4, 57
 HELLION, HYDRALISK, SPINE, MULE, REAPER, THOR = 53, 107, 98, 268, 49, 52
 WEAPONS, AIR_WEAPONS, SHIELDS = 7, 78, 45
 A_LOOPS_SHIELDS = 0.125
-"""The regeneration of shields in a loop."""
+"""The number of shield points that a unit regains in a loop."""
 
 
 def _enemy_life(session) -> list[float]:
@@ -29,11 +29,11 @@ def _enemy_life(session) -> list[float]:
 LIFE_PER_LOOP = 0.2734375 / 16
 """The regeneration of a roach."""
 LATEST_HIT_LOOPS = 24
-"""A fight's first hit comes by this loop, after the damage point and a missile's flight."""
+"""The latest loop of a fight's first hit, after the damage point and a missile's flight."""
 
 
 def _first_hit(session, unit_type):
-    """Play until a unit of this type is hit, at most LATEST_HIT_LOOPS; returns the unit."""
+    """Play at most LATEST_HIT_LOOPS until a unit of this type is hit; returns the unit."""
     for _ in range(LATEST_HIT_LOOPS):
         session.step()
         (unit,) = session.units(unit_type)
@@ -77,7 +77,7 @@ def test_damage_armor_cooldown(offline):
     ("attacker", "x", "shields", "loops", "through"),
     [
         (IMMORTAL, 24, 20, 5, 20 + 30 - (20 + 4 * A_LOOPS_SHIELDS) - 1),
-        (ZEALOT, 21.2, 8, 2, 8 - 1),  # the second of two blows
+        (ZEALOT, 21.2, 8, 2, 8 - 1),  # this hit is the second of two hits of an attack
     ],
 )
 def test_each_blow_meets_armor_under_the_shields(  # noqa: PLR0917
@@ -131,7 +131,7 @@ def test_who_holds_does_not_walk_though_its_other_weapon_reaches_as_far(offline)
 
 
 def test_shields_come_back_when_no_hit_has_come_for_a_while(session_for):
-    """Shields grow from the 161st loop after the hit, an eighth per loop, in steps of any size."""
+    """Shields regain 1/8 point per loop from the 161st loop after a hit, in steps of any size."""
 
     def play(step):
         session = session_for()
@@ -233,7 +233,7 @@ def test_a_reaper_heals_when_no_hit_has_come_for_a_while(offline):
 def test_an_attack_that_is_broken_off_costs_nothing(offline):
     offline.arena((HELLION, 1, 20, 20), (ROACH, 2, 25, 20), (ROACH, 2, 60, 60))
     offline.toggle(debug_pb.god)
-    offline.step(4)  # 4 loops later the damage point comes
+    offline.step(4)  # the damage point comes 4 loops later
     offline.order(offline.units(HELLION), MOVE, (10, 20))
     offline.step(4)
     (hellion,) = offline.units(HELLION)

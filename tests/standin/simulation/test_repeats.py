@@ -1,6 +1,6 @@
-"""From the same state a game continues the same way, in steps of any size, compiled or in Python.
+"""A game must continue alike from the same state, in steps of any size, compiled or in Python.
 
-The tests of pairs of units also show which unit gives way to which.
+The tests of pairs of units also check which of two units gives way to the other.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Walking, paths around cliffs and structures, creep, and places for structures.
+"""Tests walking, paths around cliffs and structures, creep, and places for structures.
 
-Units walk in the same way in steps of any size.
+Units must walk in the same way in steps of any size.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def test_requests_take_effect_with_the_next_loop(offline):
 
 @pytest.mark.parametrize("count", [1, 9])
 def test_a_patrol_to_the_own_place_stands_until_the_next_order(offline, count):
-    """Both ends of the patrol are the place where the units, one or a crowd, already stand."""
+    """One unit or a crowd patrols between two points that are both its present place."""
     offline.start("DefeatRoaches" if count > 1 else "MoveToBeacon")
     group = offline.units(MARINE)
     assert len(group) == count
@@ -153,7 +153,7 @@ WALLS = {
 
 
 def ground(*walls: tuple[int, int, int, int]) -> list[str]:
-    """32 rows, the top one first, with walls (x0, y0, x1, y1)."""
+    """A `ground` of 32 rows, with the top row first, and with walls given as (x0, y0, x1, y1)."""
     cells = [["0"] * 32 for _ in range(32)]
     for x0, y0, x1, y1 in walls:
         for x, y in product(range(x0, x1), range(y0, y1)):
@@ -176,7 +176,7 @@ def _cells(picture: list[str]) -> list[int]:
 def test_a_field_measures_the_way_around_a_wall():
     field = Field(_cells(ground((10, 0, 12, 31))), ROW, [_cell(5, 5)])
     assert field.distance(_cell(8, 5)) == 3 * STRAIGHT
-    assert field.distance(_cell(7, 7)) == 14  # two diagonal steps
+    assert field.distance(_cell(7, 7)) == 14  # the path has two diagonal steps
     around = field.distance(_cell(15, 5)) / STRAIGHT
     assert 2 * 26 <= around <= 2 * 26 + 10
     closed = Field(_cells(ground((10, 0, 12, 32))), ROW, [_cell(5, 5)])
@@ -227,7 +227,7 @@ def test_a_unit_walks_around_cliffs(offline):
         return any(x0 < x < x1 and y0 < y < y1 for x0, y0, x1, y1 in walls)
 
     length = _walk_there(offline, (28.0, 28.0), blocked)
-    assert 65 < length < 73  # the straight line is 35, the shortest way 68.6
+    assert 65 < length < 73  # the straight line is 35 cells long, and the shortest way 68.6 cells
 
 
 def test_a_unit_that_cannot_arrive_stops_as_near_as_it_can(offline):

@@ -1,6 +1,6 @@
-"""Command cards of Terrans, units that change their mode, and structures that guard a town.
+"""Tests the Terrans' command cards, units that change their mode, and structures that fight.
 
-The stand-in carries out or refuses each ability of the real game.
+The stand-in must carry out or refuse each ability of the real game.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TERRANS = [
     if kind.race == common.Terran and kind.name != "TechLab"
 ]
 NOT_HERE = {3684, 4128, 1535, 807}
-"""Sprays, and research of later patches."""
+"""Abilities for sprays, and for research of later patches."""
 
 
 @pytest.mark.parametrize("kind", TERRANS, ids=lambda kind: kind.name)

@@ -1,4 +1,4 @@
-"""Mining, building, training, repair, the alerts of observations, and the score's idle times."""
+"""Tests mining, building, training, repair, the alerts of observations, and idle times."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ GATHER_SCV = 295
 TRAIN_PROBE, TRAIN_MOTHERSHIP = 1006, 110
 TECH_LAB, UPGRADE_TO_ORBITAL, WEAPONS, ARMOR_OF_BUILDINGS, STIMPACK = 421, 1516, 652, 651, 730
 MORPH_TO_BANELING, ARCHON_WARP, CALL_MULE = 80, 1766, 171
-MADE = [  # the structure, its ability, the alert
+MADE = [  # each row has a structure, its ability, and the alert
     (CENTER, TRAIN_SCV, "TrainWorkerComplete"),
     (BARRACKS, TRAIN_MARINE, "TrainUnitComplete"),
     (NEXUS, TRAIN_PROBE, "TrainWorkerComplete"),
@@ -275,7 +275,7 @@ def alerts(session) -> list[str]:
 
 @pytest.fixture
 def rich(field):
-    """A town without workers that can make everything, each thing in a second."""
+    """A town without workers that can make each unit and structure in a second."""
     field.kill(field.units(SCV))
     cheat(field, debug_pb.all_resources, debug_pb.tech_tree, debug_pb.food, debug_pb.fast_build)
     alerts(field)
@@ -385,7 +385,7 @@ def damaged(town):
 
 
 def harm(session, unit: raw_pb.Unit, share: float) -> None:
-    """Leave a unit this share of its life."""
+    """Reduce a unit's life to this share of its full life."""
     living = session.state.game.world.by_tag[unit.tag]
     living.life = living.type.life * share
 
@@ -405,7 +405,7 @@ def test_a_structure_gets_its_life_back_for_a_quarter_of_its_cost(damaged):
     session.step(262)
     assert session.one(BARRACKS).health == 1000
     assert not session.one(SCV).orders
-    assert session.money() == (1000 - 18, 1000)  # 150 · 0.25 · 0.5, for the share that was repaired
+    assert session.money() == (1000 - 18, 1000)  # 150 · 0.25, for half the life
 
 
 def test_several_workers_add_up_and_gas_is_paid(damaged):
@@ -490,7 +490,7 @@ def test_targets_that_cannot_be_repaired(damaged):
     scv = session.one(SCV)
     harm(session, session.one(MARINE), 0.5)
     harm(session, session.one(HELLION), 0.5)
-    for kind in (MARINE, HELLION, DEPOT):  # not a machine; an enemy's unit; an undamaged structure
+    for kind in (MARINE, HELLION, DEPOT):  # no machine, an enemy's unit, a whole structure
         repair = command(scv, REPAIR, target=session.one(kind).tag)
         assert session.act(repair) == [error_pb.RequiresRepairTarget]
     harm(session, scv, 0.5)

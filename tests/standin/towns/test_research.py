@@ -1,4 +1,4 @@
-"""Research: each structure's research, its cost, and a client's view of it."""
+"""Tests the research of each structure, its cost, and the observations of it."""
 
 from __future__ import annotations
 

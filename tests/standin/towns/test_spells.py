@@ -1,4 +1,4 @@
-"""Units of all races that debug commands create: their costs, spells, morphs and training."""
+"""Tests units of all races that debug commands create: costs, spells, morphs and training."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_charge_lies_there_and_explodes(offline):
     step_until(offline, lambda: offline.units(CHARGE_ON_THE_GROUND), each=2)
     reaper, charge = offline.one(REAPER), offline.one(CHARGE_ON_THE_GROUND)
     assert (charge.pos.x, charge.pos.y) == (30, 30)
-    assert 24 < reaper.pos.x < 25.5  # the reaper went into range, and no farther
+    assert 24 < reaper.pos.x < 25.5  # the reaper walked into the spell's range, and no farther
     assert offline.order(reaper, CHARGE, (30, 30)) == error_pb.Cooldown
     assert CHARGE not in abilities(offline, reaper)
     offline.step(46)
@@ -97,7 +97,7 @@ def test_a_charge_lies_there_and_explodes(offline):
 
 def test_a_bile_hits_friend_and_foe_where_it_lands(offline):
     offline.arena((RAVAGER, 1, 20, 30), (MARINE, 1, 28, 30), (ZEALOT, 2, 28, 31))
-    # Without this cheat they would kill each other.
+    # Without this cheat the units would kill each other.
     offline.state.playing().world.cheats |= {(1, debug_pb.god), (2, debug_pb.god)}
     offline.order(offline.units(RAVAGER), BILE, (28, 30.5))
     offline.step(3)
@@ -132,7 +132,7 @@ def test_a_summoned_unit_fights_and_goes(offline):
     offline.step(120)
     assert offline.units(TURRET)
     offline.step(60)
-    assert not offline.units(TURRET)  # gone after 224 loops
+    assert not offline.units(TURRET)  # the effect is gone after 224 loops
 
 
 def test_a_shield_goes_with_its_sentry(offline):
@@ -295,7 +295,7 @@ def test_zerglings_become_banelings(melee):
     session.create((NEST, 1, 45, 52))
     assert session.act(morph) == [1]
     session.step(2)
-    assert len(session.units(COCOON)) == 2  # the money is enough for two
+    assert len(session.units(COCOON)) == 2  # the money is enough for two units
     assert len(session.units(ZERGLING)) == 1
     session.step(322)
     assert [unit.health for unit in session.units(BANELING)] == [30, 30]

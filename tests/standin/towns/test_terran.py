@@ -1,4 +1,4 @@
-"""The rest of the Terran town: add-ons, lifted structures, orbital commands, and their products."""
+"""Tests add-ons, lifted structures and orbital commands of a Terran town, and their products."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOWERED, BUILD_DEPOT, LOWER = 47, 319, 556
 
 
 def _nearest(session, unit_type: int, center: raw_pb.Unit) -> raw_pb.Unit:
-    """Of the units of a type in sight, the one nearest to another unit."""
+    """The unit of a type in sight that is nearest to another unit."""
     seen = [one for one in session.units(unit_type) if one.display_type == raw_pb.Visible]
     return min(seen, key=lambda one: apart(one, center))
 

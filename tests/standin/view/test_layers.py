@@ -1,4 +1,4 @@
-"""Feature layers of screen and minimap: what they show, and at which pixels."""
+"""Tests the feature layers of screen and minimap: the things they show, at the right pixels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TYPES = {1: np.uint8, 8: np.uint8, 24: np.uint8, 32: np.int32}
 
 
 def image(plane: common.ImageData) -> np.ndarray:
-    """The pixels of a layer, as (y, x), or as (y, x, colour)."""
+    """The pixels of a feature layer, each as (y, x) or as (y, x, colour)."""
     pixels = np.frombuffer(plane.data, dtype=TYPES[plane.bits_per_pixel])
     count = plane.size.x * plane.size.y
     if plane.bits_per_pixel == 1:
@@ -68,7 +68,7 @@ def test_a_unit_is_where_the_camera_shows_it(arena):
     seen = screen(arena((MARINE, 1, 32.0, 32.0), (ROACH, 2, 36.0, 42.0)).observe())
     assert seen.unit_type[42, 42] == MARINE and seen.player_relative[42, 42] == 1
     assert seen.unit_hit_points[42, 42] == 45 and seen.unit_hit_points_ratio[42, 42] == 255
-    row, column = 42 - 10 * 84 // 24, 42 + 4 * 84 // 24  # rows go down, y goes up
+    row, column = 42 - 10 * 84 // 24, 42 + 4 * 84 // 24  # rows count downwards, y upwards
     assert seen.unit_type[row, column] == ROACH and seen.player_relative[row, column] == 4
     assert seen.player_id[row, column] == 2
     assert set(np.unique(seen.unit_type)) == {0, MARINE, ROACH}

@@ -1,4 +1,4 @@
-"""Observations: updated ones have the bytes of new ones, stamps of maps, and the fog of war."""
+"""Tests updated observations, which must equal new ones, the stamps of maps, and the fog of war."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ MOVE = 3794
 
 
 def stamp(offline):
-    """Gives a map's stamp: instance, episode, loop, actions, checksum."""
+    """Returns the stamp of an observation: instance, episode, loop, actions and checksum."""
     reply = offline.observed()
     (chat,) = reply.chat
     word, *numbers = chat.message.split()

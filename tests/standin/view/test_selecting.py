@@ -1,4 +1,4 @@
-"""The screen's actions: selection, control groups, clicks that command, the command card."""
+"""Tests actions on the screen: selection, control groups, clicks, and the command card."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Icon, Worker = ui_pb.ActionMultiPanel, ui_pb.ActionSelectIdleWorker
 
 
 def pixel(x: float, y: float, camera: tuple[float, float] = (32.0, 32.0)) -> tuple[int, int]:
-    """The pixel of 84 × 84 that shows a place."""
+    """The pixel of a screen of 84 × 84 pixels that shows a place."""
     return int(42 + (x - camera[0]) * 3.5), int(42 - (y - camera[1]) * 3.5)
 
 
@@ -268,7 +268,7 @@ def test_a_raw_command_is_shown_as_a_click_too(arena):
         shown = done.action_feature_layer.unit_command
         assert (shown.ability_id, done.action_raw.unit_command.ability_id) == (MOVE, MOVE)
         assert shown.WhichOneof("target") == seen
-    session.order(marine, STOP, (1e30, 5))  # stop needs no point
+    session.order(marine, STOP, (1e30, 5))  # the ability stop needs no point
     session.step()
     (done,) = session.observed().actions
     assert done.action_feature_layer.unit_command.WhichOneof("target") is None
