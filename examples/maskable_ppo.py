@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/maskable_ppo"))
     arguments = parser.parse_args()
 
-    torch.set_num_threads(1)  # because the games need the cores more than the small network
+    torch.set_num_threads(1)  # one thread, because the games need the other cores
 
     # The games. A spare game has the next episode ready, so steps do not wait for resets.
     games = SubprocSC2VecEnv(n=arguments.n, task="DefeatRoaches", game=arguments.game, spares=1)

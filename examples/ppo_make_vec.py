@@ -75,7 +75,7 @@ class Agent(nn.Module):
 
 def main() -> None:  # noqa: PLR0915 - one function, to read from top to bottom
     args = parse_arguments()
-    torch.set_num_threads(1)  # because the games need the cores more than the small network
+    torch.set_num_threads(1)  # one thread, because the games need the other cores
     torch.manual_seed(args.seed)
     rng = np.random.default_rng(args.seed)
 

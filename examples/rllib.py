@@ -36,8 +36,8 @@ class MoveToBeaconPicture(MoveToBeaconImage):
     """A task with small pictures and a reward in each step, which DreamerV3 can learn on two cores.
 
     The two planes are shrunk to 16 × 16 pixels and concatenated. The beacon is bright, because the
-    model keeps only details that change the picture much. The reward is 1 when the marine arrives
-    at the beacon, and else the distance, in map units, by which the marine has come nearer.
+    model keeps only details that change the picture much. The reward is 1 on arrival at the beacon.
+    In other steps the reward is the distance, in map units, by which the marine has come nearer.
     """
 
     observation_space = spaces.Box(0.0, 50.0, (2 * 16 * 16,), np.float32)
@@ -88,7 +88,7 @@ def appo(games: int, fragment: int) -> AlgorithmConfig:
     """APPO, which, like PPO in this file, learns from each step four times.
 
     APPO keeps its policy close to an older policy, which it renews every 32 batches by default. A
-    task that is learnt in 60 batches needs more renewals, so here every second batch renews it.
+    task that is learnt in 60 batches needs a renewal of the older policy in every second batch.
     """
     return impala(APPOConfig(), games, fragment).training(
         use_circular_buffer=False,

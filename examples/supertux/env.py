@@ -52,10 +52,10 @@ class SuperTuxEnv(RealTimeEnv[Observation, np.int64]):
     of 640 pixels. An episode is terminated when Tux dies or reaches the goal, and truncated after
     2,000 ticks.
 
-    The info has, beside the keys of `RealTimeEnv`, the keys `tick` (of the game's process),
-    `late_ticks` (delay of this step's action), `misses` (periods of this episode without a new
-    action), `x` (pixels), `died`, `unattended` (Tux died while an action was late by a period or
-    more), `goal`.
+    The info has the keys of `RealTimeEnv`, and also `tick` (of the game's process), `late_ticks`
+    (delay of this step's action), `misses` (periods of this episode without a new action), `x`
+    (pixels), `died`, `unattended` (Tux died while an action was late by a period or more) and
+    `goal`.
 
     The game has no seed, so `reset(seed=…)` does not make episodes repeatable.
 

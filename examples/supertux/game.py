@@ -62,7 +62,7 @@ class State:
     Attributes:
         episode: The episode's number, see `SuperTux.write_episode`.
         tick: The number of ticks since the game's process started, over all episodes.
-        died: True if Tux has died in this episode. After a death, the next values are those at it.
+        died: True if Tux has died in this episode. After a death, the values below do not change.
         x: Tux's distance from the left, in pixels.
         y: Tux's distance from the top, in pixels.
         speed_x: Tux's horizontal speed, in pixels a second.
@@ -172,8 +172,8 @@ class SuperTux:
 
     def write_episode(self, number: int) -> None:
         """Ask the game for the episode with this number. A new number restarts the level."""
-        # Write once, with constant length, because the game may read the file at any moment, and
-        # Windows does not replace open files.
+        # The game may read the file at any moment, and Windows does not replace open files.
+        # So one call writes the whole text, whose length is constant.
         text = f"state.wanted <- {number:9d};\n".encode()
         file = os.open(self.folder / "episode.nut", os.O_WRONLY | os.O_CREAT)
         try:

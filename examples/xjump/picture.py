@@ -1,4 +1,4 @@
-"""Reads from xjump's picture the number of the floor, and if the game is over.
+"""Reads the number of the floor from xjump's picture, and whether the game is over.
 
 The number has ten digits in the X server's own font (6x13), so every pixel of a digit is known.
 """
@@ -45,6 +45,6 @@ def floor_of(picture: Frame) -> int | None:
 
 
 def is_over(picture: Frame) -> bool:
-    """True if the box or the list of best games is shown, so all pixels of `_BOX` are equal."""
+    """True if all pixels of `_BOX` are equal: the box or the list of best games is shown."""
     pixels = picture[_BOX]
     return bool((pixels == pixels[0]).all())

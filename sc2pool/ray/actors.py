@@ -51,9 +51,9 @@ ResetArguments = tuple[Any, ...]
 class Actors:
     """Starts the games of all actors. `every` has all actors, in the order of their envs.
 
-    `begin` returns the arguments that reset an actor replaced between two steps, or None for no
-    reset. The games of a dead actor wait up to `node_timeout_s` for a node with room. If a node
-    lacks room or the game, or if the nodes' games differ, the constructor ends all actors, and
+    If an actor is replaced between two steps, `begin` returns the arguments of its reset, or None
+    for no reset. The games of a dead actor wait up to `node_timeout_s` for a node with room. If a
+    node lacks room or the game, or if the nodes' games differ, the constructor ends all actors, and
     raises `ConfigError`.
     """
 
@@ -122,11 +122,11 @@ class Actors:
         phase: Phase,
         begin: Callable[[RemoteGames], ResetArguments | None],
     ) -> list[Reply]:
-        """The reply of each actor. If an actor has died, the first reply of its successor instead.
+        """The reply of each actor, or, if an actor has died, the first reply of its successor.
 
         `references` has None for an actor that was just replaced; `begin` returns the arguments
-        that reset a successor. Fault reports contain `phase`. `NodeLostError` if no node has room
-        for a dead node's games in time, `CrashLoopError` if the actors of a node keep dying.
+        that reset a successor. Fault reports contain `phase`. Raises `NodeLostError` if no node has
+        room in time, and `CrashLoopError` if the actors of a node keep dying.
         """
         replies: dict[int, Reply] = {}
         lost: list[tuple[RemoteGames, LostError]] = []
@@ -204,7 +204,7 @@ class Actors:
                 f"{self._node_timeout_s:g} s (node_timeout_s): start the node again, or another"
             ) from error
         except BaseException:
-            games.kill()  # because the new actor may not be ready
+            games.kill()  # the new actor may still be starting
             raise
 
     def _count_loss(self, games: RemoteGames, error: LostError, phase: Phase) -> None:

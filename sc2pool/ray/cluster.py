@@ -159,7 +159,7 @@ def _no_cluster(address: str | None, error: Exception) -> ConfigError:
 def answered(call: Callable[[], T]) -> T:
     """The result of a Ray call to the cluster's head. Ray has no time limit for calls to the head.
 
-    `NodeLostError` if the call has not returned in time.
+    Raises `NodeLostError` if the call has not returned in time.
     """
     result: Future[T] = Future()
 
@@ -202,7 +202,7 @@ def on_each(
 ) -> list[tuple[Node, Any]]:
     """The result of a call on each of these nodes, in a new process. Dead nodes are left out.
 
-    `ConfigError` if a call did not return or raised, perhaps because the node lacks a module.
+    Raises `ConfigError` if a call fails or does not return, for example if a module is missing.
     """
     remote = ray.remote(num_cpus=0, max_retries=0)(call)
 
@@ -242,11 +242,11 @@ def resources_of(games: int, alive: Sequence[Node]) -> dict[str, float]:
 def check_room(alive: Sequence[Node], *needs: Need) -> None:
     """Check that all actors fit on the nodes, assuming that the nodes are otherwise idle.
 
-    `ConfigError` if they do not fit; the message lists each node's resources.
+    Raises `ConfigError` if the actors do not fit; the message lists each node's resources.
     """
     declared = declares_games(alive)
     left = [[node.cpus, node.games if declared else math.inf] for node in alive]
-    for need in needs:  # needs with games come first, because fewer nodes have them
+    for need in needs:  # actors with games come first, because fewer nodes have games
         for placed in range(need.actors):
             room = (
                 node for node in left if node[0] >= need.cpus_each and node[1] >= need.games_each

@@ -41,7 +41,7 @@ class NodeGame:
 
     @classmethod
     def of(cls, pool: VecPool, stats: PoolStats) -> NodeGame:
-        """The game, task and package of a pool in this process; `stats` are its statistics."""
+        """The game, task and package of a pool in this process, whose statistics are `stats`."""
         return cls(
             sc2pool.__version__,
             installed_commit(),

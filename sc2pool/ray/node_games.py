@@ -179,7 +179,7 @@ class NoPlaceError(SC2PoolError):
 
 
 class Reborn(NamedTuple):
-    """A new actor's first reply, and, for the infos, the fault that ended its predecessor."""
+    """A new actor's first reply, and the fault that ended the old actor, for the infos."""
 
     fault: dict[str, Any]
     reply: Reply
@@ -200,9 +200,9 @@ class RemoteGames:
         losses_s: The monotonic times at which earlier actors of these games died.
         attributes: The values that `set_attr` has set, by env and name.
         newest: The actor's last reply without an error.
-        reborn: The first reply of a new actor, until a batch has contained it; else None.
-        stats: The newest statistics; after an actor's death, its statistics until its successor
-            begins.
+        reborn: The first reply of a new actor, until it is part of a batch; then None.
+        stats: The newest statistics. A dead actor's statistics stay until a new actor has opened
+            its pool.
         past: The last statistics of dead actors.
         has_place: True if the actor runs, so that it can be called.
     """
@@ -248,7 +248,7 @@ class RemoteGames:
     def placed(self, reference: Any, deadline: Deadline) -> None:
         """Wait until the actor runs on a node.
 
-        `NoPlaceError` if it does not run before the deadline, `LostError` if the node died.
+        Raises `NoPlaceError` if the actor does not run in time, and `LostError` if the node died.
         """
         self.has_place = False
         try:
@@ -268,10 +268,10 @@ class RemoteGames:
         self.stats = self.about.stats
 
     def place_anew(self, deadline: Deadline) -> None:
-        """Start a new actor on any node that has room before the deadline, else `NoPlaceError`."""
+        """Start a new actor on any node with room; raise `NoPlaceError` after the deadline."""
         while not deadline.expired():
-            # Ray chooses the node if nodes declare games. If not, choose the node with most CPUs,
-            # because games reserve no CPUs.
+            # If nodes declare games, Ray chooses the node.
+            # If no node declares games, choose the node with most CPUs: games reserve no CPUs.
             best = None if self.declared else max(nodes(), key=lambda node: node.cpus, default=None)
             if self.declared or (best is not None and best.cpus):
                 with suppress(LostError):
@@ -284,7 +284,7 @@ class RemoteGames:
         return getattr(self._actor, method).remote(*arguments)
 
     def result(self, reference: Any) -> Any:
-        """Return a call's result, or raise its exception. `LostError` if the actor is gone."""
+        """Return a call's result or raise its exception; raise `LostError` if the actor is gone."""
         while True:
             try:
                 return ray.get(reference, timeout=self.patience_s)

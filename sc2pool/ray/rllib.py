@@ -266,8 +266,8 @@ class GamesCallback(RLlibCallback):
             env.run = getattr(env_runner, _RUN, "")  # set if this env replaces another
         config = env_runner.config
         if config.seed is not None:
-            # RLlib gives each env the run's seed plus the numbers of runner and env, so envs of two
-            # runners could have the same seed.
+            # RLlib's seed for an env is the run's seed plus the numbers of runner and env.
+            # So the envs of two runners could have the same seed.
             life = (config.in_evaluation, env_runner.worker_index or 0, self._envs_made)
             env_runner._seed = runner_seed(config.seed, life, _made_anew())
         self._envs_made += 1
@@ -292,7 +292,7 @@ class GamesCallback(RLlibCallback):
         try:
             check_agreement(_all_played(algorithm, self._run))
         except ConfigError:
-            algorithm.cleanup()  # because the caller never gets the algorithm to stop it
+            algorithm.cleanup()  # clean up here, because the caller gets no algorithm
             raise
 
         def check_pools() -> None:

@@ -51,7 +51,7 @@ from sc2pool.ray.node_games import About, Book, RemoteGames, Reply
 from sc2pool.utilities import Array, Deadline, pickle_for_worker, whole_number
 
 _FREE_S = 3.0
-"""Time limit for Ray to notice the room that games have left when they were closed."""
+"""Time limit for Ray to notice that closed games no longer use their room."""
 _POLL_S = 0.1
 
 
@@ -60,8 +60,8 @@ class ClusterPool:
 
     `keywords` are the keywords of `make_players` without `n` and `env_fns`. `env_fns` is None for a
     task. A step waits up to `node_timeout_s` for a node with room for a dead node's games.
-    `ConfigError` if the cluster has too little room, a node lacks the game, or the nodes' games
-    differ.
+    Raises `ConfigError` if the cluster has too little room, if a node lacks the game, or if the
+    nodes' games differ.
     """
 
     __reduce__ = refuse_to_travel
@@ -109,8 +109,8 @@ class ClusterPool:
 
         Each node has its own sequence of episodes (`EpisodeBook`), seeded with the run's seed and
         the node's number. So all rows have different episodes, and the same seed on the same nodes
-        repeats the run. The successor of a dead actor begins a new sequence. `seeded` is the number
-        of episodes that get a seed, the first ones; None for all.
+        repeats the run. The successor of a dead actor begins a new sequence. Only the first
+        `seeded` episodes get a seed; None means all episodes.
         """
         self._actors.check_usable()
         self._book = Book(None if seed is None else [seed], seeded)
@@ -136,7 +136,7 @@ class ClusterPool:
             return None if begun else self._book_of(games), *of_rows
 
         begun, self._book_is_new = not self._book_is_new, False
-        at_rest = [games.reborn for games in self._actors]  # first replies that no batch has yet
+        at_rest = [games.reborn for games in self._actors]  # replies that no batch contains yet
         for games in self._actors:
             games.reborn = None
         references = [games.submit("reset", *asked(games, begun=begun)) for games in self._actors]
@@ -225,7 +225,7 @@ class ClusterPool:
         return self._spread(rows, "render")
 
     def set_attr(self, rows: Sequence[int], name: str, value: Any) -> None:
-        """Set an attribute of these envs, also in later task objects, instances and actors."""
+        """Set an attribute of these envs; if a task, game or actor is replaced, set it again."""
         self._spread(rows, "set_attr", name, value)
         for row in rows:
             games = self._games_of(row)
@@ -357,7 +357,7 @@ def _no_room(n: int, spares: int, alive: Sequence[Node], *, declared: bool) -> s
 
 
 NODE_TIMEOUT_S = 600.0
-"""The default of `node_timeout_s`. A restart of a machine, which takes minutes, is shorter."""
+"""The default of `node_timeout_s`, longer than a machine's restart, which takes minutes."""
 
 
 class RaySC2VecEnv(PoolVecEnv[ClusterPool]):

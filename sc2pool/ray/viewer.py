@@ -3,8 +3,8 @@
     On each node, a `Viewer` reads the live files of the pools that belong to Ray's processes on it.
 
 Viewers only read, so they disturb no pool. Viewers listen on no port. Ray carries their answers, so
-only users of the cluster get the answers. A viewer shows the pools of its own node's processes,
-which have the same parent process as the viewer.
+only users of the cluster get the answers. A viewer shows only the pools of its own node. The viewer
+and the processes of its node have the same parent process.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Viewer:
         self._raylet = os.getppid()
 
     def read(self, *, closely: bool) -> list[Seen]:
-        """Read the files of all pools that have written them, and ask the pools to keep them fresh.
+        """Read the files that the pools have written, and ask the pools to write newer data.
 
         If `closely`, also read the files of curves, views and maps.
         """
@@ -118,7 +118,7 @@ class Viewers:
         return found
 
     def _follow_nodes(self) -> bool:
-        """Start and drop viewers, so that each living node has one. True if one has started."""
+        """Give each living node one viewer, and drop all others; return True if one has started."""
         now_s = time.monotonic()
         if now_s < self._next_nodes_s:
             return False

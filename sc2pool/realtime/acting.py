@@ -50,7 +50,7 @@ dropped. Published weights are never modified, so the actor never mixes two vers
 SB3 updates `VecNormalize`'s statistics in every step. Here the actor's thread steps the env, and at
 the same time a callback in the learner's thread may copy or save the statistics. So the statistics
 change only in `commit`, and all observations between two commits are normalised alike. A reader
-gets mean, variance and count of the same moment. Copies and pickles are of SB3's own class.
+gets mean, variance and count of the same moment. Copies of the statistics have SB3's own class.
 """
 
 from __future__ import annotations
@@ -444,7 +444,7 @@ class Chooser:
 _WAKE_UP_S: Final = 1.0
 """Time limit of a single wait. On some systems Ctrl-C does not interrupt an unlimited wait."""
 _MAX_GAPS: Final = 1 << 16
-"""The maximum number of gaps, the newest ones, that are kept between two log records."""
+"""The maximum number of gaps that are kept between two log records; older gaps are dropped."""
 
 
 class Signal:
@@ -475,7 +475,7 @@ class WeightVersion(NamedTuple):
 
 
 COPIED: Final = WeightVersion(0, {})
-"""The version of the weights that the actor's module has when it is made."""
+"""The version of the weights with which the actor's module is made."""
 
 
 class Weights:

@@ -1,6 +1,6 @@
 """`AsyncSAC`, `AsyncTD3` and `AsyncDQN`: SB3's algorithms with an actor in a thread of its own.
 
-The actor is a thread that steps the env. The diagram shows the data that actor and learner pass.
+The actor is a thread that steps the env. Actor and learner exchange the data in this diagram.
 
     Actor    choose ─ step ─ choose ─ step ─ choose ─ …
                        │ steps             ▲ weights
@@ -9,9 +9,9 @@ The actor is a thread that steps the env. The diagram shows the data that actor 
 
 * Every step that the actor plays is added to the replay buffer, once and in order. Only a second
   Ctrl-C can lose a step. Steps wait in a queue; if the queue is full, the actor waits.
-* For the steps that it has taken, the learner makes at most as many updates as `train_freq` and
-  `gradient_steps` demand. A learner that is too slow makes the missing updates later. Before each
-  update the learner takes all steps that wait in the queue, so a callback sees these steps in time.
+* The learner makes at most as many updates as `train_freq` and `gradient_steps` demand for the
+  steps that the learner has taken. A slow learner makes the missing updates later. Before each
+  update the learner takes all steps in the queue, so a callback sees these steps in time.
 * The actor chooses and stores with SB3's own `_sample_action` and `_store_transition`. These
   methods run on a shallow copy of the model with the actor's policy, observations and step count.
 * Callbacks, `num_timesteps`, episode statistics and DQN's schedule belong to the learner's thread.
@@ -107,7 +107,7 @@ class StepQueue(Exchange):
         After the last step, raises the error that `fail` has received.
         """
         while True:
-            error = self._error  # `fail` sets it after the last step, so read it first
+            error = self._error  # read before the steps, because `fail` sets it after them
             if self._steps:
                 step = self._steps.popleft()
                 self._taken.give()
@@ -123,7 +123,7 @@ class StepQueue(Exchange):
 class UpdateRatio:
     """Counts, for one call of `learn`, the updates that SB3 would make and the updates made.
 
-    `gradient_steps` is SB3's argument: the updates per rollout, or, if negative, one per env step.
+    `gradient_steps` is SB3's number of updates per rollout; if negative, one update per env step.
     """
 
     def __init__(self, gradient_steps: int) -> None:
@@ -134,7 +134,7 @@ class UpdateRatio:
         self._made = 0
 
     def owe(self, env_steps: int) -> None:
-        """Record that the learner has taken a rollout, and now has to make its updates."""
+        """Record that the learner has taken a rollout, whose updates are now due."""
         updates = self._gradient_steps if self._gradient_steps >= 0 else env_steps
         self._owed.append(updates)
         self._env_steps += env_steps
@@ -152,7 +152,7 @@ class UpdateRatio:
         return updates
 
     def figures(self) -> dict[str, float]:
-        """The number of updates per env step that were made, and wanted, by log name."""
+        """The numbers of updates made and of updates wanted, per env step, by log name."""
         if not self._env_steps:
             return {}
         return {
@@ -289,12 +289,12 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
 
     After every `log_interval` episodes the following figures are logged with SB3's own figures.
 
-    * `async/updates_per_step` and `async/updates_per_step_wanted` are updates per env step since
-      `learn` began, without the first `learning_starts` steps.
-    * `async/lag_mean` and `async/lag_max` are numbers of versions of the weights by which the actor
-      was behind the learner, since the last record. Each rollout of `train_freq` makes a version.
-    * `async/full_queue_steps`: The number of env steps since `learn` began after which the actor
-      waited for the learner, because the queue was full with 1,000 steps of all envs.
+    * `async/updates_per_step` and `async/updates_per_step_wanted` are the numbers of updates per
+      env step since `learn` began. The first `learning_starts` steps are not counted.
+    * `async/lag_mean` and `async/lag_max` show, since the last record, by how many versions the
+      actor's weights were older than the learner's. Each rollout of `train_freq` makes a version.
+    * `async/full_queue_steps`: The number of env steps after which the actor waited for the
+      learner, since `learn` began. The actor waits if the queue has 1,000 steps of all envs.
     * `async/late_steps`: The number of env steps with late actions since `learn` began.
     * `async/gap_s_p50`, `async/gap_s_p99` and `async/gap_s_max` are seconds from an observation to
       its action, since the last record.
@@ -309,8 +309,8 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
 
     Raises:
         ConfigError: The value of `late_after_s` or of `on_late` is invalid.
-        ConfigError: In `learn`, if the replay buffer is a `HerReplayBuffer`, whose samples call the
-            env, or `train_freq` is below 1, or `train_freq` counts the episodes of several envs.
+        ConfigError: `learn` cannot use a `HerReplayBuffer`, whose samples call the env. `learn`
+            also rejects a `train_freq` below 1, and a `train_freq` in episodes for several envs.
         Exception: In `learn`, if the policy cannot be pickled, so the actor cannot have a copy.
     """
 

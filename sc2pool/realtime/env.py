@@ -58,7 +58,7 @@ _MICROSECONDS: Final = 1_000_000
 """The clock's ticks per second for a game that reports no ticks."""
 _LOOKS_PER_PERIOD: Final = 20
 _LOOK_S: Final = (0.002, 0.02)
-"""Shortest and longest time, in seconds, between two checks if a process is stopped."""
+"""Shortest and longest time, in seconds, between two checks whether a process is stopped."""
 _SLEEP_S: Final = (0.001, 0.02)
 """Shortest and longest sleep, in seconds, between two checks of a game's ticks or of its end."""
 _END_FOLLOWS_S: Final = 0.5
@@ -260,8 +260,8 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
     def exclude_pause(self, pause_s: float) -> None:
         """Do not count a pause since the last observation. `PausableEnv` calls this method.
 
-        The clock notices pauses in which ticks stand still or the process `game_pid` is stopped, so
-        these are not excluded twice. The clock does not notice that a game has paused itself.
+        The clock excludes pauses in which ticks stand still or `game_pid` is stopped; this method
+        does not exclude them again. The clock does not notice that a game has paused itself.
 
         Args:
             pause_s: The length of the pause in seconds.
@@ -382,8 +382,8 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         tick = self._ticks()
         clock.note_loop(tick)
         late = tick - clock.next_begin
-        # An episode's first period begins with its action, so that the games of a pool, which are
-        # ready at different times, have their periods at the same time.
+        # The games of a pool are ready at different times, but get their first actions together.
+        # An episode's first period begins with its action, so the games' periods begin together.
         if self.lateness is None and 0 < late < self._period:
             clock.delay(late)
         return clock.act(self._period, now_s)
@@ -435,8 +435,8 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         """Raise `GameFault` if a game without ticks has shown the same observation for too long."""
         if self.frozen_after_s is None or self.period_ticks:
             return
-        # Compare hashes, because a subclass may return the same array with other content. Count
-        # periods, not seconds, because the clock does not notice that a key has paused the game.
+        # Compare hashes, because a subclass may return the same array with other content.
+        # Count periods, not seconds, because the clock does not notice that a key paused the game.
         seen = hash(pickle.dumps(observation))
         before, periods = self._same
         self._same = seen, periods + 1 if seen == before else 0
@@ -491,7 +491,7 @@ class ActionInFlightObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
         env: A `RealTimeEnv`, or a wrapper of a `RealTimeEnv`.
 
     Raises:
-        ConfigError: The env is not a `RealTimeEnv`, or has an action space of an unusual kind.
+        ConfigError: The env is not a `RealTimeEnv`, or `ActionInFlight` cannot show its actions.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
@@ -534,7 +534,7 @@ _ENDS_WITHIN_S: Final = 5.0
 
 
 class GameProcess:
-    """A game's process, which any program may have started. `GameFault` if none exists."""
+    """A game's process, started by any program; raises `GameFault` if it does not exist."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -550,7 +550,7 @@ class GameProcess:
     def end(self) -> str | None:
         """How the process has ended, for example `exit code 3`; None if it has not ended."""
         if not WINDOWS and hasattr(os, "waitid"):  # macOS has `waitid` since Python 3.13
-            with suppress(ChildProcessError):  # not our child, or its code was collected
+            with suppress(ChildProcessError):  # no child process, or its exit code was collected
                 ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
                 if ended is None:
                     return None

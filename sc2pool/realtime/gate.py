@@ -8,10 +8,10 @@
 A `PauseGate` is for games that no pool has started. Call `env.pause()` to pause a pool's games.
 
 Each pause and resume is checked. For a stopped game, the system reports which processes are
-stopped. For a game that pauses itself, the gate reads a sign of life, the game's tick or picture,
-which changes while the game runs and stands still while the game is paused. Pauses are counted: a
-game that was paused twice needs two calls of `resume`. Before a pause, receive the replies to all
-requests, because a paused game does not reply.
+stopped. For a game that pauses itself, the gate reads the game's tick or picture. While the game
+runs, the tick or picture changes; in a pause it stands still. Pauses are counted: a game that was
+paused twice needs two calls of `resume`. Before a pause, receive the replies to all requests,
+because a paused game does not reply.
 
 If the program that paused the game ends, `Guard` kills a stopped process tree. Without `Guard` the
 processes would stay for ever, because a stopped process handles no SIGTERM. A game that has paused
@@ -271,7 +271,7 @@ class _PausesItself:
     def pause(self) -> None:
         """Check that the game runs, and then pause it."""
         self._before = self._read()
-        # The picture of a running game may stand still; its ticks stand still on a busy machine.
+        # A running game's picture may stand still, and on a busy machine also its ticks.
         within_s = _REACTS_WITHIN_S if self._has_ticks else self._still_s
         self._runs = self._changes_from(self._before, within_s)
         if self._has_ticks and not self._runs:
@@ -284,7 +284,7 @@ class _PausesItself:
     def check_paused(self) -> None:
         """Wait until the game is paused, or raise `PauseError`."""
         deadline = Deadline.after(_REACTS_WITHIN_S + self._still_s)
-        self._while_paused = self._before  # `resume` needs it if this check is interrupted
+        self._while_paused = self._before  # `resume` needs a value if this check is interrupted
         last = self._read()
         while self._changes_from(last, self._still_s):
             if deadline.expired():
@@ -402,7 +402,7 @@ def pause_figures(every: Iterable[PoolStats | PauseStats]) -> dict[str, float]:
 
 
 def _root_of(pid: int) -> tuple[int, float]:
-    """Pid and creation time of a process. An error if this program cannot or must not stop it."""
+    """Pid and creation time of a process; raises if this program cannot or must not stop it."""
     if not isinstance(pid, int) or pid <= 0:
         raise ConfigError(f"PauseGate: pid={pid!r}, expected the pid of a process")
     if pid == os.getpid() or pid in (parent.pid for parent in psutil.Process().parents()):

@@ -33,7 +33,7 @@ _STEPS_LEARNED_FROM = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
 
 
 class RLlibPauseCallback(RLlibCallback):
-    """Pauses an env runner's games from the end of each fragment until the first step of the next.
+    """Pauses an env runner's games from a fragment's end until the next fragment's first step.
 
     Add the callback with `config.callbacks(RLlibPauseCallback)`.
 
@@ -47,7 +47,7 @@ class RLlibPauseCallback(RLlibCallback):
     pause is counted in these sums only after its end.
 
     Raises:
-        ConfigError: The envs are of another kind.
+        ConfigError: The envs cannot be paused.
         PauseError: A game could not be paused.
         SampleTimeoutError: Fragments take longer than RLlib waits for them, see `sample_timeout`.
     """
@@ -97,7 +97,7 @@ class RLlibPauseCallback(RLlibCallback):
                 if fragment is not None:
                     check_fragment(fragment, algorithm.config.sample_timeout_s)
         except SampleTimeoutError:
-            algorithm.cleanup()  # because the caller never gets the algorithm to stop it
+            algorithm.cleanup()  # clean up here, because the caller gets no algorithm
             raise
 
         def check_discards() -> None:
@@ -132,7 +132,7 @@ def after_each_training_step(algorithm: Algorithm, check: Callable[[], None]) ->
         try:
             training_step()
         except Exception:
-            check()  # may raise an error with a message, which RLlib's RuntimeError lacks
+            check()  # may raise a clearer error than RLlib's RuntimeError
             raise
         check()
 

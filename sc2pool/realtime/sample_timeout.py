@@ -1,10 +1,10 @@
 """Checks that games in real time play a fragment within RLlib's `sample_timeout_s`.
 
-RLlib's synchronous algorithms wait `sample_timeout_s` (60 s by default) for their env runners. They
-discard samples that come later, and the training continues without data and without an error. Two
-checks find a training without data. `check_fragment` computes the minimum duration of a fragment,
-in which each step takes `step_mul` loops at 22.4 loops a second. `Discards` reads RLlib's count of
-discarded samples. This module does not import RLlib; `sc2pool.realtime.rllib` calls it.
+RLlib's synchronous algorithms wait `sample_timeout_s` (60 s by default) for their env runners.
+The algorithms discard late samples, and the training continues without data and without an error.
+Two checks find a training without data. `check_fragment` computes the minimum duration of a
+fragment, in which each step takes `step_mul` loops at 22.4 loops a second. `Discards` reads RLlib's
+count of discarded samples. This module does not import RLlib; `sc2pool.realtime.rllib` calls it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REMEDY: Final = (
 class Fragment:
     """A fragment: the steps that the envs of an env runner play, in parallel, for one sample.
 
-    `steps` is the number of steps in each env. It is 1 for whole episodes of unknown length.
+    `steps` is the number of steps in each env, or 1 for whole episodes of unknown length.
     """
 
     steps: int

@@ -18,7 +18,7 @@ from sc2pool.realtime.gate import pause_figures
 
 
 class PauseCallback(BaseCallback):
-    """Pauses the games from the end of each rollout until the first step of the next.
+    """Pauses the games from a rollout's end until the next rollout's first step.
 
     Add the callback with `model.learn(100_000, callback=PauseCallback())`.
 
@@ -33,7 +33,7 @@ class PauseCallback(BaseCallback):
     update. After such an early end, the callback pauses the games when the training ends.
 
     Raises:
-        ConfigError: The model's env is of another kind, or the model acts while it learns, like
+        ConfigError: The model's env cannot be paused, or the model acts while it learns, like
             `AsyncPPO`, and so needs running games during its updates.
         PauseError: A game could not be paused.
     """

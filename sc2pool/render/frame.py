@@ -1,10 +1,10 @@
 """`draw` makes a frame from a game's messages. The frame has the map and a panel beside the map.
 
 `draw` draws the ground from game_info. `draw` adds creep, units, orders and bars from the
-observation. It then halves the picture's size, which smooths edges, and then adds fog and the
-panel. `draw` is a pure function of its arguments, without requests to the game, so real game and
-stand-in look the same. The panel has the title, the time played, score, resources and units, with
-one line per figure, in a fixed order. A figure that is missing in the message is left out.
+observation. Next, `draw` halves the picture's size to smooth edges, and adds fog and the panel.
+`draw` is a pure function of its arguments, without requests to the game, so real game and stand-in
+look the same. The panel has the title, the time played, score, resources and units, with one line
+per figure, in a fixed order. A figure that is missing in the message is left out.
 
 `draw_units` draws units, their orders, health and shields, and effects onto the ground's picture. A
 disc is a unit, and its nose shows the unit's facing. A square is a building. A ring is a planned
@@ -157,7 +157,7 @@ def _write(
 
 @lru_cache(maxsize=256)
 def _mask(text: str, size_px: int) -> Image.Image:
-    """A line of text as a mask. It is cached, because most lines are the same in the next frame."""
+    """A line of text as a mask. Masks are cached, because the next frame has mostly equal lines."""
     font = _font(size_px)
     mask = Image.new("L", (max(math.ceil(font.getlength(text)), 1), size_px + 6))
     ImageDraw.Draw(mask).text((0, 0), text, 255, font)
@@ -199,13 +199,13 @@ def _wrapped(title: str, width_px: int, size_px: int) -> tuple[str, ...]:
 
 
 _BUILDING_RADIUS = 1.05
-"""A unit on the ground with a larger radius, in cells, is drawn as a building."""
+"""A unit on the ground is drawn as a building if its radius is larger than this, in cells."""
 _LEAST_RADIUS_PX = 4.0
 _SHARD_RADIUS = 0.4
 """The radius, in cells, of a mineral shard as it is drawn. The real radius is too small to see."""
 _NOSE_LEAST_PX = 7.0
 _BARS_LEAST_PX = 9.0
-"""Units of fewer pixels get bars only if at least one of their bars is not full."""
+"""A unit with a radius smaller than this, in pixels, gets bars only if one bar is not full."""
 Corners = tuple[tuple[float, float], ...]
 """The corners of a polygon, as x (right) and y (down) from its centre, in units of its radius."""
 _FIELD: Corners = ((-0.9, 0), (-0.55, -0.45), (0.55, -0.45), (0.9, 0), (0.55, 0.45), (-0.55, 0.45))
@@ -293,7 +293,7 @@ def _draw_body(draw: ImageDraw.ImageDraw, shape: Shape) -> None:
 
 
 def _draw_nose(draw: ImageDraw.ImageDraw, shape: Shape) -> None:
-    """Draw a nose in the direction of the unit's facing, before the disc, which covers its base."""
+    """Draw a nose that shows the unit's facing. The disc, drawn later, covers the nose's base."""
     x, y, radius, facing = shape.x, shape.y, shape.radius, shape.unit.facing
     corners = [
         (x + length * radius * math.cos(angle), y - length * radius * math.sin(angle))
@@ -391,5 +391,5 @@ def _draw_polygon(draw: ImageDraw.ImageDraw, shape: Shape, corners: Corners, edg
     x, y, radius = shape.x, shape.y, shape.radius
     points = [(x + radius * right, y + radius * down) for right, down in corners]
     draw.polygon(points, shape.colour)
-    # Pillow's own outline would allocate masks of the picture's size if wider than a pixel.
+    # Pillow's `polygon` would allocate masks of the picture's size for an outline of two pixels.
     draw.line((*points, points[0]), edge, 2)

@@ -220,7 +220,7 @@ def cells_of(grid: common_pb2.ImageData) -> Cells:
 
 
 def spread(cells: Cells, view: View, *, beyond: int) -> Image.Image:
-    """The part of a grid inside the view, as a picture. Outside the grid it is `beyond`."""
+    """The part of a grid inside the view, as a picture. `beyond` fills cells outside the grid."""
     height, width = cells.shape
     left, bottom = math.floor(view.left), math.floor(view.bottom)
     right, top = math.ceil(view.left + view.side), math.ceil(view.bottom + view.side)

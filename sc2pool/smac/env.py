@@ -82,7 +82,7 @@ class StarCraft2Env:
         n_actions: The number of each agent's actions.
         n_actions_no_attack: The number of actions without a target, which come first.
         n_actions_move: The number of moves among the actions without a target.
-        unit_type_bits: The number of numbers that encode a unit's type.
+        unit_type_bits: The number of values that encode a unit's type.
         shield_bits_ally: 1 if the team's units have shields, else 0.
         shield_bits_enemy: 1 if the enemies have shields, else 0.
 
@@ -411,8 +411,7 @@ class StarCraft2Env:
 def _number(agent: int, action: Any) -> int:
     """The number of an agent's action.
 
-    `ActionError` if the action is not one number. The error is raised before any action is sent to
-    the game.
+    Raises `ActionError` if the action is not one number, before any action is sent to the game.
     """
     try:
         # Call `item` if the action has it, because numpy cannot read a tensor on a GPU.

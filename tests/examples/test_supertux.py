@@ -343,7 +343,7 @@ class FirstUpdateIsSlow:
     """A learner whose first update takes so long that Tux dies in it if he stands still."""
 
     def train(self) -> None:
-        if self._n_updates == 0:  # because steps follow only the first update
+        if self._n_updates == 0:  # only the first update is followed by steps
             time.sleep(UPDATE_S)
         super().train()
 

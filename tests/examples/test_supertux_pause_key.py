@@ -41,7 +41,7 @@ def test_no_tick_passes_in_its_pause_menu(env, sign):
     gate = PauseGate(
         env.game_pid,
         pause=lambda: window.press("Escape"),
-        resume=lambda: window.hold(("Escape",)),  # the first action after it releases the key
+        resume=lambda: window.hold(("Escape",)),  # the next action releases the key
         **{sign: signs[sign]},
     )
     pausable = PausableEnv(env, gate)

@@ -16,7 +16,7 @@ from tests.tiers import is_long
 PROGRAM = Path(__file__).parent / "programs" / "run_notebook.py"
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "first_steps.ipynb"
 SHORT = "256"
-"""Steps of the notebook's trainings in the short form."""
+"""The number of steps that each training of the notebook takes in a short test run."""
 
 
 @pytest.mark.standin("its scores are the stand-in's")

@@ -50,7 +50,7 @@ def two_hosts() -> Iterator[None]:
             ("address", "add", f"{THERE}/24", "dev", f"{NAME}b"),
             ("link", "set", f"{NAME}b", "up"),
             ("link", "set", "lo", "up"),
-            ("route", "add", "default", "via", HERE),  # by which Ray finds its own address
+            ("route", "add", "default", "via", HERE),  # Ray needs a route to find its own address
         ):
             ip("-n", NAME, *words)
         yield

@@ -126,7 +126,7 @@ def of_runners(algorithm: Algorithm, what: Callable[[Any], Any]) -> list[Any]:
 
 
 def results(algorithm: Algorithm) -> Iterator[dict[str, Any]]:
-    """Yield the result of each iteration that brought samples, without an end."""
+    """Train, and yield the result of each iteration that brought samples."""
     for _ in range(5000):
         result = algorithm.train()
         if result.get("env_runners", {}).get("num_env_steps_sampled_lifetime"):
@@ -187,7 +187,7 @@ def dreamerv3() -> dict[str, Any]:
 
 
 def ppo_and_faults() -> dict[str, Any]:
-    """Train PPO while a game, an env runner and a node, which comes back, are killed in turn."""
+    """Train PPO, and kill first a game, then an env runner, and then a node, which comes back."""
     with training(ppo(), seed=5) as algorithm:
         counts = updates(algorithm)
         return {
@@ -365,6 +365,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     NODES = Nodes(TEMP + "/ray", GAME)
-    os.environ["SC2PATH"] = GAME  # for the env runner in this process
+    os.environ["SC2PATH"] = GAME  # the env runner in this process also needs a game
     connect(NODES.address)
     main()

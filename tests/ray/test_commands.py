@@ -1,7 +1,7 @@
 """`sc2pool train`, `top` and `watch` with `--ray`, on two nodes of one machine.
 
 One program runs all commands on one cluster. The first test that needs the program's report starts
-it. The driver has no game, and the nodes have a game.
+the program. The driver has no game, and the nodes have a game.
 """
 
 from __future__ import annotations

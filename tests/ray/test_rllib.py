@@ -1,6 +1,6 @@
 """RLlib's algorithms on two nodes: counts, seeds, faults, and the limits of a cluster.
 
-One program runs all cases. The first test that needs the program's report starts it.
+One program runs all cases. The first test that needs the program's report starts the program.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(TIMEOUT_S + 30)
 
 CASES = Path(__file__).with_name("rllib_cases.py")
 SHORT = "one_config_twice,errors"
-"""The few cases of the short form. Tests in tests/realtime and tests/libraries use RLlib too."""
+"""The cases of a short test run. Tests in tests/realtime and tests/libraries use RLlib too."""
 GONE_S = 30.0
 FULL_AGAIN_S = 120.0
 """Time limit until all env runners play again. On a calm machine this takes 14 s."""

@@ -333,7 +333,7 @@ def head_stopped() -> dict[str, Any]:
 
 
 def interpreter_ends() -> dict[str, Any]:
-    """End the interpreter in every way, with the program that does this for the other classes."""
+    """End the interpreter in every way, with the program that also tests the other env classes."""
     program = Path(__file__).parents[1] / "faults" / "classes" / "leaving.py"
     done = run(
         *(sys.executable, program, "RaySC2VecEnv"), env=os.environ | {"RAY_ADDRESS": NODES.address}

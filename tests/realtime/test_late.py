@@ -37,7 +37,7 @@ class Clock:
     model: Any = None
     """The model whose actor acts. A waiting policy must stop its wait when this actor ends."""
     seen: list[int]
-    """The counts of the observations for which the policies chose, in order."""
+    """The observations for which the policies chose, in order; each observation is a count."""
 
     @classmethod
     def be_late(cls, observations: Any) -> None:
@@ -124,7 +124,7 @@ def test_off_policy_stores_each_period_with_its_own_observation():
     stored = model.policy.unscale_action(buffer.actions[: len(played)])[..., 0]
     np.testing.assert_allclose(stored, played, rtol=1e-5, atol=1e-6)
     fresh = np.flatnonzero(np.any(np.diff(played, axis=0, prepend=np.inf) != 0, axis=1))
-    # The policy's next observation is the one after the first step that used its last choice.
+    # After the first step with a new choice, the policy gets the observation of this step.
     assert Clock.seen[1 : len(fresh)] == (fresh[:-1] + 1).tolist()
     assert np.all(np.diff(fresh) > LATE)
 

@@ -1,4 +1,4 @@
-"""Matches in real time, and each kind of game end that was reported of the real game.
+"""Matches in real time, and each way in which a real game has been reported to end.
 
 Both sides of a match keep up with their games, and are paused together. When a game ends, its
 episode is terminated with the last real observation, without a fault, truncation or wait.

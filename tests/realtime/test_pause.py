@@ -291,7 +291,7 @@ def stopped(env: SubprocSC2VecEnv) -> list[bool]:
 
 
 class SlowLearner(PPO):
-    """PPO with slow updates, which records before and after each if the games are stopped."""
+    """PPO with slow updates; it records before and after each update whether games are stopped."""
 
     seen: list[list[bool]]
     fails = False

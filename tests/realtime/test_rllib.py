@@ -1,6 +1,6 @@
 """RLlib's PPO pauses games in real time while it updates, and reports late samples.
 
-One program runs all trainings. The first test that needs the program's report starts it.
+One program runs all trainings. The first test that needs the program's report starts the program.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ UPDATE_S = 0.5
 
 @pytest.fixture(scope="module")
 def report(python_with_ray: str, freezing: Path) -> Report:
-    """A function that returns the report of the trainings, which its first call runs."""
+    """A function that returns the report of the trainings. Its first call runs the trainings."""
     return report_of(python_with_ray, TRAININGS, freezing)
 
 

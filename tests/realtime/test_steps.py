@@ -1,4 +1,4 @@
-"""Steps in real time: late actions, games whose steps coincide, `SC2VectorEnv`, an `RLBotAI`."""
+"""Steps in real time: late actions, steps that begin together, `SC2VectorEnv` and `RLBotAI`."""
 
 from __future__ import annotations
 

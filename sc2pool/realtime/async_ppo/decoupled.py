@@ -8,9 +8,9 @@ The *proximal* policy is the learner's policy when the update begins.
 The *current* policy is the policy while the update changes it.
 
 PPO assumes that behaviour and proximal policy are the same. The decoupled loss clips the ratio
-current / proximal. It multiplies each action's term by an importance weight, the ratio proximal /
-behaviour, up to a cap. Clipping around the behaviour policy would pull the learner back to an old
-policy. Without importance weights, the loss would not correct for the older policy.
+current / proximal. The loss also multiplies each action's term by an importance weight: the ratio
+proximal / behaviour, up to a cap. Clipping around the behaviour policy would pull the learner back
+to an old policy. Without importance weights, the loss would not correct for the older policy.
 
 `update` is the `train` of SB3's PPO (`stable_baselines3/ppo/ppo.py`) with the decoupled loss. If
 all three policies are the same, this loss equals PPO's loss. The rollout buffer has the behaviour

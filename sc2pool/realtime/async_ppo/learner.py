@@ -5,8 +5,8 @@ The actor passes its steps to the learner in rollouts.
     Add(step) ──► in progress ──► waiting ──► taken by the learner,
                                      └─ or dropped when the next rollout is complete.
 
-The learner takes the waiting rollout. If no rollout waits, it takes the rollout in progress, and
-gets the further steps as the actor adds them.
+The learner takes the waiting rollout. If no rollout waits, the learner takes the rollout in
+progress, and gets each further step as soon as the actor adds it.
 
 The actor never waits for the learner, unless `game_waits` is set. A rollout is dropped as a whole,
 and its steps are counted. The learner takes the waiting rollout before the rollout in progress,
@@ -22,8 +22,8 @@ actor and learner, `actor="process"` lets a child process compute the updates an
 The learner takes whole rollouts, in order. All that SB3 does with a step (callbacks,
 `num_timesteps`, episode statistics) happens in the learner's thread, for the steps that the learner
 gets. Dropped steps are only counted. When `learn` ends, for any reason, it waits for the end of the
-actor's thread and of the child process. A second Ctrl-C ends this wait: the thread and the process
-then make no further step or update, and the next call of `learn` waits for the thread's end.
+actor's thread and of the child process. A second Ctrl-C ends this wait. Then the thread ends after
+its step, and the process after its update. The next call of `learn` waits for the thread's end.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class RolloutStore(Exchange):
         rollout, raises the error that `fail` has received.
         """
         while True:
-            error = self._error  # `fail` sets it after the last step, so read it first
+            error = self._error  # read before the steps, because `fail` sets it after them
             with self._lock:
                 waiting, self._waiting = self._waiting, None
                 rollout = self._in_progress if waiting is None else waiting
@@ -161,7 +161,7 @@ class PPOChoice:
     played: NDArray[Any]
     """The clipped actions, which the envs received."""
     values: th.Tensor | None
-    """Float (n, 1), on the CPU. None if the policy was late; the learner computes the values."""
+    """Values, float (n, 1), on the CPU; None if the policy was late, so the learner adds them."""
     log_probs: th.Tensor
     """The behaviour policy's log-probs, float (n,), on the CPU; infinity for late actions."""
 
@@ -179,7 +179,7 @@ class PPOActor(Actor[PPOChoice]):
         self.episode_starts: NDArray[np.bool_] = model._last_episode_starts
         self.rollouts: RolloutStore = rollouts
         self._actor_critic: ActorCriticPolicy = policy
-        # A policy with gSDE draws new exploration noise each time that this many steps are over.
+        # A policy with gSDE draws new exploration noise after every `_noise_period` steps.
         self._noise_period: int = (
             model.sde_sample_freq if model.sde_sample_freq > 0 else model.n_steps
         )
@@ -240,7 +240,7 @@ class PPOActor(Actor[PPOChoice]):
 
 
 def _where(mask: NDArray[np.bool_], ours: Any, others: Any) -> Any:
-    """Observations of `ours` for the envs in `mask`, and of `others` for the rest."""
+    """The observations of `ours` for the envs in `mask`, and of `others` for all other envs."""
     if isinstance(ours, dict):
         return {key: _where(mask, ours[key], others[key]) for key in ours}
     return np.where(mask.reshape(-1, *[1] * (ours.ndim - 1)), ours, others)
@@ -341,8 +341,8 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
         iteration = 0
         process = UpdateProcess(self) if self.actor == "process" else None
         lifeline = nullcontext() if process is None else process.lifeline
-        # A second Ctrl-C may interrupt `closing`. Ctrl-C cannot interrupt the release of `lifeline`
-        # or of the lock `learning`, because their code is not written in Python.
+        # A second Ctrl-C may interrupt `closing`, which is Python code.
+        # Ctrl-C cannot interrupt the release of `lifeline` or `learning`, which is not Python code.
         with nullcontext() if process is None else closing(process), lifeline:
             policy = copied(self.policy)
             self._warm_up(policy)
@@ -440,7 +440,7 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
     def _bootstrapped(
         self, rewards: NDArray[Any], dones: NDArray[np.bool_], infos: list[dict[str, Any]]
     ) -> NDArray[Any]:
-        """The rewards. If a time limit ended the episode, the last state's value is added.
+        """The rewards; an episode that a time limit ended also gets its last state's value.
 
         The value is discounted, as in SB3's `OnPolicyAlgorithm.collect_rollouts`.
         """

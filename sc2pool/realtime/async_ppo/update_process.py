@@ -46,14 +46,14 @@ from sc2pool.utilities import ChildProcess, answer, pickle_script_by_value
 
 @dataclass(frozen=True)
 class Begin:
-    """The first message to the child process: the trainer's settings that it takes over."""
+    """The first message to the child process, with settings that the trainer passes on."""
 
     sys_path: list[str]
     threads: int
     seed: int
     """The seed for the shuffling of samples, drawn from the trainer's random generator."""
     state: bytes
-    """The model's state. To test that its modules can be imported, the child unpickles it."""
+    """The model's state, which the child process unpickles to test the imports."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no
 
 
 class _Unpickler(pickle.Unpickler):
-    """Unpickles data of `_Pickler`. A number `i` in place of an object becomes `parts[i]`."""
+    """Unpickles data of `_Pickler`; each number `i` for an object becomes the object `parts[i]`."""
 
     def __init__(self, data: bytes, parts: list[Any]) -> None:
         super().__init__(io.BytesIO(data))
@@ -253,7 +253,7 @@ def _dump(model: PPO, left_out: frozenset[str]) -> tuple[_Pickler, bytes]:
     file = io.BytesIO()
     pickler = _Pickler(file, model, left_out)
     pickler.dump(model)
-    pickler.dump(pickler.parts)  # as references, because all parts were pickled above
+    pickler.dump(pickler.parts)  # adds only references, because the pickle has all parts
     return pickler, file.getvalue()
 
 

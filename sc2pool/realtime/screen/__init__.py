@@ -1,6 +1,6 @@
 """The screen and the keys of a live game.
 
-`window.py` has the picture and the keys of one game. It starts a game or attaches to its window.
+`window.py` starts a game or attaches to its window, and has its picture and keys.
 `program.py` has the game's process, and an X server without a monitor (Xvfb) for one game.
 `x11.py` has an X server's windows, and its keyboard (XTEST).
 `desktop.py` has the windows and the keyboard of Windows' desktop.

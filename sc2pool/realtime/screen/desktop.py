@@ -34,7 +34,7 @@ if WINDOWS:
         "Alt_L": (0x38, 0),
         **{f"F{number}": (0x3A + number, 0) for number in range(1, 11)},
     }
-    """Scan codes and flags of keys, by X11's names, without those that depend on the layout."""
+    """Scan codes and flags by X11's key names, for keys that are the same in every layout."""
     _VIRTUAL_KEY_TO_SCAN_CODE: Final = 0
     """`MAPVK_VK_TO_VSC`."""
 

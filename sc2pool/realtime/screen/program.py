@@ -5,10 +5,10 @@ because a full pipe would block the game. `close` kills the game and does not as
 game ends with the thread that started it, or, on Windows, with this process.
 
 `VirtualDisplay` is an X server without a monitor (Xvfb), which starts and ends with the object. The
-server chooses the first free display number and reports it. It listens only on Linux's abstract
-socket, so it leaves no socket file behind. Unless the server runs as root, it writes a lock file,
-and removes the file at its end. After a kill, the next server removes the file. The server ends
-with the thread that started it.
+server chooses the first free display number and reports it. The server listens only on Linux's
+abstract socket, so it leaves no socket file behind. Unless the server runs as root, it writes a
+lock file, and removes the file at its end. If a server is killed, the next server removes the lock
+file. The server ends with the thread that started it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _GAMES_FOLDER: Final = "/usr/games"
 
 
 def find_program(name: str, how_to_install: str, *, folder: str = _GAMES_FOLDER) -> str:
-    """The path of a program in the PATH, or in `folder`. `ConfigError` if neither has it."""
+    """The path of a program in the PATH or `folder`; raises `ConfigError` if neither has it."""
     path = shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", os.defpath), folder)))
     if path is None:
         raise ConfigError(f"there is no program {name}; {how_to_install}")
@@ -49,9 +49,9 @@ def find_program(name: str, how_to_install: str, *, folder: str = _GAMES_FOLDER)
 class Program:
     """A running game; raises `GameFault` if the game does not start.
 
-    `folder` is for the game's temporary files; `environment` is added to the usual variables.
-    Another thread calls `on_line` with each line of the game's output. If `on_line` returns True,
-    the line is not kept for `log_tail`.
+    `folder` is for the game's temporary files; `environment` has additional variables. Another
+    thread calls `on_line` with each line of the game's output. If `on_line` returns True, the line
+    is not kept for `log_tail`.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class VirtualDisplay:
     def end(self) -> str | None:
         """How the server has ended; None if it runs.
 
-        Call this after a lost connection. It waits briefly, because the server ends a little later.
+        Call this after a lost connection. The method waits briefly for the server's end.
         """
         with suppress(subprocess.TimeoutExpired):
             self._server.wait(_SERVER_ENDS_WITHIN_S)

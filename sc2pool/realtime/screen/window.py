@@ -6,7 +6,7 @@
 Keys go to the window in front. So a game on a desktop needs the whole desktop, and only one game at
 a time can be played on a desktop. Keys are pressed only if the game's window is in front.
 
-If the window is closed, the game has ended or the display is gone, methods raise `GameFault`.
+Methods raise `GameFault` if the window is closed, if the game has ended, or if the display is gone.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PRESS_S: Final = 0.1
 _OPENS_WITHIN_S: Final = 20.0
 _COMES_TO_FRONT_WITHIN_S: Final = 1.0
 _FREE_WITHIN_S: Final = 5.0
-"""Time limit for another env's process to end and free the desktop, if this env replaces it."""
+"""Time limit until the desktop is free, if the process of a replaced env still uses it."""
 _POLL_S: Final = 0.02
 _T = TypeVar("_T")
 
@@ -160,7 +160,7 @@ class GameWindow:
     ) -> GameWindow:
         """Play in a window that is already open; `close` does not end the game.
 
-        A `PauseGate` can pause such a game. A pool cannot pause it, and raises `PauseError`.
+        If a game was already running, a `PauseGate` can pause it, but a pool raises `PauseError`.
 
         Args:
             title: A part of the window's title; the case of letters does not matter.
@@ -169,8 +169,8 @@ class GameWindow:
             display: The name of the X11 display, by default the value of `DISPLAY`; not on Windows.
 
         Raises:
-            ConfigError: There is no display, no window or several windows have this title and pid,
-                a Python package is not installed, or another env plays on this desktop.
+            ConfigError: There is no display, or another env plays on this desktop. No window or
+                several windows have this title and pid. A Python package is not installed.
         """
         if title is None and pid is None:
             raise ConfigError("give the title of the game's window or the pid of its process")
@@ -356,7 +356,7 @@ def _screen(display: str | None, owned: ExitStack) -> Screen:
 
 
 def _take_desktop(display: str | None, owned: ExitStack) -> None:
-    """Lock the desktop, so that only one env plays there. `ConfigError` if it is taken."""
+    """Lock the desktop for one env; raise `ConfigError` if another env holds the lock."""
     name = "".join(letter for letter in display or "" if letter.isalnum())
     path = Path(tempfile.gettempdir()) / f"sc2pool-desktop{name}.lock"
     taken = ConfigError("another env plays on this desktop: one game can be played there at a time")

@@ -1,7 +1,7 @@
 """A loop in the shape of CleanRL's scripts, on two games, one of which is killed: `… REPORT`.
 
-It plays rollouts of 50 steps, with an actor-critic update after each. CleanRL's scripts expect
-that a step that ends an episode returns the next first observation, as in the mode SAME_STEP.
+The loop plays rollouts of 50 steps, with an actor-critic update after each rollout. CleanRL's
+scripts expect SAME_STEP: an episode's last step returns the next episode's first observation.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def refusal_of_next_step() -> str:
 
 
 def next_observations_wrong(data: Any) -> int:
-    """The number of steps that wrongly begin, or do not begin, where the previous step ended."""
+    """Count steps with a wrong first observation: between steps, only a reset changes it."""
     after, following = data["next", "observation"][:, :-1], data["observation"][:, 1:]
     ended = data["next", "done"][:, :-1, 0]
     return int(((after != following).any(-1) != ended).sum())

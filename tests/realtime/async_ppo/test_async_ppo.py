@@ -1,4 +1,4 @@
-"""In envs, callbacks and files `AsyncPPO` behaves as PPO does; it leaves no thread or process."""
+"""`AsyncPPO` treats envs, callbacks and files as PPO does, and leaves no thread or process."""
 
 from __future__ import annotations
 

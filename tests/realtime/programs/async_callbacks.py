@@ -93,7 +93,7 @@ class RaisesInterrupt(BaseCallback):
 def interrupt_at_every_line(
     model: Any, env: VecNormalize, steps: int, wait_for: Callable[[Callable[[], object]], None]
 ) -> None:
-    """Interrupt `learn` twice, at each line after a first Ctrl-C. After this, no actor may act.
+    """Interrupt `learn` twice, at each line after a first Ctrl-C; afterwards no actor may act.
 
     The observations of `env` count its steps. After each interrupt, a training must succeed.
     """

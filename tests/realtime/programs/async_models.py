@@ -107,7 +107,7 @@ class SlowPPO(PPO):
 
 
 class Obstinate(ActorCriticPolicy):
-    """A policy that takes the action `always` if that is set."""
+    """A policy that always chooses the action `always`, if `always` is set."""
 
     always: int | None = None
 
@@ -119,7 +119,7 @@ class Obstinate(ActorCriticPolicy):
 
 
 class Linear(nn.Module):
-    """A network, with a factor, in place of a policy's `mlp_extractor`."""
+    """A network that replaces a policy's `mlp_extractor`, and multiplies its output by a factor."""
 
     factor = 1.0
 
@@ -142,7 +142,7 @@ class Linear(nn.Module):
 
 
 class Counted(AsyncPPO):
-    """Counts its updates. The second update changes the optimizer and freezes fewer layers."""
+    """Counts its updates; the second update changes the optimizer and freezes fewer layers."""
 
     def train(self) -> None:
         self.updates = getattr(self, "updates", 0) + 1
@@ -154,7 +154,7 @@ class Counted(AsyncPPO):
 
 
 class Hiding(AsyncPPO):
-    """Its update removes an attribute, and sets another to an object that pickle rejects."""
+    """A model whose update removes an attribute, and sets another to an unpicklable object."""
 
     def train(self) -> None:
         super().train()

@@ -18,7 +18,7 @@ STAY, RIGHT = 0, 1
 
 
 class Seconds(RealTimeEnv):
-    """The player moves to the right; the reward is the distance, and 200 in all end the episode."""
+    """The player moves to the right. The reward is the distance; position 200 ends the episode."""
 
     observation_space = spaces.Box(0, 1e6, (1,), np.float32)
     action_space = spaces.Discrete(2)

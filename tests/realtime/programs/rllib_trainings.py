@@ -116,7 +116,7 @@ def in_this_process() -> dict[str, Any]:
 
 
 def in_another_process() -> dict[str, Any]:
-    """RLlib steps two envs in turn, and after them slow envs, which exceed its timeout."""
+    """RLlib steps two envs in turn. Then the envs become slow, and exceed RLlib's timeout."""
     algorithm = training(
         updates=2, fragments=2, num_env_runners=1, num_envs_per_env_runner=2
     ).build_algo()
@@ -193,7 +193,7 @@ def main() -> None:
     register_env("game", make_game)
     register_env("live game", make_live_game)
     ray.init(
-        num_cpus=1,  # one for the env runner, because Ray starts one process for each CPU
+        num_cpus=1,  # one CPU, for one env runner; Ray starts one process per CPU
         include_dashboard=False,
         log_to_driver=False,
         logging_level="error",

@@ -1,4 +1,4 @@
-"""A live game: `ticking_game.py STATE_FILE`. It plays 100 ticks a second, without waiting.
+"""A live game: `ticking_game.py STATE_FILE`. The game plays 100 ticks a second.
 
 At each tick the game writes the tick, the episode and the position into the file. Commands are
 lines on its standard input. `begin` begins an episode at position 0. `move N` moves by N per tick

@@ -1,5 +1,5 @@
-"""A blue window on an X server: `x11_window.py TITLE`. At each key event it prints
-"down" or "up", and the key's X11 number."""
+"""A blue window on an X server: `x11_window.py TITLE`. At each key event the program prints "down"
+or "up", and the key's X11 number."""
 
 from __future__ import annotations
 
