@@ -1,6 +1,6 @@
 """`RealTimeEnv` makes a `gymnasium.Env` of a live program, which does not wait for actions.
 
-    Step(action) ─► act: the action takes effect ─► the period passes ─► observe ─► return.
+    `step(action)` ─► `act`: the action takes effect ─► the period passes ─► `observe` ─► return.
 
 A subclass writes `begin`, `act` and `observe`, and sets the two spaces and the length of a decision
 period. `RealTimeEnv` keeps the clock (`sc2pool.game.clock`, the clock of StarCraft II in real
