@@ -11,9 +11,10 @@
 The user of `RLBotAI` writes `act`, `observe` and `reward`, and can use all of BotAI. sc2pool
 defines `on_step`, which puts a transition on the queue pair and gets the next action. For each
 step, python-sc2 calls `on_step`, and the learner, in another process or thread, calls `env.step()`.
-Neither call blocks the other's thread. Rules: each episode has a new bot object. Every hook may be
-`async`. No attribute of `RLBotAI` has the name of an attribute of BotAI. The same class plays in
-the pool and, with `QueuePair.local()` or a policy, under python-sc2's `run_game`.
+Neither `on_step` nor `env.step()` blocks the other's thread. Rules: each episode has a new bot
+object. Every hook may be `async`. No attribute of `RLBotAI` has the name of an attribute of BotAI.
+The same class plays in the pool and, with `QueuePair.local()` or a policy, under python-sc2's
+`run_game`.
 
     run_game(map, [Bot(Race.Terran, PolicyBot(MoveToBeacon, PPO.load("model.zip")))], …)
 
@@ -21,8 +22,8 @@ In `PolicyBot` a task class makes the policy's observations and turns the policy
 commands, as in the pool. For a `Task`, a `DrivenTask` calls the hooks; for an `RLBotAI`, the
 `PolicyBot` itself does. Rules: each game has a new task object. The hooks are called in the pool's
 order, at the same game loops, so the same game and the same policy give the same actions. A `Task`
-can `await self.game.request(…)`. Neither SB3 nor torch is imported: a policy is any object with
-SB3's `predict`.
+can send requests to the game with `await self.game.request(…)`. Neither SB3 nor torch is imported:
+a policy is any object with SB3's `predict`.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class RLBotAI(TaskDefinition, BotAI):
     """A bot whose actions a learner chooses through its queue pair.
 
     Args:
-        queue_pair: the source of actions and the destination of transitions. A pool passes its own.
+        queue_pair: the source of actions and target of transitions; a pool passes its own pair.
         policy: a function from an observation to an action, in place of a queue pair. The function
             may be `async`. With a policy, the bot needs no learner.
     """
@@ -91,13 +92,13 @@ class RLBotAI(TaskDefinition, BotAI):
     def act(self, action: Any) -> Awaitable[None] | None:
         """Give the orders for `action` with python-sc2's methods (`unit.move(…)`, `self.do`).
 
-        The orders are sent together with the step; the game's results of the orders are not
-        returned. The return value of `act` is ignored.
+        The orders are sent together with the step, and the game's reply to them is not returned.
+        The return value of `act` is ignored.
         """
 
     async def on_step(self, iteration: int) -> None:  # noqa: ARG002
         """Put the newest state's transition on the queue pair, and take the next action from it."""
-        self.client.game_step = self.step_mul  # for python-sc2's own loop
+        self.client.game_step = self.step_mul  # python-sc2 plays this many game loops next
         observed_s = time.monotonic()
         await self._put(game_ended=False)
         if self.episode_over:
@@ -108,14 +109,14 @@ class RLBotAI(TaskDefinition, BotAI):
             await awaited(self.act(action))
             self.last_action = action
             self.client.game_step = self.step_mul  # `act` may have changed it
-            if self.realtime:  # the pool's player later sets a more exact value
+            if self.realtime:  # the pool's player later sets a more exact delay
                 self.delay_s = time.monotonic() - observed_s
 
     async def on_end(self, game_result: Result) -> None:  # noqa: ARG002
         """Put the episode's last transition, made from the game's final state.
 
-        If the task has ended the episode, the last transition has already been put, and the result
-        is a tie.
+        If the task has ended the episode, the last transition is already on the queue pair. Then
+        `game_result` is a tie in the pool, and a defeat under `run_game`.
         """
         if self.episode_over:
             return
@@ -220,7 +221,7 @@ class PolicyBot(BotAI):
         if self._episode is not None:
             await self._episode.step(self.state)
         elif self._bot is not None:
-            if iteration:  # the first step was prepared for `on_start`
+            if iteration:  # the bot is already prepared for step 0
                 self._bot._prepare_step(self.state, self._map())
             await self._bot.issue_events()
             await self._bot.on_step(iteration)
@@ -276,7 +277,7 @@ class TaskEpisode:
 
     async def step(self, state: GameState) -> None:
         """Put the new state's transition; then act or, if the episode is over, leave the game."""
-        self._client.game_step = self._task.step_mul  # for python-sc2's own loop
+        self._client.game_step = self._task.step_mul  # python-sc2 plays this many game loops next
         observed_s = time.monotonic()
         await self._put(Observed.of(state.response_observation), game_ended=False)
         if self._driven.rules.over:
@@ -326,7 +327,7 @@ class ClientGame:
         return None if result is None else int(result.value)
 
     async def request(self, request: sc_pb.Request) -> sc_pb.Response:
-        """Send a request. If the game refuses it, the reply has `error`, as by `Game.request`."""
+        """Send a request as `Game.request` does: if the game refuses it, the reply has `error`."""
         kind = str(request.WhichOneof("request"))
         try:
             return await self._client._execute(**{kind: getattr(request, kind)})

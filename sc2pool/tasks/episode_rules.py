@@ -9,8 +9,8 @@ commands, and `see` returns the transition of the step's observation.
 The rules, which are the same for all tasks:
 * The hooks are called once for each observation, in the order `observe`, `reward`, `terminated`,
   `info`, `action_masks`. So the hooks after `observe` can use values that `observe` has stored.
-* The first observation has reward 0. `reward` and `terminated` are not called for it, because no
-  step led to it.
+* The first observation has reward 0. `reward` and `terminated` are not called for the first
+  observation, because no step led to it.
 * An episode that reaches `max_loops` is truncated; if the game ends earlier, it is terminated.
 * An episode of `max_episode_steps` steps is also truncated.
 * `terminated` is called even for an episode's last observation, so an episode can be both
@@ -61,7 +61,7 @@ class EpisodeRules:
         task, before = self._task, self._score
         self._score = score
         task.score_change = 0.0 if before is None else float(score - before)
-        # This test only saves time: a call of `awaited` costs as much as a usual hook.
+        # The tests for `PLAIN` only save time: a call of `awaited` costs as much as a usual hook.
         observation = task.observe()
         if type(observation) not in PLAIN:
             observation = await awaited(observation)
@@ -144,15 +144,15 @@ def how_it_ends(
 ) -> tuple[bool, bool]:
     """Whether an observation terminates the episode, and whether the observation truncates it.
 
-    Mini-games end by themselves at their time limit. If the task has the same limit, the episode is
-    truncated, not terminated.
+    Mini-games end by themselves at their time limit. If `max_loops` is equal to this limit, the
+    episode is truncated, not terminated.
     """
     truncated = max_loops is not None and game_loop >= max_loops
     return task_ends or (game_ended and not truncated), truncated
 
 
 PLAIN = frozenset({np.ndarray, np.float64, float, int, bool, dict, list, tuple, type(None)})
-"""The types of nearly all values that hooks return. A value of such a type needs no call of
+"""The types of nearly all values that hooks return. Only for values of other types, the rules call
 `isawaitable`, which costs a microsecond."""
 
 
@@ -168,7 +168,7 @@ def as_reward(task: object, value: Any) -> float:
     # numpy's functions return an array without dimensions for a single number.
     is_array = isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "biuf"
     if is_array or isinstance(value, Real | np.bool_):
-        with suppress(OverflowError):  # an int may be too large
+        with suppress(OverflowError):  # an int may be too large for a float
             reward = float(value)
             if isfinite(reward):
                 return reward

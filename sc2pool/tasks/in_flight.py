@@ -31,16 +31,16 @@ class ActionInFlight(TaskDefinition):
     """A mixin for tasks, listed before the task: the observation becomes a dict of three parts.
 
     - `observation`: the task's own observation.
-    - `last_action`: the action before this observation. For `Discrete(n)` its space is
-      `Discrete(n+1)`, whose last value means "none yet". For `MultiDiscrete`, each component has
-      one more value in the same way. Both spaces have the dtype int64, because the actions' own
-      dtype may lack room for one more value. For `Box` and `MultiBinary` the space is the action's
-      own, and zeros (clipped to the bounds) mean "none yet".
+    - `last_action`: the action before this observation. For actions in `Discrete(n)`, the space of
+      `last_action` is `Discrete(n+1)`, whose last value means "none yet". For `MultiDiscrete`, each
+      component also has one more value, which means "none yet". Both spaces have the dtype int64,
+      because the actions' own dtype may lack room for one more value. For `Box` and `MultiBinary`,
+      the space is that of the actions, and zeros (clipped to the bounds) mean "none yet".
     - `delay_periods`: float32, (1,): the delay of the last action in decision periods; 0 if the
       game waits for actions.
 
     Raises:
-        ConfigError: `ActionInFlight` is not the first base class, the task is a team's, or the
+        ConfigError: the first base class is not `ActionInFlight`, the task is a team's, or the
             action space is of a kind that is not named above.
     """
 

@@ -130,7 +130,7 @@ class MarineDuel(Task):
             Values 7 to 31: five values for each own marine: its place (x, y), its hit points / 45,
             the loops until its weapon is ready / 15, and its distance to the nearest enemy in tens
             of cells. The marine nearest to the enemy's centre is first: enemies shoot at it first.
-            Values 32 to 56: such values for each enemy marine, the nearest to the own centre first.
+            Values 32 to 56: each enemy's place, hit points, loops and distance, the nearest first.
         """
         own, enemies = select(self.lazy_observation, OWN_MARINES, ENEMY_MARINES)
         self.own, self.enemies = own, enemies
@@ -213,7 +213,7 @@ class MarineDuel(Task):
     def _described(self, units: Units, centre: Floats, to_others: Floats) -> NDArray[np.float32]:
         """The values of one side's marines, a row for each, in the order of their tags.
 
-        `centre` is that of the own marines; `to_others` has the distances to the other side's.
+        `centre` is the own marines' centre. `to_others` has distances to the other side's marines.
         """
         rows = np.zeros((len(units), VALUES_PER_MARINE), np.float32)
         rows[:, :2] = self._relative(units.positions - centre)

@@ -4,7 +4,7 @@ Rules:
 - Only mineral fields and geysers near the command centre belong to the town. Structures stand on
   cells of the placement grid, with a free cell between any two structures, so that units can pass.
 - Attacking marines go to the nearest known enemy structure, else to the nearest known enemy unit.
-  If no enemy is known, they go to the opponent's start, then to the nearest unseen ground.
+  If no enemy is known, the marines go to the opponent's start, then to the nearest unseen ground.
 
 `MeleeImage` is for convolutional policies. The longer side of the playable area fills the image,
 and the area's centre is the image's centre. Row 0 is at the image's top, column 0 at its left.
@@ -56,7 +56,7 @@ OBSERVATION_SIZE = TOWN_SIZE + 9
 HOME_CELLS = 20.0
 """Enemies within this distance of the command centre, in cells, threaten it."""
 VALUE_OF_A_WIN = 10_000.0
-"""The cost, in minerals and gas, of destroyed units that gives the same reward as a win."""
+"""Destroyed units that cost this much, in minerals and gas, give the same reward as a win."""
 _BONUS: dict[int | None, float] = {sc_pb.Victory: 1.0, sc_pb.Defeat: -1.0}
 
 
@@ -68,10 +68,10 @@ class Melee(Task):
     * Action 0: do nothing.
     * Action 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs.
     * Action 2: train an SCV.
-    * Actions 3 and 4: build a supply depot (3) or a barracks (4). Rules choose place and SCV.
+    * Actions 3 and 4: build a supply depot (3) or a barracks (4). Fixed rules choose place and SCV.
     * Action 5: train a marine, in the barracks with the shortest queue.
-    * Action 6: idle marines attack the nearest known enemy. If no enemy is known, they attack the
-      opponent's start (see the file's docstring).
+    * Action 6: idle marines attack the nearest known enemy. If no enemy is known, the marines
+      attack the opponent's start (see the file's docstring).
     * Action 7: all marines walk to the command centre, and attack enemies on the way.
 
     An action is masked, and does nothing, if minerals, supply, a structure, a place or marines for
@@ -212,7 +212,7 @@ class Front:
         self._visibility: NDArray[np.uint8] = np.zeros((0, 0), dtype=np.uint8)
 
     def update(self, observation: sc_pb.Observation) -> None:
-        """Read an observation."""
+        """Store an observation's marines, enemies and visibility grid."""
         units = observation.raw_data.units
         enemies = [unit for unit in units if unit.alliance == raw_pb2.Enemy]
         self.marines = [

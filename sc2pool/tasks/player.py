@@ -1,8 +1,8 @@
 """The players that a worker runs. A player plays whole episodes. `play(episode, pair)` puts the
-first observation, then one transition for each action that it gets, and returns when the episode is
-over. An episode is one coroutine, because python-sc2 plays a game as one coroutine. Rules: a player
-never touches shared memory or the trainer. Every failure of the game is raised as `GameFault`.
-Exceptions of the user's code are passed on unchanged.
+first observation on the queue pair, then one transition for each action that it gets, and returns
+when the episode is over. An episode is one coroutine, because python-sc2 plays a game as one
+coroutine. Rules: a player never touches shared memory or the trainer. Every failure of the game is
+raised as `GameFault`. Exceptions of the user's code are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Player(ABC):
 
     @abstractmethod
     async def play(self, episode: Episode, pair: QueuePair) -> None:
-        """Play one episode. It is cancelled at `get_action` if the trainer resets early."""
+        """Play one episode. If the trainer resets early, the call is cancelled at `get_action`."""
 
     @abstractmethod
     def target(self, row: int = 0) -> Any:
@@ -124,7 +124,7 @@ class Player(ABC):
         return ""
 
     def loop_cost_growth(self) -> float:
-        """After an episode: its CPU time per loop, relative to the first episodes; 0 if unknown."""
+        """The ended episode's CPU time per loop, relative to the first episodes; 0 if unknown."""
         return 0.0
 
     def latest_view(self) -> tuple[Any, Any] | None:
@@ -159,7 +159,7 @@ class Player(ABC):
     @property
     def processes(self) -> tuple[Sequence[int], bool]:
         """The root pids of the player's process trees, and whether `pause` stops the roots too."""
-        # Here the root is the worker, which keeps running to receive the message to resume.
+        # The root is the worker itself, which must not stop: it receives the message to resume.
         return (os.getpid(),), False
 
     async def resume(self) -> int | None:

@@ -1,7 +1,7 @@
 """The bot's end of the queue pair, where the bot puts transitions and gets actions.
 
-The bot calls `put(observation, reward, terminated, truncated, info)` and then `await get_action()`.
-The learner receives the transition and sends the action.
+The bot sends a transition with `put(transition)`, and waits for the action with `await
+get_action()`. The learner receives the transition and sends the action.
 
 There are three kinds of queue pairs:
 * The pool's queue pairs use shared memory (`sc2pool.pool.queues.slots`).
@@ -84,7 +84,7 @@ class QueuePair(ABC):
         The rows share one episode, so `terminated` and `truncated` must be the same in all of them.
 
         Raises:
-            ObservationError: as in `put`.
+            ObservationError: in a pool, an observation does not fit the observation space.
         """
         (transition,) = transitions
         self.put(transition)
@@ -100,7 +100,7 @@ class QueuePair(ABC):
 
 
 class LocalQueuePair(QueuePair):
-    """A queue pair of two threads: the bot's has an event loop, and the learner's may block."""
+    """Connects two threads: the bot's thread has an event loop, the learner's thread may block."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -117,7 +117,7 @@ class LocalQueuePair(QueuePair):
             waiting.get_loop().call_soon_threadsafe(_wake, waiting)
 
     def receive(self, timeout_s: float | None = None) -> Transition:
-        """The next transition, in the order in which the bot has put them; the learner calls this.
+        """The bot's next transition, in the order of the bot's `put` calls; the learner calls this.
 
         Raises:
             TimeoutError: no transition came within `timeout_s` seconds.

@@ -92,7 +92,7 @@ def spelled_task(task: str) -> str:
 
 
 def built_in_name(task: type[TaskDefinition]) -> str | None:
-    """The name of the built-in task that a class is.
+    """The name under which a class is a built-in task.
 
     None for a user's class, even if it has the name of a built-in task.
     """
@@ -161,7 +161,7 @@ def _imported(task: str) -> object:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
         hint = ""
-        if module.endswith(".py"):  # a file's name
+        if module.endswith(".py"):  # the user has named a file
             hint = f"; did you mean {_module_of(module)}:{name}?"
         elif close := difflib.get_close_matches(module, [one.stem for one in Path().glob("*.py")]):
             hint = f"; did you mean {close[0]}:{name}?"

@@ -16,8 +16,8 @@ protobuf observation directly, which is fast:
 
 Rules: a definition consists of class attributes, because it is read before a game is launched. Each
 episode has a new object. Every hook (a method that the pool calls) may be `async`. Hooks read the
-newest observation: `self.lazy_observation` decodes only the parts that are read,
-`self.observation` the whole message.
+newest observation: `self.lazy_observation` decodes only the parts that are read, and
+`self.observation` decodes the whole message.
 
 The agents of a `TeamTask` act together in one game:
 
@@ -76,15 +76,15 @@ class TaskDefinition(ABC):
             override `step_mul` and `max_loops`; the task's attributes then have the pool's values.
         max_loops: an episode of this many game loops is truncated. None for no limit.
         race_requested: the learner's race, a `common_pb2.Race` value or python-sc2's `Race`.
-        players: the number of players, 1 or 2. With 2 each env is a match: two games that play each
-            other. Each side has its own object of this class.
+        players: the number of players, 1 or 2. With 2 players, each env is a match: two games that
+            play each other. Each side has its own object of this class.
         opponents: built-in opponents of a task for one player. The mini-games have none, because
             their enemies belong to the map.
         disable_fog: whether the learner sees the whole map.
         restart: "auto" begins an episode by restart_game if this request is proven to restore
             everything. "never" creates a game for each episode, which takes longer.
         metadata: as in `gymnasium.Env`. Without `render_fps`, frames are shown in real time.
-        render_mode: None, or one of the metadata's `render_modes`.
+        render_mode: one of the metadata's `render_modes`, or None.
 
     A task may have a method `action_masks()`, which returns the actions that are possible now: a
     bool array of shape (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`, as
@@ -127,7 +127,7 @@ class TaskDefinition(ABC):
 
         Returns:
             An element of the observation space, of its shape and dtype, without NaN. In the
-            trainer, any other value raises `ObservationError`, an exception `UserCodeError`.
+            trainer, other values raise `ObservationError`, and exceptions raise `UserCodeError`.
         """
 
     def reward(self) -> float | Awaitable[float]:
@@ -153,7 +153,7 @@ class TaskDefinition(ABC):
             same for every frame.
 
         Raises:
-            MissingPackageError: Pillow is not installed.
+            MissingPackageError: the package Pillow is not installed.
         """
         with needed_for("render()"):  # only a rendered task needs Pillow
             from sc2pool.render.frame import draw  # noqa: PLC0415
@@ -196,8 +196,8 @@ class TaskDefinition(ABC):
         """The map, players and options of the task's game.
 
         Raises:
-            ConfigError: `race_requested` is not a race, `opponents` are not `Computer`s, `players`
-                is neither 1 nor 2, or a task of two players has `opponents`.
+            ConfigError: one of the values `race_requested`, `opponents` and `players` is wrong, or
+                a task of two players has `opponents`.
         """
         opponents = cls.opponents
         if type(cls.players) is not int or cls.players not in (1, 2):
@@ -268,14 +268,14 @@ class Task(TaskDefinition):
     async def advance(self, loops: int = 2) -> None:
         """Play game loops in `on_start`; the episode's first observation comes after these loops.
 
-        Use it after debug commands: an observation shows a created, killed or changed unit only two
-        loops later. The episode's time limit is counted from the end of these loops.
+        Use `advance` after debug commands: an observation shows a created, killed or changed unit
+        only two loops later. The episode's time limit is counted from the end of these loops.
 
         Args:
             loops: at least 1. In real time, the game plays the loops by itself.
 
         Raises:
-            ConfigError: `loops` is not a whole number of at least 1.
+            ConfigError: the value of `loops` is not a whole number of at least 1.
             UserCodeError: the task has two players, whose games must step together, or the game
                 does not continue, for instance because it has ended.
         """

@@ -88,7 +88,7 @@ class Screen:
     """A terminal of tmux in which one program runs."""
 
     def __init__(self, width: int, *program: str) -> None:
-        # Not in the test's folder, because the path of a socket must be short.
+        # The socket is not in the test's folder, because its path must be short.
         self._folder = tempfile.mkdtemp(prefix="sc2pool-tmux-", dir="/tmp")
         size = ("-x", str(width), "-y", str(SCREEN_HEIGHT))
         self._tmux("-f", os.devnull, "new-session", "-d", *size, f"exec {shlex.join(program)}")
@@ -122,7 +122,7 @@ class Screen:
 
 @pytest.fixture
 def screen() -> Iterator[Callable[..., Screen]]:
-    """Opens a terminal: `screen(width, program, argument, …)`; skips the test without tmux."""
+    """Opens a terminal by `screen(width, program, argument, …)`; skips the test without tmux."""
     if TMUX is None:
         pytest.skip("no tmux on this machine")
     with ExitStack() as opened:

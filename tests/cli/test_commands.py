@@ -1,4 +1,4 @@
-"""The commands `tasks`, `standin` and `bench`; all commands with unread output or at a Ctrl-C."""
+"""Tests of `tasks`, `standin` and `bench`, and of all commands with unread output or a Ctrl-C."""
 
 from __future__ import annotations
 
@@ -312,6 +312,6 @@ def test_an_error_message_into_a_closed_pipe(into_closed_pipe, tmp_path):
 
 @pytest.mark.parametrize("module", ["sc2pool.cli.arguments", "sc2pool.cli.tasks", "numpy"])
 def test_ctrl_c_during_an_import_prints_nothing(module):
-    """The import raises KeyboardInterrupt, as at a Ctrl-C during the import."""
+    """An import raises KeyboardInterrupt, as at a Ctrl-C; the command must print nothing."""
     done = run(sys.executable, "-c", INTERRUPTED_IMPORT, module)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -204,7 +204,7 @@ def is_listening(process: psutil.Process) -> bool:
 def test_a_signal_leaves_nothing(
     standin_dir: Path, run_temp: Path, wait_for: Any, name: str
 ) -> None:
-    """SIGHUP comes when a terminal is closed."""
+    """The doctor ends its games at SIGTERM, and at SIGHUP (its terminal was closed)."""
     number = getattr(signal, name)
     with start(*COMMAND, "doctor", "--game", standin_dir) as doctor:
         process = psutil.Process(doctor.pid)
@@ -365,7 +365,7 @@ FACTS: dict[str, dict[str, Any]] = {
 }
 """The facts that the measurement of a game without tempers (quirks) settles."""
 NOT_MEASURED = {"D12", "D13", "D17", "D24"}
-"""The measurements that this test leaves out, because they are long or measure times."""
+"""The measurements that the next test leaves out, because they are long or measure times."""
 
 
 @pytest.mark.parametrize("part", sorted({part.name for part in diagnosis.PARTS} - NOT_MEASURED))

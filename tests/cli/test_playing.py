@@ -277,8 +277,8 @@ def task_with(space: spaces.Space, *, masked: bool) -> type:
 
     played = Sampled.played = []
     if masked:
-        # The first mask allows only the last alternative of each choice; later observations have no
-        # mask, and so allow all.
+        # The first mask allows only the last alternative of each choice.
+        # Later observations have no mask, so they allow all actions.
         counts = {spaces.Discrete: [3], spaces.MultiDiscrete: [2, 3, 4, 5]}
         counts = counts.get(type(space), [2] * 4)
         mask = np.concatenate([np.arange(count) == count - 1 for count in counts])

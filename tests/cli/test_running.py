@@ -53,7 +53,7 @@ def test_json_tells_what_is_going_on(pool, command, wait_for):
         assert row["memory_bytes"] > 10_000_000
         assert row["listener"] == "proven"
         assert isinstance(row["episode_return"], float)
-    # The rows count a step when it is sent, and the pool when its transition is returned.
+    # A row counts a step when the action is sent, the pool when the transition is returned.
     wait_for(lambda: pool.told()["env_steps"] > before["env_steps"])
     after = pool.told()
     sent = sum(row["steps"] for row in after["instances"])
@@ -172,7 +172,7 @@ class Watching:
         return f"http://127.0.0.1:{self.port}/"
 
     def get(self, path: str, host: str | None = None) -> tuple[http.client.HTTPResponse, bytes]:
-        """Ask for a page as if the server's host name were this one."""
+        """Request a page; `host` is the server's host name in the request."""
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)) as connection:
             connection.request("GET", path, headers={"Host": host or f"127.0.0.1:{self.port}"})
             answer = connection.getresponse()
@@ -224,7 +224,7 @@ def test_it_tells_every_game_live(watching, wait_for):
     state = watching.state()
     assert not state["ended"]
     assert len(state["pool"]["instances"]) == 3
-    # Marines and roaches are awaited, because at an episode's end one side has no units.
+    # Wait until marines and roaches are shown: at an episode's end, one side has no units.
     for instance in state["views"]:
         wait_for(lambda i=instance: {0, 2} <= kinds_shown(watching, i))
     playing = state["pool"]["instances"][0]["instance"]

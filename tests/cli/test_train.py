@@ -1,4 +1,4 @@
-"""`sc2pool train` on CartPole: files, `--resume`, stops; `sc2pool tune`: trials on one pool."""
+"""Tests of `train` on CartPole (files, `--resume`, stops), and of trials of `tune` on one pool."""
 
 from __future__ import annotations
 

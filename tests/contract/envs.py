@@ -1,7 +1,7 @@
 """Environments for the contract's tests, made in workers.
 
-Their classes are sent to the workers by value, like those of a training script, so that a worker
-imports neither this module nor the modules that this one imports.
+The classes of these environments are sent to the workers by value, like those of a training script,
+so that a worker imports neither this module nor the modules that this one imports.
 """
 
 from __future__ import annotations
@@ -241,17 +241,17 @@ class OfTwo(Exception):
 
 
 def raise_of_two() -> None:
-    """Harm for `Mischief`."""
+    """A function for `Mischief` to call; its exception cannot be unpickled."""
     raise OfTwo("of ", "two")
 
 
 def raise_cancelled() -> None:
-    """Harm for `Mischief`."""
+    """A function for `Mischief` to call; it raises CancelledError."""
     raise asyncio.CancelledError("by the user")
 
 
 class RaisesWhenUnpickled:
-    """Can be pickled. Unpickling works once, in a worker, and then fails."""
+    """A worker can unpickle it; if the worker sends it back, the trainer cannot unpickle it."""
 
     def __init__(self, travelled: bool = False) -> None:
         self.travelled = travelled

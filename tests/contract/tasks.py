@@ -57,7 +57,7 @@ class Placed(MoveToBeacon):
 
 
 class PlacedBot(MoveToBeaconBot):
-    """`Placed` as a bot."""
+    """The task `Placed`, written as a python-sc2 bot."""
 
     observation_space = Placed.observation_space
     max_loops = 24
@@ -85,7 +85,7 @@ class Paid(MoveToBeacon):
 
 
 class PaidBot(MoveToBeaconBot):
-    """`Paid` as a bot."""
+    """The task `Paid`, written as a python-sc2 bot."""
 
     max_loops = 24
 

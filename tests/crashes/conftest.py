@@ -18,7 +18,7 @@ from sc2pool.platform import LINUX
 
 HERE = Path(__file__).parent
 NOTHING, KILL, TEAR, FILL = range(4)
-"""The action at a change of the files, by the numbers of `ends.c`."""
+"""What happens at a change of the files; `ends.c` uses the same numbers."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ Run = Callable[..., Ended]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, run_temp: Path) -> Iterator[Run]:
-    """`run(folder, arguments)`; tests are skipped if no library can be compiled and preloaded."""
+    """`run(folder, arguments)` runs a command; skips tests without a C compiler for Linux."""
     for library in ("torch", "minari", "optuna", "mpyq", "imageio_ffmpeg"):
         pytest.importorskip(library)
     compiler = shutil.which("cc")
@@ -87,7 +87,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, run_temp: Path) -> Iterator[Ru
                 environment: further environment variables.
                 change: the number of the change at which the action happens, from 1; 0 for none.
                 action: what happens at that change.
-                clock_s: by how much the command's wall clock is fast.
+                clock_s: by how many seconds the command's wall clock is ahead.
             """
             request = {
                 "folder": str(folder),

@@ -1,7 +1,7 @@
 """Runs commands of sc2pool, each in a fork of a process that has imported what commands need.
 
-Reads each request as a line of JSON, and answers with a line that says how the command ended, what
-it printed, and how it changed the files of a folder. The libraries of `ends.c` and of
+The server reads each request as a line of JSON, and answers with a line that says how the command
+ended, what it printed, and how it changed the files of a folder. The libraries of `ends.c` and of
 `scripts/chaos/attacks/clock.c` are preloaded.
 """
 

@@ -1,8 +1,8 @@
 """A command that is ended while it changes its files loses, doubles and damages nothing.
 
 A command first runs undisturbed, and its changes are logged. Then it runs again for each chosen
-change: there it is killed, or killed in the middle of a write, or the disk becomes full. The test
-checks the files, lets the command's second part run, and checks the files again.
+change: at this change, it is killed, or killed in the middle of a write, or the disk becomes full.
+The test checks the files, lets the command's second part run, and checks the files again.
 
 A check fails with an AssertionError that begins with the kind of the damage: lost or doubled. Any
 other exception means that the check cannot read a file, because the file is damaged ("torn").
@@ -400,7 +400,7 @@ LASTING: list[type[Command]] = [Training, SelfPlay, Recording, Tuning]
 COMMANDS = [*LASTING, Playing, Measuring, Examining, Installing]
 ACTIONS = {"killed": KILL, "killed within": TEAR, "full": FILL}
 MOST_OTHERS = 16
-"""The number of changes that a test tries besides renames. A seed decides which ones."""
+"""The number of changes, drawn with a fixed seed, that a test tries besides renames."""
 YEAR_S = 365 * 86_400
 pytestmark = pytest.mark.timeout(3600)
 

@@ -4,8 +4,8 @@ Usage: `python tests/peers/compare_smac.py [SCENARIO ...] [--steps 200] [--optio
 
 SMAC plays battles with random actions for `--steps` steps; our task plays each battle again. The
 observations, states, available actions, rewards and ends must differ by at most 1e-5. If you name
-no scenario, five are played. With `--options`, these are also played under other options. SMAC is
-installed as run_smac.py says, with the same `--environment`, `--python` and `--source`.
+no scenario, five are played. With `--options`, the scenarios are also played under other options.
+SMAC is installed as run_smac.py says, with the same `--environment`, `--python` and `--source`.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class ReplayingPair(RecordedRows):
 
 
 Compare = Callable[..., Compared]
-"""The type of `compare`, and of the function in `compare_smacv2` with that name."""
+"""The type of the function `compare`, here and in `compare_smacv2`."""
 
 
 def main() -> int:

@@ -2,7 +2,7 @@
 
 Usage: `python tests/peers/compare_smacv2.py [SCENARIO ...] [--steps 200] [--options]`.
 
-SMACv2 draws and plays battles with random actions until `--steps` are played; our task plays each
+SMACv2 draws battles and plays random actions until `--steps` steps are played; our task plays each
 battle again. The observations, states, available actions, rewards and ends must differ by at most
 1e-5. `record_smac.py` says how SMACv2's own observations differ from those that are compared. If
 you name no scenario, six are played. With `--options`, each scenario is also played under options

@@ -3,8 +3,8 @@
 Usage: `python tests/peers/python_sc2_examples.py REPOSITORY [--bots NAME ...] [--seeds 3]`.
 
 REPOSITORY is a clone of python-sc2 (github.com/BurnySc2/python-sc2), because its package has no
-examples. The installed package `sc2` plays. Each bot plays each seed in a process of its own, and a
-table's line says how its games ended. The exit status is 1 if a bot failed.
+examples. The bots run on the installed package `sc2`. Each bot plays each seed in a process of its
+own, and a line of the table says how the game ended. The exit status is 1 if a bot failed.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ class LooksAfterwards(Leaves):
 
 
 class IsNotHeeded(Leaves):
-    """Leaves the game, although the game continues."""
+    """Marks itself as a bot that has left the game, although the game continues."""
 
     async def give_up(self):
         self.client.has_left = True
@@ -323,7 +323,7 @@ print("steps", steps, "return", total > 0, "truncated", truncated)
 
 
 def test_the_same_class_plays_under_run_game(game_installation):
-    """`run_game` plays the class with a policy instead of the learner, as in `docs/tasks.md`."""
+    """`run_game` plays the class, and another thread is the learner, as in `docs/tasks.md`."""
     environment = os.environ | {"SC2PATH": str(game_installation.root)}
     done = run(sys.executable, "-c", RUN_GAME, env=environment)
     assert done.returncode == 0, done.stderr

@@ -31,8 +31,8 @@ class CollectMineralShards(Task):
     """Two marines collect shards by touching them; each walks in one of eight directions.
 
     The action space is `MultiDiscrete([8, 8])`: the directions of the first and the second marine,
-    in the order of their tags. Direction 0 is right (east); each further one is 45° more
-    counter-clockwise. The observation space is `Box(-1, 1, (22,), float32)`; see `shards_vector`.
+    in the order of their tags. Direction 0 is right (east); the next ones follow counter-clockwise
+    in steps of 45°. The observation space is `Box(-1, 1, (22,), float32)`; see `shards_vector`.
     """
 
     map_name: ClassVar[str] = "CollectMineralShards"
@@ -68,9 +68,9 @@ def shards_vector(marines: Floats, shards: Floats, area: PlayableArea) -> NDArra
 
         Values 0 and 1: the marine's position (x, y) relative to the area's centre, in halves of the
         area's longer side.
-        Values 2 to 4: the unit vector (x, y) to the marine's next shard, and the shard's distance
+        Values 2 to 4: the unit vector (x, y) to the marine's first shard, and the shard's distance
         in lengths of the area's longer side, in [0, 1].
-        Values 5 to 7 and 8 to 10: three such values for the marine's second and third shard.
+        Values 5 to 7 and 8 to 10: vector and distance for the marine's second and third shard.
 
         A missing shard has the vector 0, 0 and the distance 1. A missing marine has the position
         0, 0 and no shards.

@@ -87,8 +87,8 @@ class DefeatRoaches(Task):
             Values 4 and 5: the mean and the lowest hit points of the marines / 45.
             Value 6: the share of the marines whose weapon is ready.
             Value 7: the smallest distance of a marine to a roach, in tens of cells, at most 1.
-            Value 8: the distance of the marine with the fewest hit points to the nearest roach, in
-            tens of cells, at most 1. A roach can hit this marine if the value is below 0.5.
+            Value 8: the distance from the marine with the fewest hit points to the nearest roach,
+            in tens of cells, at most 1. A roach can hit that marine if value 8 is below 0.5.
             Values 9 to 24: four values for each of the four roaches nearest to the marines' centre:
             the unit vector (x, y) to the roach, its distance in lengths of the area's longer side,
             and its hit points / 145.

@@ -49,7 +49,7 @@ class PlayableArea:
 
     @cached_property
     def longer_side(self) -> float:
-        """Length of the longer side, at least one cell. It is the unit of observed distances."""
+        """The unit of observed distances: the length of the longer side, but at least one cell."""
         return max(self.right - self.left, self.top - self.bottom, 1.0)
 
     @cached_property
@@ -130,8 +130,8 @@ def bearing_of(
 def bearings(x: float, y: float, targets: Floats, longest_distance: float) -> NDArray[np.float32]:
     """The direction and distance of each target, (n, 2), from the point (x, y), as (n, 3) float32.
 
-    The direction is a unit vector, or zero if (x, y) is the target. The distance is in [0, 1];
-    `longest_distance` and larger distances become 1.
+    The direction is a unit vector, or zero if (x, y) is the target. The distance is a share of
+    `longest_distance`, at most 1.
     """
     offsets = targets - (x, y)
     lengths = np.hypot(offsets[:, 0], offsets[:, 1])
@@ -153,8 +153,8 @@ def bits_of(grid: common_pb2.ImageData) -> NDArray[np.bool_]:
 
 
 def walkable_of(pathing: common_pb2.ImageData) -> NDArray[np.bool_]:
-    """An array [y, x] of bools: true if units can walk on the cell. Older games send the
-    inverse."""
+    """An array [y, x] of bools: true if units can walk on the cell. Older games send the inverse,
+    which is inverted here."""
     cells = bits_of(pathing)
     return ~cells if pathing.bits_per_pixel == 8 else cells
 

@@ -7,7 +7,7 @@ builds no object per unit. `move_to_beacon_bot.py` is the same task with python-
 
 `MoveToBeaconImage` is the same game with images as observations, for convolutional policies. Its
 camera follows the marine, so the beacon's place in the image is the direction to walk in. With a
-fixed camera, a network would have to find both places and subtract them.
+fixed camera, a network would have to find the marine's and the beacon's place and subtract them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """MoveToBeacon, written with python-sc2's `BotAI`.
 
-It has the same spaces as `move_to_beacon`, so a policy that was trained on one of the tasks can
-play the other. In a bot, units are objects and orders are method calls. A step costs a worker about
-four times the CPU time of a step of `move_to_beacon`.
+This task has the same spaces as `move_to_beacon`, so a policy that was trained on one of the tasks
+can play the other. In a bot, units are objects and orders are method calls. A step costs a worker
+about four times the CPU time of a step of `move_to_beacon`.
 """
 
 from __future__ import annotations

@@ -34,11 +34,11 @@ PUBLISHED: dict[str, PublishedScores] = {
     "CollectMineralsAndGas": PublishedScores(12, 750, 6880, 7566, 3978),
     "BuildMarines": PublishedScores(1, 5, 138, 133, 3),
 }
-"""The published scores by map name. For BuildMarines' random mean "< 1", the value here is 1."""
+"""The published scores by map name. BuildMarines' random mean, "< 1" in the paper, is 1 here."""
 
 
 class StandInScores(NamedTuple):
-    """Mean returns on the stand-in. The episodes and ranges are in `sc2standin/README.md`."""
+    """Mean returns on the stand-in. The ranges and episode counts are in `sc2standin/README.md`."""
 
     random: float
     """The mean return of a player that draws each action uniformly from the possible actions."""

@@ -28,7 +28,7 @@ from sc2pool.tasks.minigames.geometry import nearest_direction
 Observation = NDArray[np.float32]
 
 ROACH_REACH = 4.0 + 0.5 + 0.375
-"""A roach's range from centre to centre: its weapon's range plus its and a marine's radius."""
+"""A roach's range from centre to centre: the weapon's range plus the radii of roach and marine."""
 
 
 def move_to_beacon(observation: Observation) -> int:
@@ -37,7 +37,7 @@ def move_to_beacon(observation: Observation) -> int:
 
 
 def collect_mineral_shards(observation: Observation) -> NDArray[np.int64]:
-    """Each marine walks towards the next shard in its part of the observation."""
+    """Each marine walks towards the first shard in its own part of the observation."""
     per_marine = observation.reshape(N_MARINES, VALUES_PER_MARINE)
     return np.array([nearest_direction(x, y) for x, y in per_marine[:, 2:4]], dtype=np.int64)
 

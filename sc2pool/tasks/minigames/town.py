@@ -2,7 +2,7 @@
 
 A task's actions are some of the steps (`TownStep`). `Town` chooses the place of a new structure,
 and the worker that builds it, by simple rules. The place is the free place nearest to the command
-centre that is not near minerals or geysers. The worker is the one nearest to that place.
+centre that is not near minerals or geysers. The worker nearest to that place builds the structure.
 
 Rules of the steps: an impossible step is masked and gives no commands. Some tasks also mask a step
 that is possible but useless now. A useless step that a policy chooses still gives its commands.

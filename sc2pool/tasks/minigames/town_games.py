@@ -7,11 +7,11 @@ idle. Each new SCV needs supply, and gas needs a refinery.
 BuildMarines has twelve SCVs and eight mineral fields. The reward is +1 for each marine. A marine
 needs a barracks and supply, a barracks needs a supply depot, and all of them cost minerals.
 
-The tasks with images are for convolutional policies. They differ from the tasks with a vector only
-in the observation. Row 0 is at the top, column 0 at the left. The longer side of the playable area
-fills the image, and the area's centre is the image's centre. Structures are rectangles; an
-unfinished one is darker. Units are squares of one cell. Minerals and free supply have no place on
-the map, so each fills one of the last two planes with one value.
+The tasks with images are for convolutional policies. A task with images differs from the task with
+a vector only in the observation. Row 0 is at the top, column 0 at the left. The longer side of the
+playable area fills the image, and the area's centre is the image's centre. Structures are
+rectangles; an unfinished one is darker. Units are squares of one cell. Minerals and free supply
+have no place on the map, so each fills one of the last two planes with one value.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class CollectMineralsAndGas(TownGame):
     * Action 0: do nothing.
     * Action 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs.
     * Action 2: train an SCV.
-    * Actions 3 and 4: build a supply depot (3) or a refinery (4). Rules choose place and SCV.
+    * Actions 3 and 4: build a supply depot (3) or a refinery (4). Fixed rules choose place and SCV.
     * Action 5: one more SCV gathers gas, at a refinery with fewer than three SCVs.
 
     A step lasts 32 game loops. If steps were shorter, a player could only wait in most of them.
@@ -104,7 +104,7 @@ class CollectMineralsAndGas(TownGame):
             (14,) float32, each in [0, 1]:
 
             Values 0 to 8: the values of `Town.vector`. Value 9: gas / 1000. Value 13: loops / 6720.
-            Values 10 and 11: the number of refineries / 4, and of coming refineries / 4.
+            Values 10 and 11: the number of refineries / 4, and of those ordered or being built / 4.
             Value 12: the number of free places for SCVs at refineries / 12.
         """
         town = self.town
@@ -140,7 +140,7 @@ class BuildMarines(TownGame):
     * Action 0: do nothing.
     * Action 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs.
     * Action 2: train an SCV.
-    * Actions 3 and 4: build a supply depot (3) or a barracks (4). Rules choose place and SCV.
+    * Actions 3 and 4: build a supply depot (3) or a barracks (4). Fixed rules choose place and SCV.
     * Action 5: train a marine, in the barracks with the shortest queue.
 
     A step lasts 32 game loops. If steps were shorter, a player could only wait in most of them.
@@ -165,7 +165,7 @@ class BuildMarines(TownGame):
             (14,) float32, each in [0, 1]:
 
             Values 0 to 8: the values of `Town.vector`.
-            Values 9 to 11: the number of barracks / 10, of coming ones / 4, and of idle ones / 10.
+            Values 9 to 11: barracks / 10, barracks ordered or being built / 4, idle barracks / 10.
             Value 12: the number of marines / 200. Value 13: the loops played / 14400.
         """
         town = self.town
@@ -226,7 +226,7 @@ class BuildMarinesImage(BuildMarines):
 
 
 def town_image(town: Town, kinds: Sequence[tuple[int, ...]]) -> NDArray[np.uint8]:
-    """Draw each group of unit types in its own plane; the last two show minerals and supply."""
+    """Draw each group of unit types in one plane; the last two planes show minerals and supply."""
     image = np.zeros((N_PLANES, IMAGE_SIZE, IMAGE_SIZE), dtype=np.uint8)
     centre_x, centre_y = town.area.centre
     scale, middle = IMAGE_SIZE / town.area.longer_side, IMAGE_SIZE / 2

@@ -3,18 +3,18 @@
 FindAndDefeatZerglings: three marines search a dark map for 25 zerglings. The reward is +1 for a
 killed zergling and -1 for a lost marine. The observation contains only zerglings that the marines
 see. The task adds the times at which the parts of the map were last seen, so that a policy without
-memory can search. The parts are equal blocks, and a block counts as seen if its centre is near a
-marine. The game's own visibility grid is more detailed, but takes longer to read.
+memory can search. These parts of the map are equal blocks, and a block counts as seen if its centre
+is near a marine. The game's own visibility grid is more detailed, but takes longer to read.
 
 DefeatZerglingsAndBanelings: nine marines fight waves of six zerglings and four banelings. The
 reward is +5 for a killed enemy and -1 for a lost marine. A baneling that reaches a group of marines
 hurts all of them. So marines must shoot a baneling before it arrives, or stand apart.
 
-The tasks with images are for convolutional policies. They differ from the tasks with a vector only
-in the observation. Row 0 is at the top, column 0 at the left. The centre of the learner's units is
-always the centre of the image. The image extends in each direction by the length of the playable
-area's longer side, so it always shows the whole area. Units are discs; a unit with more hit points
-is brighter.
+The tasks with images are for convolutional policies. A task with images differs from the task with
+a vector only in the observation. Row 0 is at the top, column 0 at the left. The centre of the
+learner's units is always the centre of the image. The image extends in each direction by the length
+of the playable area's longer side, so it always shows the whole area. Units are discs; a unit with
+more hit points is brighter.
 """
 
 from __future__ import annotations
@@ -117,14 +117,14 @@ class FindAndDefeatZerglings(Task):
             centre, in halves of the area's longer side.
             Values 4 and 5: the mean and the lowest hit points of the marines / 45.
             Value 6: the share of the marines whose weapon is ready.
-            Value 7: the distance of the marine with the fewest hit points to the nearest zergling,
-            in tens of cells, at most 1.
+            Value 7: the distance from the marine with the fewest hit points to the nearest
+            zergling, in tens of cells, at most 1.
             Values 8 to 23: four values for each of the four zerglings nearest to the marines'
             centre: the unit vector (x, y) to the zergling, its distance in tens of cells, and its
             hit points / 35.
             Values 24 to 26: the unit vector (x, y) to the block of the map to search next, and its
-            distance in lengths of the area's longer side. This block is the nearest one that was
-            not seen for 36 seconds (800 loops), else the one not seen for the longest time.
+            distance in lengths of the area's longer side. The next block is the nearest one not
+            seen for 36 seconds (800 loops), or else the block not seen for the longest time.
             Values 27 to 34: one value for each direction: the mean time since the blocks up to 12
             cells away were last seen. 0 is now; 1 is 36 seconds (800 loops) ago, or never.
         """
@@ -194,7 +194,7 @@ CLEAR_SIGHT = 8.0
 FORGOTTEN_LOOPS = 800
 """Game loops after which a block counts as unseen again: zerglings may have come since."""
 SURVEYED_CELLS = 12.0
-"""The range of `ages_by_direction`, in cells."""
+"""`ages_by_direction` counts only the blocks within this distance, in cells."""
 
 
 class SearchMemory:
@@ -207,7 +207,7 @@ class SearchMemory:
         y = area.bottom + (np.arange(rows) + 0.5) * (area.top - area.bottom) / rows
         self.shape = rows, columns
         self.middles = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-        """(n, 2) map coordinates, row by row from the bottom."""
+        """The map coordinates of the blocks' centres, (n, 2), row by row from the bottom."""
         self._seen_at = np.full(len(self.middles), -float(FORGOTTEN_LOOPS))
         self._loop = 0
 
@@ -301,7 +301,7 @@ class DefeatZerglingsAndBanelings(Task):
             Value 9: the share of the marines within 3.5 cells of a baneling.
             Values 10 to 21: three values for each of the four zerglings nearest to the marines'
             centre: the unit vector (x, y), and the distance in lengths of the area's longer side.
-            Values 22 to 33: three such values for each of the four banelings nearest to it.
+            Values 22 to 33: unit vector and distance of the four banelings nearest to the centre.
         """
         self._read_units()
         vector = np.zeros(BATTLE_SIZE, dtype=np.float32)

@@ -3,11 +3,11 @@
 A saved model's file has the parts `data` (observation space, action space, and the policy's class
 and arguments) and `policy.pth` (the policy's weights). All other parts are never read.
 
-Rules: the trainer reads the two spaces as data. The trainer runs no code from the file and imports
-neither torch nor SB3. A part of a file that unpacks to much more than the file's size is refused. A
-worker loads each file once, with one thread for torch. Loading a policy's class and arguments may
-run code from the file, just as SB3's own `load` may. Each policy has its own random numbers, so a
-seeded episode does not depend on the other episodes of the worker.
+Rules: the trainer reads the observation space and the action space as data. The trainer runs no
+code from the file and imports neither torch nor SB3. A part of a file that unpacks to much more
+than the file's size is refused. A worker loads each file once, with one thread for torch. Loading a
+policy's class and arguments may run code from the file, just as SB3's own `load` may. Each policy
+has its own random numbers, so a seeded episode does not depend on the other episodes of the worker.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class SavedModel:
         """Check that the model can play a task with these spaces.
 
         Raises:
-            ConfigError: a space differs (the error names both spaces), or as in `read_spaces`.
+            ConfigError: a space differs (the error names both), or `read_spaces` fails.
         """
         observed, acted = self.read_spaces()
         check_spaces(self._what, observed, acted, observation_space, action_space)
@@ -98,7 +98,7 @@ class SavedModel:
         """True if `VecNormalize` was around the env that the model was trained on.
 
         Raises:
-            ConfigError: as in `read_spaces`.
+            ConfigError: the file does not exist, or SB3 has not saved it as a model.
         """
         with self._opened() as (_, data):
             # SB3 stores the newest raw observation here; without VecNormalize it stores None.
@@ -108,7 +108,7 @@ class SavedModel:
         """The loaded policy, which is the same object until the file changes.
 
         Raises:
-            ConfigError: as in `read_spaces`, or the policy cannot be made from the file.
+            ConfigError: the file does not exist, or the policy cannot be made from it.
         """
         return _loaded(self, self._version())
 
@@ -116,7 +116,7 @@ class SavedModel:
         with needed_for(f"the model {self.name}"):
             # torch is always needed; SB3's classes, which the file names, are imported later.
             import torch  # noqa: PLC0415
-        # The games and the other workers need the other cores.
+        # One thread, because the games and the other workers need the other cores.
         torch.set_num_threads(1)
         with needed_for(f"the model {self.name}"), self._opened() as (archive, data):
             arguments = dict(_value(data, "policy_kwargs") or {})
@@ -128,7 +128,7 @@ class SavedModel:
                 _no_learning,
                 **arguments,
             )
-            archive.check("policy.pth")  # torch unpacks this inner archive without limits
+            archive.check("policy.pth")  # torch unpacks this file without a size limit
             content = BytesIO(archive.read("policy.pth"))
             weights = torch.load(content, map_location="cpu", weights_only=True)
             policy.load_state_dict(weights)

@@ -58,7 +58,7 @@ class _Noted:
 
 
 def load_space(pickled: bytes) -> spaces.Space[Any]:
-    """The space in a pickle. Another object raises UnpicklingError, and damage any exception."""
+    """The space in a pickle; UnpicklingError for another object, any exception for damage."""
     return _Spaces().space_of(_Machine().run(pickled))
 
 

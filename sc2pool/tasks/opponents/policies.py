@@ -3,7 +3,7 @@
 A queue pair gives a trained policy the newest transition, from which the policy predicts the
 action. A policy is any object with SB3's `predict`; neither SB3 nor torch is imported.
 
-A bot of python-sc2 plays its side of the match by itself. The user names it in one of three ways:
+A bot of python-sc2 plays its side of the match by itself. A bot can be given in three ways:
 
 * `MyBot`, a bot's class: each episode has a new object of the class.
 * `MyBot(arguments)`, an object: each episode has a copy of the object.

@@ -86,8 +86,8 @@ class ModelOpponent:
 
 @dataclass(frozen=True)
 class InTurn:
-    """Opponents that take turns. Each one plays two episodes, so that the learner plays both
-    sides."""
+    """Opponents that take turns. Each opponent plays two episodes in a row, so that the learner
+    plays both sides."""
 
     opponents: tuple[Opponent, ...]
 

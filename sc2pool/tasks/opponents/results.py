@@ -70,10 +70,10 @@ class WinRates:
     """The scores against all opponents, in the trainer.
 
     Args:
-        path: the file, whose scores are continued.
+        path: the file of the scores, to which new games are added.
 
     Raises:
-        ConfigError: as in `read_scores`.
+        ConfigError: the file cannot be read.
     """
 
     def __init__(self, path: Path) -> None:

@@ -10,8 +10,8 @@ steps for which the policy was trained. `win_rates.json` has the learner's win r
 snapshot (see `results`).
 
 Rules: files are created and replaced atomically, because workers read them at any time. The first
-snapshot is never removed. The choice depends only on the files and on the episode's seed, or
-its number if it has no seed.
+snapshot is never removed. The choice depends only on the files and on the episode's seed, or on the
+episode's number if it has no seed.
 """
 
 from __future__ import annotations
@@ -111,8 +111,7 @@ class SnapshotStore:
         return snapshot
 
     def drop_later(self, steps: int) -> None:
-        """Remove the snapshots that were saved after `steps` env steps, at which a run
-        continues."""
+        """Before a run continues at `steps` env steps, remove the snapshots with more steps."""
         for snapshot in self.snapshots():
             if steps_of(snapshot) > steps:
                 _remove(snapshot)
@@ -155,7 +154,7 @@ class SnapshotStore:
         if self.rule == "prioritised":
             rates = [scores.get(name, Score()).win_rate for name in names]
             hard = (1.0 - np.array(rates)) ** self.power
-            if hard.sum() > 0:  # if all weights are 0, the learner beats all snapshots
+            if hard.sum() > 0:  # the sum is 0 if the learner beats all snapshots
                 weights = hard
         shared = self.latest_share * newest + (1 - self.latest_share) * weights / weights.sum()
         return shared / shared.sum()  # type: ignore[no-any-return]
@@ -186,7 +185,7 @@ class SnapshotOpponent:
     action_space: spaces.Space[Any]
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair]:
-        """The name and the pair of a chosen snapshot; ConfigError if no snapshot fits."""
+        """The name and the queue pair of a chosen snapshot; ConfigError if no snapshot fits."""
         for _ in range(_TRIES):
             chosen = self.store.choose(episode)
             try:

@@ -1,13 +1,13 @@
 """A battle: arrays of both sides' units, updated at each step, and the actions of the agents.
 
-`Battle` knows the living units, the battle's outcome and the rewards. Source:
+`Battle` knows the living units, the battle's outcome and the rewards. The sources in SMAC are
 `StarCraft2Env.init_units`, `update_units`, `only_medivac_left` and `reward_battle`. Rules: a unit
 keeps its number for the whole battle. A unit that is not in an observation is dead. The last
 shield, cooldown and position of a dead unit stay in the arrays, but nothing uses them.
 
 `Ground` holds the map's grids as SMAC reads them: where a unit can move, and how high the ground
-is. Source: `StarCraft2Env._launch`, `can_move`, `get_surrounding_points`. Rule: units cannot move
-outside the map, but an agent observes 1 for a place outside the map.
+is. The sources in SMAC are `StarCraft2Env._launch`, `can_move` and `get_surrounding_points`. Rule:
+units cannot move outside the map, but an agent observes 1 for a place outside the map.
 
 `available` says which actions each agent can take, and `as_commands` turns actions into commands.
 
@@ -15,8 +15,8 @@ outside the map, but an agent observes 1 for a place outside the map.
 * Action 1 stops the unit, and actions 2 to 5 move it north, south, east and west.
 * Action 6 + i attacks enemy i; the action of a medivac heals ally i.
 
-Source: `StarCraft2Env.get_avail_agent_actions` and `get_agent_action`. Rule: an unavailable action
-gives no command, whereas SMAC raises an AssertionError.
+The sources in SMAC are `StarCraft2Env.get_avail_agent_actions` and `get_agent_action`. Rule: an
+unavailable action gives no command, whereas SMAC raises an AssertionError.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ class Ground:
 
     def can_move(self, positions: Floats, length: float) -> Bools:
         """Whether half a move takes a unit to a walkable cell, (n, 4): north, south, east, west."""
-        # Truncation as in SMAC: places up to a cell outside, left or below, count as inside.
+        # As SMAC truncates, a place up to one cell left of the map or below it counts as inside.
         ahead = (positions[:, None, :] + MOVES * (length / 2)).astype(np.int64)
         return self._inside(ahead) & self.walkable[self._clipped(ahead)]
 

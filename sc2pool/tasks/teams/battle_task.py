@@ -5,9 +5,9 @@
         rules = Rules(reward_sparse=True)
 
 Rules: the death of a side terminates the episode, and the battle's time limit truncates it. (SMAC
-calls both terminated.) Each episode is a new game of the pool, whereas SMAC plays one long game and
-kills all units between episodes. The map's own script creates SMAC's units, and the task creates
-the units of SMACv2's random teams.
+calls both ends terminated.) Each episode is a new game of the pool, whereas SMAC plays one long
+game and kills all units between episodes. The map's own script creates SMAC's units, and the task
+creates the units of SMACv2's random teams.
 
 A duel (`SmacDuel`) is a scenario of SMAC in which learners play both sides.
 
@@ -15,11 +15,11 @@ A duel (`SmacDuel`) is a scenario of SMAC in which learners play both sides.
 * `smac_duel("3m", ZERO_SUM)` is the duel with other options.
 
 Observations, actions and rewards follow SMAC for each side, so a policy that was trained on a
-scenario can play its duel. Rules: both sides have the same units, so only even scenarios have a
-duel. The units of both sides act only on orders. The second player sees the map turned by 180°, so
-both players begin with the same observations. Enemy i is agent i of the other side. A side of which
-only medivacs are left has lost. If both sides have lost, the battle is drawn. SMAC has no maps for
-duels; the stand-in has them in `sc2standin/maps/smac_duels`.
+scenario can play its duel. Rules: both sides have the same units, so only scenarios with equal
+sides have a duel. The units of both sides act only on orders. The second player sees the map turned
+by 180°, so both players begin with the same observations. Enemy i is agent i of the other side. A
+side of which only medivacs are left has lost. If both sides have lost, the battle is drawn. SMAC
+has no maps for duels; the stand-in has them in `sc2standin/maps/smac_duels`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _RESULTS = {WON: sc2api_pb2.Victory, DRAWN: sc2api_pb2.Tie, LOST: sc2api_pb2.Def
 class BattleTask(TeamTask):
     """One battle.
 
-    Action space: `Discrete(6 + enemies)`, see `battle`. Observation space: a Box, see `features`.
+    Actions are `Discrete(6 + enemies)` (see `battle`); observations are a Box (see `features`).
 
     Attributes:
         scenario: the units of both sides and the time limit. The agents, spaces, map, race,
@@ -76,7 +76,7 @@ class BattleTask(TeamTask):
             defines them itself.
         rules: SMAC's options.
         tells_deaths: whether each step's info has `battle_won`, `dead_allies` and `dead_enemies`,
-            as in SMAC. Otherwise only an episode's last info has them, because an info costs time.
+            as in SMAC. If False, only an episode's last info has them: an info costs time.
     """
 
     scenario: ClassVar[Contest]
@@ -128,15 +128,15 @@ class BattleTask(TeamTask):
             begun: returns the battle of an observation, or None if units are missing.
 
         Raises:
-            GameFault: SETUP_FAILED; units were missing for too long.
+            GameFault: of the kind SETUP_FAILED, if units are missing for too long.
         """
         for _ in range(_LOOPS_FOR_UNITS):
             battle = begun(self.lazy_observation)
             if battle is not None:
                 self.begin(battle)
                 return
-            # Units may be created some loops after the start, by the map's script or the game. The
-            # time limit begins when they exist.
+            # The map's script or the game may create units some loops after the start.
+            # The time limit begins when all units exist.
             self.lazy_observation = (await self.game.step([], 1)).observed
             if self.max_loops is not None:
                 self.max_loops += 1  # type: ignore[misc]  # changes only this episode's object
@@ -175,7 +175,7 @@ class BattleTask(TeamTask):
         return self._seen_by_agents
 
     def state(self) -> Features:
-        """The whole battle, see `features`."""
+        """The state of the whole battle; `features` describes its numbers."""
         return features.state(
             self.battle, self.ground, self._last_actions, self._elapsed, self._seen_by_agents
         )
@@ -245,7 +245,7 @@ def made_task(
     """The task class of a scenario; the same arguments give the same class.
 
     The class becomes an attribute of the module that defines `base`. Without `rules`, the class has
-    the base class's rules. ConfigError if `rules` have another type.
+    the base class's rules. A value of `rules` that is of another type raises ConfigError.
     """
     if rules is not None:
         check_rules(rules)
@@ -265,7 +265,7 @@ def _made(
 class SmacTask(BattleTask):
     """One battle of a scenario of SMAC.
 
-    Action space: `Discrete(6 + enemies)`, see `battle`. Observation space: a Box, see `features`.
+    Actions are `Discrete(6 + enemies)` (see `battle`); observations are a Box (see `features`).
     """
 
     scenario: ClassVar[Scenario]
@@ -279,11 +279,11 @@ def smac_task(name: str | Scenario, rules: Rules | None = None) -> type[SmacTask
     """The task of a scenario, with SMAC's default options or others.
 
     Args:
-        name: SMAC's name of the scenario, or a scenario from `own_scenario`.
+        name: the scenario's name in SMAC, or a scenario from `own_scenario`.
         rules: the options. None for SMAC's defaults.
 
     Raises:
-        ConfigError: SMAC has no such map, or the rules have another type.
+        ConfigError: there is no such map in SMAC, or the rules have another type.
     """
     scenario = SCENARIOS.get(name) if isinstance(name, str) else name
     if not isinstance(scenario, Scenario):
@@ -349,7 +349,7 @@ def is_beaten(side: Army) -> bool:
 def begun(
     scenario: Scenario, rules: Rules, observed: Observed, turned_on: tuple[int, int] | None
 ) -> Battle | None:
-    """A player's battle; None if units are missing. `turned_on` is player two's map size."""
+    """A player's battle; None if units are missing. `turned_on` is the map's size for player 2."""
     own, enemies = (units_of(observed, whose) for whose in (raw_pb2.Self, raw_pb2.Enemy))
     if (len(own), len(enemies)) != (scenario.n_agents, scenario.n_enemies):
         return None
@@ -375,8 +375,8 @@ def smac_duel(name: str, rules: Rules | None = None) -> type[SmacTask]:
     """The duel of a scenario, with SMAC's default options or others.
 
     Raises:
-        ConfigError: SMAC has no such map, the map's sides have different units, or the rules have
-            another type.
+        ConfigError: there is no such map in SMAC, the map's sides have different units, or the
+            rules have another type.
     """
     scenario = SCENARIOS.get(name)
     if scenario is None or not scenario.is_even:
@@ -388,7 +388,7 @@ def smac_duel(name: str, rules: Rules | None = None) -> type[SmacTask]:
 
 
 def __getattr__(name: str) -> type[SmacTask]:
-    """The tasks by their names, most of which are not Python names: `….battle_task:3m`."""
+    """The task of a name, such as `….battle_task:3m`; most are not valid Python names."""
     if name in SCENARIOS:
         return smac_task(name)
     if name in DUELS:

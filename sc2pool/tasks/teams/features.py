@@ -5,7 +5,7 @@ An agent's observation has four parts, some of whose numbers need an option that
 * The own moves: whether each of the 4 moves is possible, and the ground around the agent.
 * Each enemy: whether it can be attacked, its distance, x, y, health, shield and type. For a medivac
   the first number says whether the ally with this enemy's number can be healed.
-* Each ally: 1, distance, x, y, health, shield, type and last action.
+* Each ally: the constant 1, distance, x, y, health, shield, type and last action.
 * The agent itself: health, shield, place, type, and the elapsed share of the time limit.
 
 The state has three parts:
@@ -14,12 +14,12 @@ The state has three parts:
 * Each enemy: health, x, y, shield and type.
 * At the end: the last actions and the elapsed share of the time limit.
 
-Source: `StarCraft2Env.get_obs_agent` and `get_state_dict`. Rules: distances and offsets are in
-lengths of the agent's sight range. The agent's own place is in lengths of the map. In the state, x
-and y are relative to the map's centre, in lengths of the playable area. Health, shield and cooldown
-are shares of the largest value. A type is one-hot. The numbers of a dead or invisible unit are all
-zeros, and so is a dead agent's observation. With `obs_timestep_number` SMAC's observation has one
-number more than its `get_obs_size` says. That number is always 0, and is left out here.
+The sources are `StarCraft2Env.get_obs_agent` and `get_state_dict`. Rules: distances and offsets are
+in lengths of the agent's sight range. The agent's own place is in lengths of the map. In the state,
+x and y are relative to the map's centre, in lengths of the playable area. Health, shield and
+cooldown are shares of the largest value. A type is one-hot. The numbers of a dead or invisible unit
+are all zeros, and so is a dead agent's observation. With `obs_timestep_number` SMAC's observation
+has one number more than its `get_obs_size` says. That number is always 0, and is left out here.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Source: the map parameters of SMAC's repository (`smac/env/starcraft2/maps/smac_
 functions `unit_max_cooldown`, `unit_max_shield` and `get_unit_type_id`. The ranges are taken from
 SMACv2 (`unit_sight_range` and `unit_shoot_range`).
 
-`Rules` are SMAC's and SMACv2's options, with their names and defaults. Source:
+`Rules` are SMAC's and SMACv2's options, with their names and defaults. The source is
 `StarCraft2Env.__init__` in either repository.
 """
 
@@ -329,6 +329,6 @@ the same from the other side's."""
 
 
 def check_rules(rules: object) -> None:
-    """Raise `ConfigError` unless these are `Rules`."""
+    """Raise `ConfigError` if the value is not of the type `Rules`."""
     if not isinstance(rules, Rules):
         raise ConfigError(f"rules must be of type Rules, got {rules!r}")

@@ -1,4 +1,4 @@
-"""Scripted players: SMAC's, which sees the whole battle, and one that sees what an agent sees.
+"""Two scripted players: one is SMAC's and sees the whole battle, one sees what an agent sees.
 
 In `Heuristic`, soldiers attack the nearest enemy until it is dead. Medivacs heal the nearest hurt
 ally that is not a medivac, until this ally is dead or unhurt. In `choose`, soldiers attack the
@@ -6,13 +6,13 @@ nearest enemy in range, else walk to the nearest visible enemy. Medivacs heal th
 in range, else walk to the nearest ally. Agents that see no unit walk ahead.
 
 `Heuristic` follows `StarCraft2Env.get_agent_action_heuristic`. Rules: units are ordered to attack
-and heal from any distance, and the game makes them walk to the target. With `heuristic_rest`, units
-attack or heal only if this action is available. If it is not, they move towards their target, along
-the axis on which the target is further away, without regard to obstacles. SMAC's code tries to
-exclude medivacs from the targets of marauders, which cannot hit them. But that code never
+and heal from any distance, and the game makes them walk to the target. With `heuristic_rest`, a
+unit attacks or heals only if that action is available. If not, the unit moves towards its target,
+along the axis on which the target is further away, without regard to obstacles. SMAC's code tries
+to exclude medivacs from the targets of marauders, which cannot hit them. But that code never
 recognises an enemy medivac, and neither does `Heuristic`.
 
-`choose` has no memory. It reads an observation as `features` describes it, with any options.
+`choose` has no memory, and reads observations as `features` describes them, with any options.
 """
 
 from __future__ import annotations

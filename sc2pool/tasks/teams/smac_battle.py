@@ -27,7 +27,7 @@ _FIXED: dict[str, tuple[Any, ...]] = {
     "prob_obs_enemy": (1.0,),
     "action_mask": (True,),
 }
-"""The only accepted value of each of these options; other values would change the game."""
+"""The only accepted values of each option; other values would change the game."""
 _WITHOUT_EFFECT = frozenset(
     {"window_size_x", "window_size_y", "debug", "kill_unit_step_mul", "num_fov_actions"}
 )
@@ -46,9 +46,9 @@ def smac_battle(
 
     Args:
         map_name: a scenario of SMAC or SMACv2, or a scenario of the user's own map. With a
-            `capability_config`, this must be a map of SMACv2.
-        capability_config: SMACv2's dictionary, or None.
-        options: SMAC's and SMACv2's other options, by name.
+            `capability_config`, the name must be that of a map of SMACv2.
+        capability_config: the dictionary of SMACv2, or None.
+        options: the other options of SMAC and SMACv2, by name.
         difficulty: the built-in opponent's level, "1" to "9" or "A".
         limit: the battle's time limit in env steps; None for the scenario's own.
 

@@ -7,7 +7,7 @@
 `RandomTeams` draws both sides' units and their places, and gives each agent its number.
 
 * Team: each unit's type is drawn by weight; a team of only exceptions is drawn again.
-* Enemies: they have the same team; if they are more, the others are drawn as a second team.
+* Enemies: they have the team's types; any further enemies are drawn as a second team.
 * Reflect: the agents are anywhere west of the centre, the enemies at mirrored places in the east.
 * Surrounded: the agents are in the centre, the enemies in 1 to 4 groups on the map's diagonals.
 
@@ -35,13 +35,13 @@ Types are never looked up by name, because names depend on the game's language.
         },
     }
 
-Source: `smacv2/env/starcraft2/distributions.py` and `smacv2/examples/configs`. Rule: a wrong,
-missing or unknown value raises here; SMACv2 notices it in the first battle or not at all. A part of
-the dictionary may repeat `n_units` and `n_enemies`, as in SMACv2's documentation.
+The sources are `smacv2/env/starcraft2/distributions.py` and `smacv2/examples/configs`. Rule: a
+wrong, missing or unknown value raises here; SMACv2 notices it in the first battle or not at all. A
+part of the dictionary may repeat `n_units` and `n_enemies`, as in SMACv2's documentation.
 
 `observation_names` and `state_names` name the numbers of observations and states as SMACv2 does.
-Source: `StarCraft2Env.build_obs_feature_names` and `build_state_feature_names`. Rules: the names
-are in the order of `sc2pool.tasks.teams.features`. Observations have the names of agent 0's
+The sources are `StarCraft2Env.build_obs_feature_names` and `build_state_feature_names`. Rules: the
+names are in the order of `sc2pool.tasks.teams.features`. Observations have the names of agent 0's
 observation.
 
 `RandomTeamsTask` is a battle. Rules: the teams and places are drawn from the episode's seed, so an
@@ -257,7 +257,7 @@ def _side(
 
 
 MOST_UNITS = 100
-"""The largest number of units of a side. SMACv2's largest scenario has 23."""
+"""The largest number of units of a side. SMACv2's largest scenario has 23 units."""
 _PLACINGS: tuple[Placing, ...] = get_args(Placing)
 _LEAST_SHARE = 0.001
 """The least sum of the weights of types that are not exceptions. A team of only exceptions is drawn
@@ -315,13 +315,13 @@ def random_teams(name: str, map_name: str, config: Mapping[str, Any]) -> RandomT
         )
     places = whole.part("start_positions", counts)
     placing: Placing = places.choice("dist_type", _PLACINGS)
-    # The other two ways of placing ignore "p", but SMACv2 allows it for them.
+    # The other two ways of placing ignore the key "p", but SMACv2 allows it there, too.
     needed = placing == "surrounded_and_reflect"
     p_reflect = places.number("p", 1.0, default=None if needed else 0.0)
     area = places.number("map_x", MAP_CELLS), places.number("map_y", MAP_CELLS)
     places.finish()
     whole.finish()
-    # Medivacs heal allies.
+    # Medivacs heal allies, so allies are also targets.
     n_targets = max(n_enemies, n_units) if MEDIVAC in kinds else n_enemies
     return RandomTeams(
         name=name,
@@ -590,7 +590,7 @@ def smacv2_task(
 
 
 def __getattr__(name: str) -> type[RandomTeamsTask]:
-    """The tasks by their names, some of which are not Python names: `….task:10gen_zerg`."""
+    """The task of a name, such as `….task:10gen_zerg`; some are not valid Python names."""
     if name in SCENARIOS:
         return smacv2_task(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -38,7 +38,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """Replaces the usual check by one that does nothing, because two pools outlive the tests."""
+    """Looks for remaining processes only after the last test, because two pools outlive a test."""
     yield
     assert psutil.Process().children(recursive=True) == []
 
@@ -186,7 +186,7 @@ def test_one_game_has_masks_too_or_returns_none(gym_env, task, others):
 
 
 def test_an_algorithm_learns_where_the_task_returns_no_masks(vec_task):
-    """A mask of None allows all actions. One env gives it every second step, later all envs do."""
+    """A mask of None allows all actions. One env returns None every second step; later all do."""
     made = vec_task(SometimesMasked)
     made.set_attr("rests", True, indices=0)
     model = MaskablePPO("MlpPolicy", made, n_steps=8, batch_size=16, n_epochs=1)

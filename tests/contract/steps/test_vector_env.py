@@ -268,7 +268,7 @@ def test_at_most_so_many_run_at_one_time(vector, mode, tmp_path):
     actions = np.arange(4)
     for _ in range(3):
         made.step_async(actions)
-        actions[:] = 9  # before the actions were sent
+        actions[:] = 9  # a change before the pool sends the actions
         _, _, terminations, _, _ = made.step_wait()
         actions[:] = np.arange(4)
         if mode is AutoresetMode.DISABLED and terminations.any():

@@ -26,7 +26,7 @@ def main() -> None:
         while not terminated:
             env.get_obs()
             env.get_state()
-            # SMAC's heuristic replaces these actions.
+            # If SMAC's heuristic plays, it replaces these actions.
             actions = [int(rng.choice(np.flatnonzero(able))) for able in env.get_avail_actions()]
             reward, terminated, _ = env.step(actions)
             total += float(reward)
