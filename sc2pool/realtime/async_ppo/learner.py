@@ -2,7 +2,7 @@
 
 The actor passes its steps to the learner in rollouts.
 
-    Add(step) ──► in progress ──► waiting ──► taken by the learner,
+    `add(step)` ──► in progress ──► waiting ──► taken by the learner,
                                      └─ or dropped when the next rollout is complete.
 
 The learner takes the waiting rollout. If no rollout waits, the learner takes the rollout in
