@@ -14,7 +14,7 @@ ratio to the first side is narrow (a tenth), at most `--most-rounds` times.
 
 `--against` adds the pool of an earlier commit, on that commit's stand-in. The table shows the CPU
 time of an env step for trainer, workers and games. Below the table come the goals with their
-figures, and a line that says so if other programs used the machine.
+figures. If other programs used the machine, a line below the table says so.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """`1,8,32`, for argparse."""
+    """The numbers in a text such as `1,8,32`."""
     return tuple(int(part) for part in text.split(","))
 
 
 def names(text: str) -> tuple[str, ...]:
-    """`a,b`, for argparse."""
+    """The names in a text such as `a,b`."""
     return tuple(text.split(","))
 
 

@@ -109,7 +109,7 @@ def start(root: Path, group: Path | None, errors: TextIO) -> subprocess.Popen[st
 
 @contextmanager
 def own_group(name: str) -> Iterator[Path | None]:
-    """A control group that limits processes, and is deleted at the end; None for users but root."""
+    """A control group that limits processes, deleted at the end; None without root's rights."""
     group = PIDS / name
     try:
         group.mkdir()

@@ -80,7 +80,7 @@ def sc2pool(*arguments: str) -> str:
 
 
 def table() -> str:
-    """The table of scores, also those of random, scripted, human and published players."""
+    """The table of the policies' scores, with random, scripted, human and published scores."""
     rows = []
     for one in pretrained().values():
         ours, published = ON_THE_STANDIN.get(one.task), PUBLISHED.get(one.task)

@@ -55,7 +55,7 @@ def ask(programs: Sequence[subprocess.Popen[str]], *question: Any) -> list[Any]:
     """Ask all programs the same question at once, and wait for their answers.
 
     Raises:
-        RuntimeError: A program has ended.
+        RuntimeError: A program has ended without an answer.
     """
     for program in programs:
         assert program.stdin is not None

@@ -1,4 +1,4 @@
-"""Compares programs (sides) by rounds that they play in turn, so that other work slows all sides.
+"""Compares programs (sides), which play rounds in turn, so that a busy machine slows all sides.
 
 Each side plays one round in turn, and the order alternates (A B C, C B A and so on). Two
 sides are compared by the ratio of their rates in each round. The median of these ratios is given
@@ -34,7 +34,7 @@ def alternate(
         rounds: the least number of rounds of each side.
         seconds: about how long a round takes.
         on_round: called after each round.
-        most_rounds: the most rounds of each side, if `rounds` rounds leave `is_certain` false.
+        most_rounds: the largest number of rounds, reached only if `is_certain` stays false.
 
     Returns:
         The rounds of each side, in their order.

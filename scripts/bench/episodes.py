@@ -1,6 +1,6 @@
 """Counts the steps that are left of an episode, so that no episode ends within a round.
 
-A case of its own measures resets; in other cases the time of resets would outweigh the steps.
+In a round, the time of resets would outweigh that of the steps. The case *resets* measures resets.
 """
 
 from __future__ import annotations

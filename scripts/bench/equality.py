@@ -54,7 +54,7 @@ def differing(revision: Path, runs: Sequence[Run]) -> Iterator[tuple[Run, str]]:
         runs: some of `all_runs`.
 
     Yields:
-        Each run with its difference, or the error that both commits raise; "" if they are equal.
+        Each run with the first difference, or the error that both commits raise; otherwise "".
     """
     programs = [
         child.start_asked("bench.equality", import_from=folders) for folders in ([revision], [])
@@ -76,7 +76,7 @@ def _difference(before: list[str], now: list[str]) -> str:
     return f"both raise {now[-1]}" if ":" in now[-1] else ""
 
 
-# The rest of the module runs in the child process of each commit.
+# All code below runs in the child process of each commit.
 
 
 def played(play: str, task: str, installation: Path) -> list[str]:

@@ -16,7 +16,7 @@ from sc2pool.cli.bench.measuring import ROLES, Rounds, markdown
 
 STEPS_PER_S = "steps/s"
 QUIET_CORES = 0.1
-"""The number of busy cores below which a machine is quiet: other programs use fewer cores."""
+"""A machine counts as quiet if other programs use fewer cores than this."""
 
 
 @dataclass(frozen=True)

@@ -54,14 +54,14 @@ class Settings:
     def before(
         self, maker: str, arguments: Mapping[str, Sequence[Any]]
     ) -> dict[str, Callable[[], Closable]]:
-        """The sides of the earlier commit and of this checkout; {} if there is no such commit.
+        """The sides of the earlier commit and of this checkout; {} if no earlier commit is given.
 
         A child process plays each of these sides, because a side is a tenth slower in the
         benchmark's own process.
 
         Args:
             maker: the name of a maker of `bench.sides`.
-            arguments: by the name of each side, the maker's arguments without the installation.
+            arguments: for the name of each side, all arguments of the maker but the installation.
         """
         if self.revision is None:
             return {}

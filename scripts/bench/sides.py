@@ -1,7 +1,7 @@
 """Makes, steps, checks and closes vectorised envs of every kind, as sides of a comparison.
 
 Neither this module nor `benchmark.py` imports slow modules at the top. `multiprocessing` imports
-the main script in each worker, and only the compared program may affect a worker.
+the main script in each worker, and slow modules would change the worker's start and memory.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from bench.tasks import actions_on, bot_on, episode_steps, task_on
 
 try:
     from sc2pool.cli.bench.measuring import step_for
-except ImportError:  # for an earlier commit, whose pool is one of the sides
+except ImportError:  # an earlier commit, measured as a side, has the old name
     from sc2pool.cli.bench.rounds import step_for  # type: ignore[import-not-found, no-redef]
 
 START_METHOD = "forkserver"
-"""SB3 chooses this start method on Linux; no other that is safe beside threads is faster."""
+"""SB3's choice on Linux, and the fastest start method that is safe in a process with threads."""
 
 POOL = "SubprocSC2VecEnv"
 SB3 = "SubprocVecEnv"

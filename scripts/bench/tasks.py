@@ -10,7 +10,7 @@ from sc2pool.tasks.task import Task
 
 try:
     from sc2pool.tasks.registry import resolve_task
-except ImportError:  # for an earlier commit, whose pool is one of the sides
+except ImportError:  # an earlier commit, measured as a side, has the old name
     from sc2pool.tasks.registry import resolve as resolve_task  # type: ignore[attr-defined, no-redef]
 
 CANNED = "Canned"
@@ -18,7 +18,7 @@ CANNED = "Canned"
 CANNED_STEPS = 20_000
 """The number of env steps of an episode on canned maps; the maps' own time limit is higher."""
 ATTACKS = (1, 2)
-"""The actions of DefeatRoaches that make the marines fight at once; few episodes then end early."""
+"""Actions of DefeatRoaches that make the marines fight at once, so that few episodes end early."""
 
 
 def task_on(map_name: str) -> type[Task]:

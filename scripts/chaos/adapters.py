@@ -4,7 +4,7 @@ Every call returns records for `tests.support.audit.checker`, and then overwrite
 sent and received. The arrays belong to the trainer, so the pool must not depend on them.
 
 In the modes NEXT_STEP and DISABLED the first observation of the next episode comes one call after
-the end of an episode. Until this call the adapter keeps the last transition, for its record.
+the end of an episode. The adapter keeps an episode's last transition until its record is complete.
 """
 
 from __future__ import annotations
@@ -329,7 +329,7 @@ class Kind:
 
 
 def keywords(given: Setting, task: Any, a_worker: int | None) -> dict[str, Any]:
-    """The arguments that all vector envs of a task share; `a_worker` is `envs_per_worker`."""
+    """The arguments that all vector envs of a task share; `a_worker` sets `envs_per_worker`."""
     return {
         "task": task,
         "n": given.n,

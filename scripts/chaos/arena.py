@@ -2,9 +2,9 @@
 
 Attacks act on the env while the arena opens, resets, steps and closes it, and the arena lists the
 problems. The attacks so far decide which consequences are allowed (`May`): none, a marked
-truncation, or an error of the package's own types after which no process lives. Everything else is
-a problem. After an interrupt the next reset must work, or report a closed pool. Attacks act in
-threads of their own, so that they do their harm while a call of the env runs.
+truncation, or an error of the package's own types after which no process lives. Any other
+consequence is a problem. After an interrupt the next reset must work, or report a closed pool.
+Attacks act in threads of their own, so that they do their harm while a call of the env runs.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Arena:
         self._ledger = Ledger()
         self._interrupted = False
 
-    # The trainer's calls.
+    # The methods below make a trainer's calls of the env.
 
     def open(self) -> None:
         """Make the env and reset it; retry until both succeed.
@@ -184,7 +184,7 @@ class Arena:
                 adapter.env.close()
 
     def aside(self, what: str, call: Callable[[], object]) -> None:
-        """Make a call that is no step; after a refused pause, the env continues."""
+        """Make a call other than a step; if the env refuses a pause, it continues."""
         try:
             with bounded():
                 call()

@@ -39,7 +39,7 @@ def possible(kind: Kind, available: set[str]) -> set[str]:
 
 
 def attacks_by_adapter(available: set[str], only: str = "") -> dict[str, set[str]]:
-    """The possible attacks on each adapter. With "nodes" in `available`, these are Ray's adapters.
+    """The possible attacks on each adapter. With "nodes" in `available`, only Ray's adapters count.
 
     Args:
         available: the requirements of attacks (`Attack.needs`) that the machine meets.

@@ -56,7 +56,7 @@ class Round:
         return cls(**{**data, "strikes": strikes})
 
     def with_strikes(self, strikes: Sequence[Strike]) -> Round:
-        """The same round with these strikes."""
+        """A copy of this round, with these strikes instead."""
         return replace(self, strikes=tuple(strikes))
 
 
@@ -122,7 +122,7 @@ def shrink(whole: Sequence[T], fails: Callable[[Sequence[T]], bool], repeat: int
             [one for other in chunks[:i] + chunks[i + 1 :] for one in other]
             for i in range(len(chunks))
         ]
-        # If there are two chunks, the rest beside one chunk is the other chunk.
+        # If there are only two chunks, `rests` has the same parts as `chunks`.
         candidates = chunks if len(chunks) == 2 else [*chunks, *rests]
         smaller = next((part for part in candidates if fails_once(part)), None)
         if smaller is not None:

@@ -6,9 +6,9 @@ Usage:
 
 The tasks are Pendulum-v1 (SAC, TD3) and CartPole-v1 (DQN). `--game-ms` makes each step longer
 without using a core, like a game with a core of its own. Each async class learns twice: with
-`game_waits=True`, and with an actor that never waits, as in real time. Two results of each async
-class are divided by SB3's, over all seeds. The results are the final policy's return minus the
-return of random actions, and the env steps per second. Run the script on an idle machine.
+`game_waits=True`, and with an actor that never waits, as in real time. For each async class, two
+means over all seeds are divided by those of SB3's class: the final policy's return minus the return
+of random actions, and the env steps per second. Run the script on an idle machine.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def train(study: Study, way: str, seed: int, game_s: float) -> Run:
     """Train once and evaluate the final policy."""
     kind = study.plain if way == "plain" else study.asynchronous
     env = VecMonitor(DummyVecEnv([lambda: Unhurried(gymnasium.make(study.env_id), game_s)]))
-    arguments = {**copy.deepcopy(study.arguments), **WAYS[way]}  # SB3 changes some values
+    arguments = {**copy.deepcopy(study.arguments), **WAYS[way]}  # SB3 changes its arguments
     model = kind("MlpPolicy", env, seed=seed, device="cpu", **arguments)
     began_s = time.monotonic()
     model.learn(study.steps, log_interval=10**9)
@@ -152,7 +152,7 @@ def compare(name: str, seeds: int, game_s: float) -> None:
     at_random = random_return(study)
     runs: dict[str, list[Run]] = {way: [] for way in WAYS}
     for seed in range(seeds):
-        for way in WAYS:  # in turn, so that a slow phase of the machine slows each way
+        for way in WAYS:  # in turn, so that a slow phase of the machine slows all ways of training
             runs[way].append(train(study, way, seed, game_s))
     plain_gain = mean(run.final_return for run in runs["plain"]) - at_random
     plain_speed = mean(run.steps_per_s for run in runs["plain"])

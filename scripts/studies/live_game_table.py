@@ -258,7 +258,7 @@ def play_rllib_appo(folder: Path, seed: int, _: float) -> None:
     from examples.rllib_single_game import STEPS_PER_UPDATE, PictureAndVector  # noqa: PLC0415
 
     class WithTarget(PictureAndVector, TargetNetworkAPI):  # type: ignore[misc]
-        """The network of the other RLlib row, with the target network that APPO needs."""
+        """The network of `rllib_single_game`, with the target network that APPO needs."""
 
         def make_target_networks(self) -> None:
             self.target = make_target_network(torch.nn.ModuleList(self.networks()))

@@ -80,7 +80,7 @@ def facts() -> Iterator[Fact]:
     yield Fact("minerals a minute, an SCV near", 62.5, MEASURED, partial(_minerals, range(4)))
     yield Fact("minerals a minute, an SCV far", 54.75, MEASURED, partial(_minerals, range(4, 8)))
     yield Fact("minerals a minute, three on a field", 145, MEASURED, _crowded)
-    # A town has four near and four far fields. The fact above gives the income with a third SCV.
+    # A town has four near and four far fields. The fact above is a field's income from three SCVs.
     for scvs, earned in ((6, 359.5), (12, 704), (16, 938), (22, 1089)):
         yield Fact(f"minerals a minute, {scvs} SCVs", earned, MEASURED, partial(_town, scvs))
     yield Fact("minerals in the first 320 loops, 12 SCVs", 120, REPLAYS, _opening)
@@ -114,7 +114,7 @@ BUILT_LOOPS = {
     **{"SupplyDepot": 480, "Barracks": 1040, "Factory": 960, "MissileTurret": 400},
     **{"CommandCenter": 1600},
 }
-"""The build time of each structure in loops, which is the same in all replays of these versions."""
+"""Each structure's build time in loops; all replays of matching game versions show this time."""
 APART_LOOPS = {"SCV": 271, "Marine": 399}
 """The most frequent number of loops between two finished units, which is the build time minus 1."""
 TRAINERS = {"SCV": "CommandCenter", "Marine": "Barracks"}

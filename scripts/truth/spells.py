@@ -39,7 +39,7 @@ def _flies(at: At, mover: str, path: str) -> float:
 
 
 def _storms(at: At) -> float:
-    """How long a storm hurts a unit that stays in the storm; its buff lasts longer than this."""
+    """How long a storm hurts a unit that stays in the storm; the buff outlasts the storm itself."""
     return _acts(at, "PsiStormPersistent") + at("Behavior/PsiStorm/Duration")
 
 

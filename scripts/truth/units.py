@@ -250,7 +250,7 @@ def in_melee(game: GameData, row: data_pb.UnitTypeData) -> Facts:
 
 
 def elsewhere(game: GameData, row: data_pb.UnitTypeData) -> Facts:
-    """All facts of a unit type on other maps, on which the catalogs precede the tables."""
+    """All facts of a unit type on other maps, where the catalogs override the data tables."""
     return named(row, from_tables(row) | from_catalogs(game, row.name))
 
 

@@ -51,7 +51,7 @@ def ours() -> dict[str, Facts]:
 
 
 def in_catalogs(game: GameData) -> dict[str, Facts]:
-    """The changes by upgrades in the catalogs; a level unlike the first level has its own entry."""
+    """The changes by upgrades in the catalogs; a level unlike level 1 has an entry of its own."""
     found: dict[str, Facts] = {}
     for name, entry in UPGRADES.items():
         by_level = "general_id" in entry

@@ -12,7 +12,7 @@ import pytest
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.platform import WINDOWS
 
-sys.path.insert(0, str(Path(__file__).parent))  # also for workers, which import the tasks
+sys.path.insert(0, str(Path(__file__).parent))  # workers also import the tasks from here
 from fault_pools import SEED, MakeEnv, Recording, record
 from fault_tasks import STRIKE_FILE, Saboteur
 
@@ -37,14 +37,14 @@ def make_env(standin_dir: Path) -> Iterator[MakeEnv]:
 
 @pytest.fixture(scope="session")
 def undisturbed(standin_dir: Path) -> Recording:
-    """Ten steps of three envs with SEED, without harm; env i plays episode i for every n."""
+    """Ten steps of three envs with SEED, without harm; env i plays episode i, whatever n is."""
     with closing(SubprocSC2VecEnv(n=3, task=Saboteur, game=standin_dir, seed=SEED)) as env:
         return record(env, steps=10)
 
 
 @pytest.fixture
 def strike_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file that orders a harm (a "strike") from tasks and from start scripts of games."""
+    """The file in which a test orders a harm (a "strike") by a task or by a game's start script."""
     path = tmp_path / "strike"
     monkeypatch.setenv(STRIKE_FILE, str(path))
     return path

@@ -1,4 +1,4 @@
-"""Bots that do harm, as in `fault_tasks`; a separate module, because python-sc2 imports slowly."""
+"""Bots that do harm. They are not in `fault_tasks`, because python-sc2 takes long to import."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
 
 
 class ShortBot(MoveToBeaconBot):
-    """Episodes of five steps."""
+    """A bot whose episodes have five steps."""
 
     max_loops = 40
 

@@ -156,7 +156,7 @@ class CrashesEachEpisode(MoveToBeacon):
 
 
 class Short(MoveToBeacon):
-    """Has episodes of five steps."""
+    """A task whose episodes have five steps."""
 
     max_loops = 40
 
@@ -187,7 +187,7 @@ class Blind(Short):
 
 
 class ShortSaboteur(Saboteur):
-    """Has episodes of five steps."""
+    """A `Saboteur` whose episodes have five steps."""
 
     max_loops = 40
 
@@ -293,7 +293,7 @@ async def await_cancelled() -> None:
 
 _AT_ONCE = ("__init__", "on_start")
 HOOKS = (*_AT_ONCE, "act", "observe")
-"""Hooks that are called from different places; all other hooks are called near `observe`."""
+"""Hooks that are called in different places; the hooks left out are called near `observe`."""
 
 
 class MutedError(Exception):

@@ -20,7 +20,7 @@ from sc2pool import SubprocSC2VecEnv, integration, utilities
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from tests.unit.conftest import printed_by
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import this file
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so workers need not import this file
 
 PACKAGE = Path(sc2pool.__file__).parent
 FOUNDATIONS = set(
@@ -269,7 +269,7 @@ def test_the_rooms_of_the_pool_import_one_way(own_room):
 
 
 def test_no_module_imports_itself_by_way_of_others():
-    """The files of packages are not checked: extension modules are imported through them."""
+    """`__init__` files are not checked, because extension modules are imported through them."""
     modules = {name_of(file): file for file in (*FILES, *STANDIN) if file.name != "__init__.py"}
     TopologicalSorter(
         {name: modules.keys() & imports(file) - {name} for name, file in modules.items()}

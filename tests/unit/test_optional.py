@@ -15,7 +15,7 @@ from tests.support.programs import run
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
-# Python imports a module of this name whenever Python starts: in the trainer and all workers.
+# Python imports the module `sitecustomize` at each start: in the trainer and in all workers.
 SITECUSTOMIZE = f"""
 from importlib.machinery import PathFinder
 
@@ -111,7 +111,7 @@ def test_the_command_without_the_extras(tmp_path, standin_dir, command, exit_cod
 def test_each_package_is_in_the_extra_that_the_error_names():
     extras = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
     for distribution, extra in EXTRAS.values():
-        if distribution != "torch":  # SB3 requires it
+        if distribution != "torch":  # SB3 requires torch
             assert any(line.startswith(f"{distribution}>=") for line in extras[extra]), distribution
 
 

@@ -45,7 +45,7 @@ PACKAGE = Path(sc2pool.__file__).parent
 
 
 def test_a_child_gets_no_path_that_depends_on_the_working_directory(tmp_path, monkeypatch):
-    """`export PYTHONPATH=$PYTHONPATH:/folder` may make an empty entry (the working directory)."""
+    """If PYTHONPATH has an empty entry (the working directory), a child must not get it."""
     folder = tmp_path / "folder"
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", ".", "relative", str(folder)]))
     monkeypatch.chdir(tmp_path)
@@ -155,7 +155,7 @@ def test_stopped_guard_blocks_no_caller(sleeper):
     assert not stopped.is_running()
     (another,) = set(psutil.Process().children()) - before
     assert another != stopped
-    guard.close()  # as at the program's end; ends the process noted last
+    guard.close()  # as at the program's end: the guard ends the process that was noted last
     assert sleeper.wait() in KILLED
 
 

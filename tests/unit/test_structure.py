@@ -38,7 +38,7 @@ PREDICATES = ("is_", "are_", "has_", "can_", "may_")
 
 
 def assigned(tree: ast.AST) -> Iterator[ast.Attribute]:
-    """The attributes that are assigned to."""
+    """The attributes to which the code assigns a value."""
     for node in ast.walk(tree):
         targets = node.targets if isinstance(node, ast.Assign) else []
         if isinstance(node, ast.AugAssign | ast.AnnAssign):
@@ -129,7 +129,7 @@ BANNED = {
     "date": {"today", "fromtimestamp"},
 }
 WALL_CLOCKS = {
-    # (file of sc2pool, function): its purpose.
+    # By file of sc2pool and function of the wall clock: the purpose of the call.
     ("pool/report/fault_reports.py", "time.strftime"): "a fault report's name, for people",
     ("pool/report/replays.py", "time.strftime"): "a replay's name, for people",
     ("doctor/diagnosis.py", "date.today"): "the day of a measurement, for people",
@@ -158,7 +158,7 @@ def looks_at_the_wall_clock(source: str) -> set[str]:
 
 
 def test_only_what_is_allowed_reads_the_wall_clock():
-    """Each exception in the list must still be needed, too."""
+    """Each exception in `WALL_CLOCKS` must also still be needed."""
     used = {
         (name, clock)
         for name, source in SOURCES.items()
@@ -297,7 +297,7 @@ poll.poll(); poll.poll(0)
 
 
 def test_every_wait_has_an_end():
-    """Each exception in the list must still be needed, too."""
+    """Each exception in `WAITS` must also still be needed."""
     found = {(name, wait) for name, source in SOURCES.items() for wait in waits_in(source)}
     assert found == set(WAITS)
 

@@ -68,7 +68,7 @@ def test_only_workers_beyond_the_fourth_wait_until_the_cores_are_not_busy(reques
     pacer = GivesWay()
     pacer.pytest_runtest_protocol(request.node)
     assert not busy_percent
-    pacer.pytest_runtest_protocol(request.node)  # a test of the same file checks no load
+    pacer.pytest_runtest_protocol(request.node)  # in the same file, the load is not checked again
 
 
 def test_a_run_in_parallel_and_a_second_one_which_names_what_passes_only_now(suite):

@@ -126,7 +126,7 @@ class Received(asyncio.BufferedProtocol):
 
 @in_worker_loop(1)
 async def test_the_loop_reads_no_connection_that_is_read_directly():
-    """The loop must not watch a connection that is read directly, or it would end every wait."""
+    """The loop must not watch a connection that is read directly, or bytes would end every wait."""
     loop = asyncio.get_running_loop()
     ours, theirs = socket.socketpair()
     with theirs:
@@ -219,7 +219,7 @@ async def test_a_call_for_the_end_of_turns_does_not_wait_until_asyncio_comes_by(
     turns.watch(pipe[0], of_player.go_on)
     playing = asyncio.ensure_future(play())
     await asyncio.sleep(0)
-    # Turns begin in the pass that calls `at_end`, as after a reset, whose reply asyncio reads.
+    # Turns begin in asyncio's pass that calls `at_end`, as when asyncio has read a reset's reply.
     os.write(pipe[1], b"x")
     loop.call_soon(turns.at_end, lambda: seen.append("end"))
     await own
@@ -339,7 +339,7 @@ async def test_a_turn_runs_its_task_at_once_and_again():
             seen.append(await turn)
         return "over"
 
-    turn.go_on()  # no task waits
+    turn.go_on()  # has no effect, because no task waits
     task = asyncio.ensure_future(play())
     await asyncio.sleep(0)
     assert turn.is_awaited

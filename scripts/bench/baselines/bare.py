@@ -1,11 +1,11 @@
 """Bare shared memory and eventfds: the least cost of stepping n processes together.
 
 In a step the trainer writes all actions into shared memory, rings n doorbells, waits for n rings,
-and copies all rows. Each child waits for its ring, steps its env, writes its row and rings.
+and copies all rows. Each child waits for its ring, steps its env, writes its row, and rings back.
 
 This baseline is a limit for comparisons, not a pool: nothing is checked, no process is watched, and
-an exception hangs the batch. The trainer waits for a single child with a blocking read, and for
-several children with an edge-triggered epoll. Each way of waiting is the faster one in its case.
+an exception hangs the batch. The trainer waits in the fastest way: for a single child with a
+blocking read, and for several children with an edge-triggered epoll.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The recipe: the usual bridge from python-sc2 to SB3, as a small fair baseline.
 
-Many bridges are made like this. Each env of SB3's `SubprocVecEnv` starts a process for python-sc2,
-because python-sc2 runs its own event loop. The env's `step` puts an action on one queue, and gets
-the transition from another queue, on which `on_step` of python-sc2's bot has put it.
+Many bridges have this recipe's structure. Each env of SB3's `SubprocVecEnv` starts a process for
+python-sc2, because python-sc2 runs its own event loop. The env's `step` sends an action through one
+queue, and `on_step` of python-sc2's bot returns the transition through another queue.
 
-Nothing is slower than necessary. The bridge does not sleep, log or poll, and `on_step` blocks in
+The recipe avoids needless delays. The bridge does not sleep, log or poll, and `on_step` blocks in
 `get` without delay. The task computes observations and commands from the raw observation, as in the
 other compared programs. python-sc2's own loop and queues are unchanged.
 """
@@ -40,7 +40,7 @@ class RecipeEnv(gymnasium.Env):
         self.action_space = task.action_space
         self._arguments = (map_name, root)
         self._process: Any = None
-        # Python forbids children of SB3's daemonic workers, so such bridges unset the daemon flag.
+        # Python forbids children of SB3's daemonic workers, so the daemon flag is unset.
         multiprocessing.current_process()._config["daemon"] = False
 
     def reset(

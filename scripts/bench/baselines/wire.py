@@ -34,7 +34,7 @@ N_BURSTS = 64
 
 
 class WireSide:
-    """A side (compared program) that consists of the n processes."""
+    """A side (compared program): n processes, each with a game on the bare wire."""
 
     def __init__(self, n: int, map_name: str, root: str, episode_steps: int) -> None:
         self._children = [
@@ -184,7 +184,7 @@ async def serve(root: str, map_name: str) -> None:
 
 
 def main(arguments: list[str]) -> NoReturn:
-    """One of the n processes."""
+    """Run one of the n processes, each of which plays one game."""
     run_in_selector_loop(serve(*arguments))
     sys.exit(0)
 

@@ -91,12 +91,12 @@ def sleeping(settings: Settings) -> list[Row]:
 
 
 def sleeping_sides(settings: Settings, n: int) -> dict[str, Callable[[], Any]]:
-    """The sides: the pool (with all envs or the first ready ones), the bare wire, and one game."""
+    """The sides: the pool, the pool that steps the ready envs, the bare wire, and one game."""
     root, map_name = settings.root, canned_map(SLEEP)
     pool = cache(partial(game_side, POOL_TASK, map_name, n, root))
     return {
         **settings.before("game_side", {POOL_TASK: (POOL_TASK, map_name, n)}),
-        POOL_TASK: pool,  # made in this process, because the first-ready side shares this pool
+        POOL_TASK: pool,  # not in a child process, because POOL_FIRST_READY uses this pool, too
         POOL_FIRST_READY: lambda: FirstReadySide(pool(), map_name, n, min(MIN_READY, n)),
         WIRE: partial(game_side, WIRE, map_name, n, root),
         ONE_GAME: partial(game_side, WIRE, map_name, 1, root),

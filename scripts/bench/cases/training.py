@@ -48,7 +48,7 @@ class TrainingSide:
             raise
 
     def prepare(self) -> None:
-        """Do nothing: the training continues."""
+        """Do nothing before a round, because the training continues from round to round."""
 
     def run(self, seconds: float) -> tuple[int, float]:
         return step_for(partial(self._learn, ROLLOUTS), seconds)

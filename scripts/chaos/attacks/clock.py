@@ -42,7 +42,7 @@ def set_clock(arena: Arena, rng: Random) -> None:
 
 
 def _write(file: Path, seconds: int) -> None:
-    with file.open("r+b" if file.exists() else "wb") as opened:  # kept, because processes map it
+    with file.open("r+b" if file.exists() else "wb") as opened:  # the file stays: processes map it
         opened.write(struct.pack("l", seconds))
 
 

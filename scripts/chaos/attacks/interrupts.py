@@ -1,7 +1,7 @@
 """A timer raises KeyboardInterrupt at random instants of every call of the env.
 
-Most of a call is waiting. Some timers therefore count only the trainer's CPU time, to interrupt the
-trainer while it computes.
+Most of a call's time is spent in waits. Some timers therefore count only the trainer's CPU time, to
+interrupt the trainer while it computes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Lets resources run out for a while: descriptors, processes, disk space and inodes.
 
-A worker is killed while a resource is short, so that its replacement lacks it. If the limit is on a
-single worker or game, a game is killed instead. (Games that take much memory are in `games`.)
-RLIMIT_NPROC does not bind root, so the run's own control group limits the number of processes.
+A worker is killed while a resource is short, so the new worker lacks the resource. If the limit is
+on a single worker or game, a game is killed instead. (Games that take memory are in `games`.)
+RLIMIT_NPROC does not bind root, so the run's control group limits the number of processes.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from chaos.attacks.attack import Attack, needs, soon
 
 NAMES = ("KILL", "STOP", "STOP+CONT", "TERM", "SEGV", "ABRT")
 NEEDS = {"game": ("games",), "guest": ("guests",)}
-"""The requirements of a target. In a match, `game` is the host's game."""
+"""For each target of a signal: the attack's requirements. In a match, `game` is the host's game."""
 LONGEST_STOP_S = 6.0
 """The longest normal stop in seconds; it is longer than the time limit of a step."""
 LONG_STOP_S = 60.0
@@ -56,7 +56,7 @@ def kill_a_worker(arena: Arena, rng: Random) -> None:
 
 
 def missed_by_a_worker(arena: Arena, rng: Random, act: Callable[[Random], None]) -> None:
-    """Call `act` after a short delay, and kill a worker; `act` may harm its replacement."""
+    """Call `act` after a short delay, and kill a worker; `act` may harm the new worker."""
     arena.beside(soon(rng), act, Random(rng.random()))
     kill_a_worker(arena, rng)
 

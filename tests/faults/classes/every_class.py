@@ -51,7 +51,7 @@ class Played(NamedTuple):
     """The result of a step. A learner is an env, a row or an agent, and is named by its index."""
 
     observations: dict[int, Any]
-    """The newest observation of each learner, whether the learner was played or is unchanged."""
+    """The newest observation of every learner, also of those in `unchanged`."""
     last: dict[int, Any]
     """The last observation of each learner whose episode is over."""
     synthetic: set[int]
@@ -96,7 +96,7 @@ class Driver:
         return self._reset()
 
     def step(self) -> Played:
-        """Play a step; before it, reset each learner that is over and that no step would reset."""
+        """Play a step; before it, reset learners whose episode is over, if no step resets them."""
         return self._step()
 
     def close(self) -> None:

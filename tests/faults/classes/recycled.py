@@ -43,7 +43,7 @@ class OfTheUser(gymnasium.Env[Any, Any]):
 
 
 def count(name: str, mode: str, envs: str) -> dict[str, Any]:
-    print(f"{mode} {envs}", file=sys.stderr)  # a traceback follows this line
+    print(f"{mode} {envs}", file=sys.stderr)  # printed above a traceback
     of_tasks = envs == "tasks"
     keywords = short_episodes(name, 3) if of_tasks else {"env_fns": [OfTheUser, OfTheUser]}
     with closing(Driver(name, mode, config=CONFIG, **keywords)) as driver:

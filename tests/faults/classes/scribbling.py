@@ -112,7 +112,7 @@ def is_scribbled(observation: Any) -> bool:
 
 
 def play(name: str, mode: str, envs: str, transitions: int) -> dict[str, Any]:
-    print(f"{mode} {envs}", file=sys.stderr)  # a traceback follows this line
+    print(f"{mode} {envs}", file=sys.stderr)  # printed above a traceback
     driver = Driver(name, mode, config=CONFIG, **keywords_of(name, envs))
     killer = Killer(driver, every_s=0.4)
     played = ended = faults = 0

@@ -24,7 +24,7 @@ from every_class import LIBRARIES, MODES, OF_ONE_GAME
 
 Programs = Callable[..., subprocess.CompletedProcess[str]]
 _SLOW_TO_IMPORT = "SC2TianshouVectorEnv"
-"""The import of this class's library takes 4 s of CPU time; `tests/libraries` always tests it."""
+"""A class whose library imports in 4 s of CPU time; `tests/libraries` always tests this class."""
 TESTED = [name for name in LIBRARIES if name != _SLOW_TO_IMPORT or is_long()]
 
 
@@ -54,7 +54,7 @@ def test_each_instance_is_replaced_after_two_episodes(
     assert len(counts) == len(MODES[name]) + (name not in OF_ONE_GAME)
     for envs, found in counts.items():
         n = 2 if envs == "env_fns" else 1
-        # Each instance is replaced after two episodes; the second one's last episode is cut off.
+        # An instance is replaced after two episodes; the second instance's last episode is cut off.
         assert (envs, found["replacements"]) == (envs, {"soft-episodes": n})
         assert (envs, found["cut"]) == (envs, {"soft-episodes": 2 * n})
     if "env_fns" in counts:
@@ -150,7 +150,7 @@ def test_no_constructor_imports_it(name, planted, run_with):
 def test_no_command_imports_it(command, planted):
     done = run(SC2POOL, *command)
     assert not (planted / MARKER).exists(), (planted / MARKER).read_text()
-    expected = 2 if command[0] in ("top", "watch") else 0  # 2: no pool runs
+    expected = 2 if command[0] in ("top", "watch") else 0  # exit status 2, because no pool runs
     assert done.returncode == expected, done.stderr
 
 
@@ -160,7 +160,7 @@ def test_a_task_that_is_named_may_lie_there(planted):
         "from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon\n"
         "class Mine(MoveToBeacon): pass\n"
     )
-    shutil.rmtree(planted / "cv2")  # Stable-Baselines3 would use it
+    shutil.rmtree(planted / "cv2")  # Stable-Baselines3 would import this planted module
     asked = ("bench", "--task", "my_task:Mine", "--n", "1", "--seconds", "0.2")
     done = run(SC2POOL, *asked)
     assert done.returncode == 0, done.stderr

@@ -104,7 +104,7 @@ def test_at_any_instant_of_a_call(env_class, what):
         env.reset()
         try:
             with interrupt_at(1 + int(part * fewest)):
-                work()  # a shorter wait makes fewer calls, perhaps too few
+                work()  # may end before the chosen call: a shorter wait makes fewer calls
         except KeyboardInterrupt:
             struck += 1
         assert_it_works(env, step)
@@ -115,7 +115,7 @@ def test_at_any_instant_of_a_call(env_class, what):
 
 @pytest.fixture
 def env() -> Iterator[SubprocSC2VecEnv]:
-    """Some envs that were reset."""
+    """Envs that have been reset, and that are closed after the test."""
     with closing(SubprocSC2VecEnv([Counting] * N)) as made:
         made.reset()
         yield made
@@ -175,7 +175,7 @@ def test_an_interrupted_recv_may_be_asked_again(env, monkeypatch, envs):
         patch.setattr(WAITER, "wait", interrupted)
         patch.setattr(WAITER, "wait_for", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            while True:  # again if replies came early, because then no call waits
+            while True:  # repeats until a call has to wait, because replies may come early
                 assert pool.recv().observations.tolist() == [[number % 3]] * len(rows)
                 number += 1
                 pool.send(ACTIONS[rows], envs)
@@ -203,7 +203,7 @@ def test_an_alarm_of_the_users_in_the_construction_arrives(monkeypatch):
 def test_a_handler_that_closes_ends_the_call_with_closed_error(env, monkeypatch, call):
     def closing_before(original: Callable[..., Any]) -> Callable[..., Any]:
         def wait(*arguments: Any) -> Any:
-            env.close()  # a signal handler may do this and return
+            env.close()  # closes the envs, as a signal handler may do
             return original(*arguments)
 
         return wait
@@ -211,7 +211,7 @@ def test_a_handler_that_closes_ends_the_call_with_closed_error(env, monkeypatch,
     for name in ("wait", "wait_for"):
         monkeypatch.setattr(WAITER, name, closing_before(getattr(WAITER, name)))
     with pytest.raises(ClosedError, match=r"has closed the pool|the pool is closed"):
-        while True:  # again if replies came early, because then no call waits
+        while True:  # repeats until a call has to wait, because replies may come early
             env.step(ACTIONS) if call == "step" else env.reset()
 
 
@@ -252,7 +252,7 @@ def test_full_disk_stops_no_trainer(trainer, installation):
 
 @pytest.mark.usefixtures("swept")
 def test_two_trainers_on_one_machine(trainer):
-    """Several trainers start at the same time, and lease their ports in the same folder."""
+    """Two trainers that start at the same time must lease different ports, and both must play."""
     two = [trainer("trains") for _ in range(2)]
     ports = [one.wait_for_stage("training")["ports"] for one in two]
     assert len({*ports[0], *ports[1]}) == 4
@@ -413,7 +413,7 @@ def test_a_cache_that_no_pool_can_do_without_is_named(tmp_path, options, words):
 @needs_a_network
 @pytest.mark.standin("the game must start without a network")
 def test_a_machine_without_a_network_to_itself_is_told(standin_dir):
-    """In a new network namespace, the loopback device is down."""
+    """The error must name the address if loopback is down, as in a new network namespace."""
     program = (sys.executable, "-c", PLAYS_ONCE, standin_dir)
     done = run("unshare", "-n", *program, env=os.environ | {"PYTHONPATH": str(ROOT)})
     assert done.returncode == 1

@@ -20,7 +20,7 @@ from sc2pool.envs.shared_keywords import task_spec
 from sc2pool.players.factory import TaskPlayerSpec
 from sc2pool.pool.pool import Pool
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # also for workers, which import the task
+sys.path.insert(0, str(Path(__file__).parents[1]))  # workers also import the task from here
 from fault_tasks import Saboteur, harm_action
 
 CONFIGS = {
@@ -31,7 +31,7 @@ CONFIGS = {
     ),
 }
 LARGEST_FILE_BYTES = 2048
-"""The limit allows a new worker's player, but no fault report of a game that prints much."""
+"""The limit is enough for a new worker's player, but not for a fault report with much output."""
 
 
 def say(**what: Any) -> None:

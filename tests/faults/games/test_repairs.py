@@ -66,7 +66,7 @@ def test_no_more_than_allowed(make_env, installation, wait_for, tmp_path, allowe
     def watch() -> None:
         try:
             wait_for(lambda: count() >= allowed)
-            threading.Event().wait(0.5)  # in this time, a game too many would start
+            threading.Event().wait(0.5)  # long enough for a surplus game to start
             counts.append(count())
         finally:
             gate.touch()

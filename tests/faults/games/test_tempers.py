@@ -121,7 +121,7 @@ def test_games_that_start_together_are_started_one_after_the_other(make_env, tem
 
 
 def test_a_game_that_becomes_slow_is_replaced_between_episodes(make_env, tempered):
-    # This limit is so high that the first comparisons stay below it.
+    # The limit is so high that some smaller growth is measured before the game is replaced.
     config = PoolConfig(recycle=RecyclePolicy(slowdown=3.0))
     env = make_env(n=1, task=Mines, game=tempered("slowing:0.0003"), seed=None, config=config)
     env.reset()

@@ -50,7 +50,7 @@ KINDS = {
     **{harm: {"bad-reply"} for harm in ("truncated", "garbage", "empty", "duplicate")},
     **{harm: {"bad-reply"} for harm in ("swapped", "error", "wrong id", "text")},
     "slow": SILENT,
-    "not finite": {"bad-reply"},  # otherwise the task that uses them is blamed
+    "not finite": {"bad-reply"},  # a fault of the game, not of the task that uses the numbers
 }
 POINTS = {
     "launching": "ping",
@@ -117,7 +117,7 @@ class Run:
 
 
 def assert_env_0_cut_short(run: Run, quiet: Recording, kinds: set[str]) -> None:
-    """Env 0's episode ends at the harm, so its later ones begin before those of the quiet run."""
+    """Env 0's episode ends at the harm; its next episodes begin earlier than in the quiet run."""
     earlier = EPISODE - HARM_STEP
     for number in range(STEPS + 1):
         shift = earlier if number >= HARM_STEP else 0
@@ -190,7 +190,7 @@ def test_slow_but_in_time_is_no_fault(env, faulty, quiet_run, phase):
 
 
 def test_a_handshake_refused_is_tried_again(env, faulty):
-    """The real game refuses handshakes while it is loading."""
+    """A refused handshake must be tried again: the real game refuses while it is loading."""
     run = Run(env)
     strike(processes_of(env, 0)["game"].pid, "KILL")
     faulty.order("refuse", "handshake")

@@ -139,7 +139,7 @@ def test_a_game_below_a_script_is_shown_and_watched(begun, below_a_script, wait_
     game = game_of(env, 1)
     assert shown.pid == game.pid
     assert shown.listener == "proven"
-    enough = game.memory_info().rss / 2  # the script alone uses a tenth of this
+    enough = game.memory_info().rss / 2  # ten times the memory of the script
     wait_for(lambda: (env.stats().instances[1].memory_bytes or 0) > enough)
     strike(game.pid, "STOP")
     _, _, dones, infos = step(env, 0, 0)

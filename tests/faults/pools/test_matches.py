@@ -24,7 +24,7 @@ from sc2pool.tasks.marine_duel import HOLD, MarineDuel
 from tests.matches.duel_bots import WAIT, DuelBot, DuelTask, PlainDuelBot
 from tests.support.programs import assert_gone
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import this file
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so workers need not import this file
 
 QUIET_STEPS = 3
 PATIENT_IN_LAUNCH = PoolConfig(limits=Limits(step_s=2.0, worker_grace_s=0.5))

@@ -126,7 +126,7 @@ def test_recycled_after_episodes_or_seconds(make_env, quiet_run, policy, replace
 
 
 def test_a_shared_worker_over_the_soft_limit_of_memory(begun, wait_for):
-    """The envs of such a worker move to another worker, each env at the end of its episode."""
+    """The worker's envs must move to another worker, each env at the end of its episode."""
     settings = replace(config(soft_memory_bytes=LIMIT_BYTES), envs_per_worker=2)
     env = begun(task=Grows, config=settings)
     before, other = env.stats().instances
@@ -163,8 +163,8 @@ def test_over_the_hard_limit_of_memory(begun, faulty, quiet_run, wait_for):
     env = begun(task=Short, game=faulty.installation, config=config(hard_memory_bytes=LIMIT_BYTES))
     pid = env.stats().instances[0].pid
     faulty.order("allocate", "step", pid=pid, bytes=TAKEN_BYTES)
-    # The watchdog may notice the growing game; otherwise one of the next steps shows the verdict,
-    # because plain steps check for verdicts only 50 times a second.
+    # This step may show the watchdog's verdict; otherwise a later step shows it.
+    # Plain steps check for verdicts only 50 times a second.
     played = [step(env, 0, 0)]
     if not played[0][2][0]:
         # The call that reads the memory may itself show the verdict.
@@ -305,7 +305,7 @@ def test_episodes_not_yet_played_are_void(spared):
 def test_a_spare_takes_over_without_a_launch(spared, wait_for):
     env = spared(1)
     env.reset()
-    # The spare becomes ready later, and the pool notices this in steps.
+    # The pool notices only in steps that the spare has become ready.
     wait_for(lambda: step(env, 0, 0, 0) and env.stats().instances[N].state == "ready")
     pids = [instance.pid for instance in env.stats().instances]
     victim = psutil.Process(pids[0])

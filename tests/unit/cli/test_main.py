@@ -244,7 +244,7 @@ def test_bad_arguments(arguments, message, installation, earlier_run):
 
 
 def test_a_resumed_model_for_other_spaces(installation, earlier_run):
-    """The error must come before the games start."""
+    """A model with another observation space must be refused before the games start."""
     (earlier_run / "config.json").unlink()
     given = ("--resume", earlier_run / "model.zip", "--task", "MoveToBeaconImage")
     with pytest.raises(ConfigError, match=r"^--resume: model .* observes .*, expected the task's "):
@@ -503,7 +503,7 @@ def test_a_guess_leaves_the_dashes_out() -> None:
 
 
 def test_a_drive_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sc2pool.cli.arguments.os.path.exists", lambda _: False)  # as for drive Q:
+    monkeypatch.setattr("sc2pool.cli.arguments.os.path.exists", lambda _: False)  # a missing drive
     with pytest.raises(ConfigError, match=r"^--out runs: there is no drive /$"):
         check_writable(Path("runs"), "--out")
 
@@ -544,7 +544,7 @@ def test_an_interrupt_that_ray_made_of_a_signal_tells_which_it_was() -> None:
         try:
             signal.raise_signal(signal.SIGTERM)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt from None  # `ray.get` raises like this
+            raise KeyboardInterrupt from None  # `ray.get` raises the interrupt in this way
     assert caught.value.exit_code == 143
 
 

@@ -102,7 +102,7 @@ def test_a_game_that_is_delayed_has_one_longer_period(clock):
     ("before", "after", "ran_s", "expected"),
     [
         (100, 100, 0.001, 0),
-        (100, 101, 0.001, 0),  # the loop was nearly over when the time began
+        (100, 101, 0.001, 0),  # loop 100 was nearly over when `ran_s` began
         (100, 102, 0.001, 2),
         (100, 102, 0.050, 0),  # the game had time to play both loops
         (100, 122, 0.010, 22),

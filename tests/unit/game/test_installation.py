@@ -216,7 +216,7 @@ def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
 @has_modes
 def test_maps_that_may_not_be_read(tmp_path, monkeypatch):
     found = find_installation(make(tmp_path / "sc2", 75689))
-    monkeypatch.chdir(found.root)  # relative, so that no folder above is read
+    monkeypatch.chdir(found.root)  # with a relative path, no folder above is read
     maps = Path("Maps")
     with (
         forbidden(maps),

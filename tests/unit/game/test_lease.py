@@ -133,7 +133,7 @@ def test_lease_lasts_as_long_as_worker_or_game_lives(tmp_path, two_ports):
     lease = PortLease.acquire(tmp_path)
     path = tmp_path / f"{lease.port}.lock"
     game = subprocess.Popen(SLEEPS, pass_fds=(lease.fd,))
-    os.close(lease.fd)  # as the worker's death would do
+    os.close(lease.fd)  # as if the worker had died
     try:
         assert lease_module.try_lock(path) is None
     finally:

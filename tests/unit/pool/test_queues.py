@@ -184,7 +184,7 @@ def test_a_listener_of_its_own_quiets_it(doorbell):
     listener = Doorbell(listening=doorbell.listening)
     doorbell.ring()
     listener.quiet()
-    listener.quiet()  # returns although no ring is left
+    listener.quiet()  # must return, although no ring is left
     with pytest.raises(BlockingIOError):
         os.read(doorbell.listening, 8)
 
@@ -193,7 +193,7 @@ def test_quiet_takes_all_rings(doorbell, waiter):
     doorbell.ring()
     doorbell.ring()
     doorbell.quiet()
-    doorbell.quiet()  # returns although no ring is left
+    doorbell.quiet()  # must return, although no ring is left
     waiter.add_doorbell(doorbell, "doorbell")
     assert waiter.wait(0) == []
 

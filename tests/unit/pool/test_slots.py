@@ -339,7 +339,7 @@ def test_a_row_is_clear_when_it_changes_hands_and_its_last_content_is_kept(slots
     first.close()
     second = TrainerEnd(slots, 1)
     second.attach(LAYOUT)
-    before = 1 << 32  # the first owner's worker does not wait for this number
+    before = 1 << 32  # the worker of the slot's first owner does not wait for this number
     numbers = {worker.words[word] for word in (Word.REQUEST, Word.REPLY)}
     assert (second.sequence, numbers) == (before, {before})
     worker.words[Word.REQUEST] = worker.words[Word.REPLY] = 0

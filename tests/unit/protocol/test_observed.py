@@ -200,7 +200,7 @@ reads = pytest.mark.parametrize("read", READERS)
 
 @reads
 def test_every_part(recorded_observations, read):
-    """All parts are read, also the last one, with grids, layers, panels, scores and actions."""
+    """Every part is read; the last decoded part has grids, layers, panels, scores and actions."""
     for seen in recorded_observations:
         assert len(seen.observation.raw_data.units) > 100
         assert_equal(read(seen), seen)

@@ -351,7 +351,7 @@ def test_image_and_vector_take_the_same_actions():
 def test_preferences_leave_the_other_its_own():
     marines = np.array([[0.0, 0.0], [4.0, 0.0]])
     shards = np.array([[3.0, 0.0], [-5.0, 0.0], [-6.0, 0.0], [1.0, 0.0]])
-    # Shard 0 is near marine 1, so it is the last for marine 0, although two shards are farther.
+    # Marine 1 is nearer to shard 0, so shard 0 is marine 0's last choice, after farther shards.
     assert preferences(marines, shards).tolist() == [[3, 1, 2, 0], [0, 3, 1, 2]]
 
 

@@ -247,7 +247,7 @@ def forged() -> dict[str, Calls]:
     core = np._core if hasattr(np, "_core") else np.core
     made = Calls(core.multiarray._reconstruct, np.ndarray, (0,), b"b")
     made.call += ((1, (1,), np.dtype("O"), False, [address]),)
-    # Without its flags, numpy's type of objects takes an array's bytes as pointers.
+    # If its flags are missing, numpy's dtype for objects reads the bytes of an array as pointers.
     unflagged = Calls(np.dtype, "O8", False, True, state=(3, "|", None, None, None, -1, -1, 0))
     content = (1, (1,), unflagged, False, bytes(address))
     return {
@@ -331,7 +331,7 @@ def test_no_hash_of_what_a_file_nests_is_computed(saved):
 
 
 def test_a_space_with_too_many_parts(saved):
-    """A pickle of a few bytes doubles the number of parts, thirty times over."""
+    """A space of 2^30 parts, from a pickle of a few bytes, must be refused."""
     inner = spaces.Discrete(2)
     for _ in range(30):
         inner = spaces.Tuple([inner, inner])
