@@ -33,9 +33,9 @@ from typing import Any
 
 import pytest
 
-# More threads of torch would spin beside the games of other tests, here and in child processes.
+# With more threads, torch would busy-wait beside other tests' games, here and in child processes.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Ray declares a node dead if it answers late for a minute; on a busy machine, any node may.
+# A node may answer late on a busy machine, so Ray waits a minute for the answer to a health check.
 os.environ.setdefault("RAY_health_check_timeout_ms", "60000")
 # By default Ray's processes have a low priority, and would wait for processes of other tests.
 os.environ.setdefault("RAY_worker_niceness", "0")

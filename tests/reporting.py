@@ -17,7 +17,7 @@ from tests.tiers import tier_of
 SHOWN_EVERY_S = 15.0
 SLOWEST = 20
 FAST_CPU_S = 5.0
-"""A test of the fast tier that takes longer should become faster, or move to another tier."""
+"""If a test of the fast tier takes longer than this, make it faster, or move it to another tier."""
 COST = "sc2pool_cost"
 
 
@@ -116,6 +116,6 @@ class Reporter:
 
 
 def _reason(report: pytest.TestReport) -> str:
-    """The error's first line; pytest prints the rest when the run ends."""
+    """The first line of a test's error; pytest prints the whole error when the run ends."""
     crash = getattr(report.longrepr, "reprcrash", None)
     return str(crash.message if crash else report.longrepr).partition("\n")[0]

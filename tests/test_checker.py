@@ -1,7 +1,7 @@
 """The checker reports nothing for a sound pool with faults, and reports each broken pool.
 
 A pool that is broken on purpose wraps a sound pool or a recording of a sound pool, and reports one
-step wrongly. The name of its class says the defect; the class's docstring says the result.
+step wrongly. The name of a broken pool's class says the defect, and its docstring the result.
 """
 
 from __future__ import annotations
@@ -298,7 +298,7 @@ QUICK = PoolConfig(
     limits=Limits(launch_s=30.0, create_join_s=10.0, reset_s=10.0, step_s=1.5, worker_grace_s=1.0),
     watchdog_interval_s=0.25,
     restart=RestartPolicy(per_env=20, per_pool_per_env=20),  # enough for ten harms to two matches
-    envs_per_worker=1,  # `Bad` records harm to a worker for one instance
+    envs_per_worker=1,  # `Bad` records harm to a worker as harm to one instance
 )
 EPISODE_STEPS = LAST_LOOP // STEP_MUL
 STRIKES = {
@@ -319,7 +319,7 @@ OF_MATCHES = {
     12: (0, "worker", signal.SIGKILL),
     28: (-1, "guest", signal.SIGKILL),
 }
-"""`STRIKES` for matches, of which "game" is the host's game."""
+"""Like `STRIKES`, but for matches; "game" means the host's game."""
 
 
 @pytest.fixture
@@ -332,7 +332,7 @@ def make_env(standin_dir: Path) -> Iterator[MakeEnv]:
 
 
 class Bad:
-    """Carries out `STRIKES` (signals) and `ASKED`, and keeps the ledger of faults."""
+    """Does the harm in `STRIKES` (signals) and `ASKED` (requests), and keeps a ledger of faults."""
 
     def __init__(
         self,
@@ -402,7 +402,7 @@ def test_a_sound_pool_passes(make_env: MakeEnv, play: Any, spares: int, seed: in
 
 
 def test_a_sound_pool_of_matches_passes(make_env: MakeEnv) -> None:
-    """These are matches of teams with a spare; `tape_of_matches` has single players, no spare."""
+    """The pool of team matches has a spare; `tape_of_matches` has single players and no spare."""
     spares, agents = 1, 2
     env = make_env(n=2, task=AuditTeamMatch, spares=spares)
     rows = 2 * agents
@@ -432,7 +432,7 @@ def recorded(env: Any, steps: int = STEPS) -> list[Record]:
 
 @pytest.fixture(scope="module")
 def tape(standin_dir: Path) -> Tape:
-    """A sound pool's run, with a fault in it."""
+    """A recorded run of a sound pool, in which a game crashes."""
     return taped(AuditTask, standin_dir)
 
 

@@ -138,7 +138,7 @@ def test_the_unpacked_wheel_works_by_itself(wheel: Path, tmp_path: Path) -> None
 
 
 def run(arguments: Iterable[str], package: Path) -> str:
-    """The output of the command of the package in this folder, without the checkout's modules."""
+    """The output of `sc2pool` from the package in this folder, without the checkout's modules."""
     program = f"import sys; sys.path.insert(0, {str(package)!r}); import sc2pool; "
     program += f"assert sc2pool.__file__.startswith({str(package)!r}); "
     program += "from sc2pool.cli.main import main; sys.exit(main())"

@@ -2,7 +2,7 @@
 
 `blocks(page)` returns the fenced code blocks, each with its language and its place. `program(page)`
 returns the page's Python as one program, with the page's line numbers. Blocks that import a library
-with an environment of its own are another program. `commands(page)` returns the shell commands,
+with an environment of its own form a separate program. `commands(page)` returns the shell commands,
 split as a shell splits them.
 
 A block without a language is an error, so no block is left out. A program prints a line after each
@@ -21,7 +21,7 @@ from pathlib import Path
 PYTHON = "python"
 SHELL = "sh"
 YAML = "yaml"
-"""The language of a file of hyperparameters."""
+"""The language of blocks that show a file of hyperparameters."""
 TEXT = "text"
 """The language of blocks that are not run, such as a file tree or the output of a program."""
 ENDED = "ran to the end of line"
@@ -83,7 +83,7 @@ def program(text: str, library: str | None = None) -> tuple[str, list[str]]:
     """The page's Python as one program, and the lines that it prints if all of it runs.
 
     Args:
-        library: The library whose blocks are taken; None for the blocks without such a library.
+        library: Take the blocks that import this library; None: those that need no extra library.
     """
     lines = [""] * (len(text.splitlines()) + 1)
     expected = []

@@ -25,7 +25,7 @@ from .pages import commands
 
 ROOT = Path(__file__).parents[2]
 LOADS = {"script", "link", "img", "iframe", "source", "video", "audio", "object", "embed", "use"}
-"""Elements for which a browser loads a file without a click, as opposed to `a`."""
+"""HTML elements for which a browser loads a file without a click; a link (`a`) needs a click."""
 REMOTE = re.compile(r"(https?:)?//", re.IGNORECASE)
 HEADING = re.compile("<h3[^>]*>(.*?)</h3>", re.DOTALL)
 FETCHED_BY_THE_THEME = "mermaid"

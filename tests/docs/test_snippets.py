@@ -1,4 +1,4 @@
-"""Every code block of the README and of `docs/` works: Python runs, and programs parse commands.
+"""Every code block of the README and of `docs/` works: all Python runs, and all commands parse.
 
 A page's Python blocks are one program, with the page's line numbers, so a failure names the page's
 line. The program runs as in a user's clean shell without StarCraft II, so SC2PATH is set only if a
@@ -107,7 +107,7 @@ def test_all_python_of_the_page_runs(page: Path, tmp_path: Path):
     ids=lambda block: f"line {block.line}",
 )
 def test_each_python_block_of_the_readme_runs_alone(block: Block, tmp_path: Path):
-    """Each block is run as a visitor copies it, without the usual limit on torch's threads."""
+    """Each block must run if copied alone; if it trains, it must limit torch's threads itself."""
     assert ("learn(" in block.code) <= ("torch.set_num_threads(1)" in block.code)
     page = tmp_path / "alone.md"
     page.write_text(f"```python\n{block.code}```\n")

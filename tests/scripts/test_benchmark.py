@@ -90,7 +90,7 @@ def test_cpu_time_is_counted_by_role(measured):
         assert all(used_us > 0 for used_us in row["cpu_us_per_step"].values()), side
         for one in row["rounds"]:
             cores = json.loads((out / "benchmark.json").read_text())["machine"]["cores"]
-            # The CPU time is the time of the round, not the time of a process's whole life.
+            # The CPU time must be that of the round, not that of a process's whole life.
             assert sum(one["cpu_s"].values()) < 1.5 * cores * one["seconds"] + 0.1, side
 
 
@@ -189,7 +189,7 @@ def test_ctrl_c_ends_everything_and_prints_what_was_measured():
 
 
 class Counting:
-    """A compared program (a "side"), which notes when it is called."""
+    """A compared program (a "side") that records the order of its calls."""
 
     def __init__(self, name, calls):
         self.name, self.calls = name, calls

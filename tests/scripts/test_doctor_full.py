@@ -1,4 +1,4 @@
-"""The whole `sc2pool doctor --full`, on a game with no reported behaviour, and on one with all."""
+"""Runs `sc2pool doctor --full` on a game without reported faults, and on one with all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the pool on a simulated machine, as `scripts/simulate.py` does in some seconds.
+"""Runs the pool on a simulated machine, like `scripts/simulate.py`, but only for some seconds.
 
 If `test_schedules` fails, its message is the shortest schedule that fails. Replay that schedule
 with `scripts/simulate.py --replay`; after the cause is fixed, add the schedule to `FOUND`.
@@ -229,7 +229,7 @@ FOUND = {
         events=(("step",), ("ask", None, 0.5, False), ("die", 0), ("step",)),
     ),
 }
-"""The shortest schedules that failed, each with another cause, as a search found them."""
+"""The shortest failing schedules that searches found, each with a different cause."""
 
 
 def search(seed: int, schedules: int, reports: Path) -> str | None:
@@ -418,7 +418,7 @@ BROKEN: dict[Break, Schedule] = {
         events=(("reset",), ("step",), ("send", (0,)), ("step",))
     ),
 }
-"""The shortest known schedule that shows the defect, for each way to break the pool on purpose."""
+"""For each way to break the pool on purpose, the shortest known schedule that shows the defect."""
 
 
 @pytest.mark.parametrize("break_it", BROKEN, ids=lambda break_it: break_it.__name__)

@@ -139,7 +139,7 @@ class Client:
         return result
 
     def can_place(self, ability_id: int, *places: tuple[float, float]) -> list[int]:
-        """The results of asking whether a structure can stand at these places."""
+        """The results of placement queries, one for each of these places."""
         asked = [
             query_pb.RequestQueryBuildingPlacement(
                 ability_id=ability_id, target_pos=common.Point2D(x=x, y=y)
@@ -245,9 +245,9 @@ class OfflineSession(Client):
         self.state.playing().world.minerals = minerals
 
     def look(self, **fields: Any) -> bytes:
-        """Updates the last observation; checks that a newly made one has the same bytes."""
+        """Returns the updated observation; checks that a newly made one has the same bytes."""
         request = sc_pb.RequestObservation(**fields)
-        first = self.ask_bytes(observation=request)  # only this reply has deaths and errors
+        first = self.ask_bytes(observation=request)  # only the first reply has deaths and errors
         assert first == sc_pb.Response.FromString(first).SerializeToString(deterministic=True)
         seen = self.ask_bytes(observation=request)
         kept, self.state.view = self.state.view, None

@@ -100,7 +100,7 @@ def test_simulated_units_agree_with_the_tables(data, name):
     told["weapon"] = units.completed(told.get("weapon"), ours.get("weapon"))
     if told["weapon"]:
         told["weapon"] = ours["weapon"] | told["weapon"]
-    if name == "Battlecruiser":  # a row with two requirements lists none of them
+    if name == "Battlecruiser":  # a battlecruiser's row lists neither of its two requirements
         told |= {"tech_requirement_id": FUSION_CORE, "needs_tech_lab": True}
     shown = units.named(row, told)
     assert (row.unit_id, row.name) == (ours["id"], name)
@@ -329,7 +329,7 @@ def test_an_attack_takes_shields_first_and_armor_from_each_blow():
     target = duels.Fighter(zealot, 2, 0.0, 0.0, zealot.life, 5.0)
     target.take(marauder)
     assert (target.shields, target.life) == (0.0, 100.0 - (10.0 - 5.0 - 1.0))
-    target.take(zealot)  # two hits of 8
+    target.take(zealot)  # a zealot attacks with two hits of 8 damage each
     assert target.life == 96.0 - 2 * 7.0
     roach = TYPE_BY_NAME["Roach"]
     armored = duels.Fighter(roach, 2, 0.0, 0.0, roach.life, 0.0)

@@ -15,6 +15,6 @@ def maker(kind: Callable[..., Any], **defaults: Any) -> Iterator[Callable[..., A
 
 
 def begun(env: Any) -> Any:
-    """The env that was given, at the beginning of an episode."""
+    """Resets the env, and returns it."""
     env.reset()
     return env

@@ -110,7 +110,7 @@ def error_of(call: Callable[[], Any]) -> dict[str, Any]:
 
 
 def run_cases(cases: Sequence[Callable[[], Any]]) -> dict[str, Any]:
-    """Run cases; returns each case's result, or its traceback if it raised, by the case's name.
+    """Run cases; maps each case's name to its result, or to its traceback if the case raised.
 
     If RAY_CASES="one,other" is in the environment, only these cases are run and timed.
     """

@@ -27,7 +27,7 @@ KILLED = (1, signal.SIGTERM) if WINDOWS else (-signal.SIGKILL,)
 
 WINE = WINDOWS and hasattr(ctypes.WinDLL("ntdll"), "wine_get_version")
 not_told_by_wine = pytest.mark.skipif(WINE, reason="Wine does not tell it, see docs/windows.md")
-"""Skips tests that need the owner of a connection, or the CPU time of another process."""
+"""Under Wine, skips tests that need a connection's owner, or another process's CPU time."""
 
 
 def is_private(folder: Path) -> bool:

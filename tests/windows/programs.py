@@ -50,7 +50,7 @@ def owns_a_family() -> None:
     )
     job = Job(child)
     assert child.stdin is not None and child.stdout is not None
-    child.stdin.write(b"\n")  # only now, so that its children are in the job
+    child.stdin.write(b"\n")  # the child is in the job, so it may start its own child
     child.stdin.flush()
     print(child.pid, int(child.stdout.readline()), flush=True)
     sys.stdin.read()

@@ -42,7 +42,7 @@ def test_a_window_gets_the_keys_and_each_once(window: subprocess.Popen[str]) -> 
     assert got[:3] == [["down", RETURN], ["up", RETURN], ["down", RIGHT]]
     assert got[3] == ["down", SPACE]
     assert sorted(got[4:6]) == [["up", RIGHT], ["up", SPACE]]
-    assert got[6:] == [["down", A], ["up", A]]  # released by close
+    assert got[6:] == [["down", A], ["up", A]]  # `close` releases the key
 
 
 def test_a_started_game_gets_the_keys_and_ends_with_its_window() -> None:

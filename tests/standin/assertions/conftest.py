@@ -1,9 +1,9 @@
 """Games for the assertions of other clients' tests: one client against a computer, or two clients.
 
-The numbers in the tests' names refer to `sc2standin/README.md`: P stands for pysc2's tests, and S
-for tests of Blizzard's C++ API; those tests ran against the real game. Each test here is written
-from a description of an assertion. A test plays the stand-in, or the installation that `--game`
-names, on a map that the real game and the stand-in have.
+The numbers in the tests' names refer to `sc2standin/README.md`, where P stands for pysc2's tests,
+and S for tests of Blizzard's C++ API; those tests ran against the real game. Each test here is
+written from a description of an assertion. A test plays the stand-in, or the installation that
+`--game` names, on a map that the real game and the stand-in have.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.support.fuzz.wire import HandshakeRefused
 FIELD = "Flat64"
 """A flat map of Blizzard's Melee pack, for two players."""
 LAUNCH_S, REPLY_S = 180.0, 120.0
-"""The limits for a real game's launch, and for its reply to create_game or join_game."""
+"""Time limits in seconds for a game's launch, and for its reply to create_game or join_game."""
 _POLL_S = 0.02
 Begin = Callable[..., Wire]
 
@@ -110,7 +110,7 @@ def own_game(
 ) -> Iterator[Running]:
     """A game process for this test alone, which the test may end.
 
-    The stand-in has its default tempers; with the recorded tempers a crash would leave a process.
+    The stand-in has its default tempers; with `recorded` tempers, a crashed process would not end.
     """
     is_standin = game_installation == find_installation(standin_dir)
     installation = find_installation(tempered("default")) if is_standin else game_installation
@@ -120,7 +120,7 @@ def own_game(
 
 @pytest.fixture
 def local_map(game_installation: Installation) -> Callable[[str], sc_pb.LocalMap]:
-    """The map of this name in the installation."""
+    """A function that returns the installation's map of a given name."""
     return lambda name: sc_pb.LocalMap(map_path=str(find_map(game_installation, name)))
 
 

@@ -16,7 +16,7 @@ from tests.support.duels import Pair
 MOVE, SCAN, HALLUCINATE_PHOENIX, GUARDIAN_SHIELD, GRAVITON_BEAM = 16, 399, 154, 76, 173
 GUARDIAN_SHIELD_BUFF, GRAVITON_BEAM_BUFF, GUARDIAN_SHIELD_EFFECT = 18, 5, 2
 HERE, THERE = (30, 30), (58, 66)
-"""Two places that cannot be seen from each other or from the starts."""
+"""Two places that cannot be seen from each other, or from the players' starting places."""
 
 
 def cloaked_shown() -> sc_pb.InterfaceOptions:

@@ -1,7 +1,7 @@
 """A bot that calls each helper of python-sc2 once, and prints the results as JSON.
 
-It is started by `python python_sc2_bot.py MAP REPLAY`. The bot plays until the second step, saves
-the replay and leaves.
+`python python_sc2_bot.py MAP REPLAY` starts the bot. The bot plays until the second step, saves the
+replay and leaves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two python-sc2 bots play each other, started by python-sc2; prints the results as JSON.
+"""Lets python-sc2 start two bots that play each other, and prints the results as JSON.
 
     python python_sc2_duel.py run_game PORTS REPLAY [--realtime]
     python python_sc2_duel.py run_multiple_games PORTS REPLAY
@@ -42,7 +42,7 @@ class Fighter(BotAI):
 
     async def on_start(self) -> None:
         # In real time python-sc2 repeats its request if an observation is late.
-        # After the game's end a repeated request fails, so a step has 24 loops.
+        # A request that is repeated after the game's end fails, so steps are long (24 loops).
         self.client.game_step = 24 if self.realtime else 8
         enemies = [list(point) for point in self.enemy_start_locations]
         self.seen.append({"player": self.player_id, "marines": len(self.units), "enemy": enemies})
@@ -56,14 +56,14 @@ class Fighter(BotAI):
                 unit.attack(near.closest_to(unit) if near else self.game_info.map_center)
 
     async def on_end(self, game_result: Result) -> None:
-        """Quit together: python-sc2 kills both games when the first player has quit."""
+        """Quit with the other player, because python-sc2 kills both games when one has quit."""
         del game_result
         if self.together is None:
             return
         together, quit_alone = self.together, self.client.quit
 
         async def quit_together() -> None:
-            with suppress(TimeoutError):  # the other player has failed: `run_game` raises its error
+            with suppress(TimeoutError):  # if the other player failed, `run_game` raises its error
                 await asyncio.wait_for(together.wait(), OTHER_QUITS_S)
             await quit_alone()
 

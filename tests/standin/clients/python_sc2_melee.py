@@ -1,6 +1,6 @@
 """Three bots that play a melee with python-sc2's helpers, and print their results as JSON.
 
-One of them is started by `python python_sc2_melee.py Rush|Builder|Mechanic`.
+`python python_sc2_melee.py Rush|Builder|Mechanic` starts one of the three bots.
 
 `Rush` sends all workers to the enemy. `Builder` walls its ramp, expands, spreads its workers,
 trains marines, and then leaves. `Mechanic` leaves the game as soon as it has an orbital

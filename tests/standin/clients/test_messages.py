@@ -74,7 +74,7 @@ ONLY_RECORDED = (
     "observation.raw_data.units.rally_targets",
     "observation.raw_data.units.orders",
 )
-"""The fields of an economy and of orders, which are recorded because workers mine at once."""
+"""Fields about mining and orders; the recordings have them because workers mine from the start."""
 ONLY_OURS = ("observation.abilities",)
 """The stand-in lists the abilities of all units, and the real game only those of selected units."""
 

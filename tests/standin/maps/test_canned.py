@@ -28,7 +28,7 @@ def _canonical(reply: bytes) -> bytes:
 
 
 def _usual(session, **request) -> bytes:
-    """The reply to this request, computed as for all other maps."""
+    """The reply to this request, computed as on a map that is not canned."""
     session.state.canned = False
     try:
         return session.ask_bytes(**request)

@@ -95,7 +95,7 @@ def in_sectors(
 def test_files_in_sectors_are_read(checksums, bzip2):
     files = {"text": b"abc" * 9_000, "noise": os.urandom(3_000), "one": b"1", "full": b"x" * 1024}
     archive = in_sectors(files, shift=1, checksums=checksums, bzip2=bzip2)
-    # mpyq can read only this file: it takes plain sectors of the other files for compressed.
+    # mpyq can read only "text": in other files it treats uncompressed sectors as compressed.
     assert mpyq.MPQArchive(io.BytesIO(archive)).read_file("text") == files["text"]
     for name, content in files.items():
         assert unpack(archive, name, LIMIT_BYTES) == content

@@ -1,4 +1,4 @@
-"""Installing writes whole files, even again or by several programs, and into no foreign folder."""
+"""Repeated and simultaneous installing must write whole files, and nothing into foreign folders."""
 
 from __future__ import annotations
 

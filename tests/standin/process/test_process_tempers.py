@@ -87,7 +87,7 @@ def test_spent_minerals(launch, changed, temper):
 
 
 def test_a_replay_has_the_quirks_of_its_episode(launch):
-    """Mineral fields must have the recorded contents, not those of the process with the replay."""
+    """A replay must show what the game showed, even in a process without the game's tempers."""
     wire = launch("--temper", "spent-minerals,late-units,stalled-map").connect()
     wire.start("BuildMarines")
     wire.step(400)

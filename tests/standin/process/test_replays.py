@@ -79,7 +79,7 @@ def test_a_replay_shows_what_the_game_showed(session_for, name):
     session = session_for()
     session.start(name, seed=7)
     # On three maps the client's marines would soon die if enemies were created.
-    # No enemies are created on these three maps.
+    # So no enemies are created on Canned, FindAndDefeatZerglings and MarineDuel.
     enemies = name not in ("Canned", "FindAndDefeatZerglings", "MarineDuel")
     played = play(session, steps=40, enemies=enemies)
     assert len(set(played)) == len(played) > 15
@@ -89,7 +89,7 @@ def test_a_replay_shows_what_the_game_showed(session_for, name):
 
 
 def without_undecided(content: bytes) -> bytes:
-    """An observation without the result; only a replay of an unfinished game has this result."""
+    """An observation without the result Undecided, which only replays of unfinished games have."""
     last = sc_pb.ResponseObservation.FromString(content)
     if last.player_result[0].result == sc_pb.Undecided:
         last.ClearField("player_result")

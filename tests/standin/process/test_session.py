@@ -250,7 +250,7 @@ def test_an_interface_that_is_not_sent_is_not_listed(offline):
 
 
 def test_coordinates_within_the_playable_area(session_for):
-    """Cropped coordinates only move an episode's coordinates by the playable area's corner."""
+    """With cropped coordinates, places must only be shifted by the corner of the playable area."""
     sessions = [session_for(), session_for()]
     for session, cropped in zip(sessions, (False, True), strict=True):
         options = sc_pb.InterfaceOptions(raw=True, raw_crop_to_playable_area=cropped)

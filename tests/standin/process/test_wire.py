@@ -221,7 +221,7 @@ STOP_S = 0.6
 
 
 def loop_of(wire: Any, game_loop: int = 0) -> int:
-    """The game's loop now or, with `game_loop`, when the game has got to that loop."""
+    """The current loop of the game; with `game_loop`, waits until the game has got to that loop."""
     reply = wire.ask(observation=sc_pb.RequestObservation(game_loop=game_loop))
     return int(reply.observation.observation.game_loop)
 

@@ -1,4 +1,4 @@
-"""A game must continue alike from the same state, in steps of any size, compiled or in Python.
+"""From one state, a game must continue in only one way: in steps of any size, compiled or not.
 
 The tests of pairs of units also check which of two units gives way to the other.
 """
@@ -161,7 +161,7 @@ ZEALOT, COLOSSUS = (
 
 
 def _facing(*points: tuple[float, float]) -> tuple[Pairs, list]:
-    """A zealot of player 1 that walks along x to an enemy 3 cells away, and fighting units."""
+    """A zealot walks along x to an enemy 3 cells away; zealots at the points fight the enemy."""
     world = World()
     world.spawn(ZEALOT, 1, [(20.0, 20.0), *points])
     world.spawn(ZEALOT, 2, [(23.0, 20.0)])

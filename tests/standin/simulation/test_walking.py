@@ -202,7 +202,7 @@ def test_a_field_that_grows_bit_by_bit_is_the_same():
 
 
 def _walk_there(session, goal: tuple[float, float], blocked) -> float:
-    """Step until the marine stands; checks that it enters no blocked cell; returns its distance."""
+    """Step until the marine stands; returns its path's length; it must enter no blocked cell."""
     length, before = 0.0, None
     for _ in range(1500 // 4):
         unit = session.one(MARINE)
@@ -381,7 +381,7 @@ def _can_place(session) -> list[int]:
     return session.can_place(BUILD_CENTER, MIDDLE)
 
 
-BLOCKED = {  # by an own unit and whether the place is blocked: the enemy's unit
+BLOCKED = {  # maps an own unit, and whether the place is blocked, to enemy units
     (OVERLORD, False): (TEMPLAR, BURROWED_ROACH, BURROWED_ZERGLING),
     (FLYING_BARRACKS, False): (BURROWED_MINE,),
     (None, False): (ZEALOT, DEPOT, TEMPLAR, BURROWED_ROACH),

@@ -405,7 +405,7 @@ def test_a_structure_gets_its_life_back_for_a_quarter_of_its_cost(damaged):
     session.step(262)
     assert session.one(BARRACKS).health == 1000
     assert not session.one(SCV).orders
-    assert session.money() == (1000 - 18, 1000)  # 150 · 0.25, for half the life
+    assert session.money() == (1000 - 18, 1000)  # half of a full repair's cost, 150 · 0.25
 
 
 def test_several_workers_add_up_and_gas_is_paid(damaged):
@@ -490,7 +490,7 @@ def test_targets_that_cannot_be_repaired(damaged):
     scv = session.one(SCV)
     harm(session, session.one(MARINE), 0.5)
     harm(session, session.one(HELLION), 0.5)
-    for kind in (MARINE, HELLION, DEPOT):  # no machine, an enemy's unit, a whole structure
+    for kind in (MARINE, HELLION, DEPOT):  # each is no machine, an enemy's, or undamaged
         repair = command(scv, REPAIR, target=session.one(kind).tag)
         assert session.act(repair) == [error_pb.RequiresRepairTarget]
     harm(session, scv, 0.5)

@@ -182,7 +182,7 @@ def test_feedback_snipe_and_emp(offline):
     assert offline.one(ZEALOT).shield == 0
     offline.order(templar, FEEDBACK, target=infestor)
     offline.step(3)
-    assert not offline.units(INFESTOR)  # losing 200 energy costs it 100 life
+    assert not offline.units(INFESTOR)  # the infestor loses 200 energy, and so 100 life
     offline.order(ghost, SNIPE, target=offline.one(ZEALOT))
     offline.step(40)
     assert not offline.units(ZEALOT)

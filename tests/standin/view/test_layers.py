@@ -180,7 +180,7 @@ def test_rendered_images_show_ground_and_units(arena):
 
 
 def test_a_disc_has_the_pixels_of_recorded_ones():
-    """Measured on an observation of the real game: 128 pixels for 24 cells, radius 5.875."""
+    """The recorded observation shows 24 cells on 128 pixels, and a disc of radius 5.875 cells."""
     seen = Window(left=0.0, top=24.0, pixel=24 / 128, width=128, height=128)
     middle = np.array([124.17, 70.83]) * 24 / 128
     discs = Discs(seen, middle[:1], 24 - middle[1:], np.array([5.875]))

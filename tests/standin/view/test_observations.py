@@ -59,7 +59,7 @@ def _fields(unit) -> set[str]:
 
 
 def test_a_units_fields_are_those_of_recorded_ones(offline, recorded_dir):
-    """In a Terran's first observation an SCV walks and is armed; a mineral field is scenery."""
+    """A marine must have the fields of a recorded SCV, and scenery fewer fields than a unit."""
     path = next(recorded_dir.glob("*.observation.pb.xz"))
     recorded = sc_pb.ResponseObservation.FromString(lzma.decompress(path.read_bytes()))
     scv = next(unit for unit in recorded.observation.raw_data.units if unit.unit_type == SCV)
@@ -79,7 +79,7 @@ def test_a_units_fields_are_those_of_recorded_ones(offline, recorded_dir):
 
 
 def test_a_units_range_of_detection_and_the_time_it_is_there(offline):
-    """As in recordings, only detectors have the range, and only temporary units the time."""
+    """As recorded, only detectors have a detection range; only temporary units have a time left."""
     offline.arena((OBSERVER, 1, 20, 20), (MARINE, 1, 20, 24), (RAVEN, 1, 24, 24))
     offline.set_value(offline.one(RAVEN), "Energy", 200)
     offline.step()

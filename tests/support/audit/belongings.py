@@ -37,7 +37,7 @@ class Belongings:
         self._folders = temp_folders(run_temp)
 
     def what_is_left(self) -> list[str]:
-        """One line for each thing that the run holds now, but did not hold at `self`'s moment."""
+        """One line for each thing that the run holds now, but did not hold when `self` was made."""
         processes = our_processes(self._run_temp)
         return [
             *(f"process {describe(p)}" for p in processes - self._processes),
@@ -131,7 +131,7 @@ def leases_held(processes: set[psutil.Process]) -> set[str]:
 def shared_mappings() -> Counter[str]:
     """Queue pairs mapped into this process; on Windows, also those of the process's children."""
     temp = tempfile.gettempdir()
-    if WINDOWS:  # Windows lists no mappings, but each has a file until its last close
+    if WINDOWS:  # Windows lists no mappings; a mapping's file exists until the last close
         return Counter(path.name for path in Path(temp).glob("sc2pool-????????"))
     lines = Path("/proc/self/maps").read_text().splitlines()
     mapped = (line.split(maxsplit=5)[5] for line in lines if "sc2pool" in line)

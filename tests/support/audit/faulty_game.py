@@ -1,6 +1,6 @@
 """The stand-in, which does one harm if a file orders it.
 
-It is started as `faulty_game.py ORDERS …`, with the game's own command line after ORDERS. The file
+`faulty_game.py ORDERS …` starts this game; the game's own command line follows ORDERS. The file
 ORDERS has `{"id": …, "harm": …, "at": …, "pid": …}` and further facts that the harm needs. The
 first game that gets to the point `at` deletes the file and does the harm. If the order has a pid,
 only the game with this pid does the harm. Points are the replies to `ping`, `create_game`,
@@ -281,7 +281,7 @@ def main(orders_file: str, *arguments: str) -> int:
     if order is not None:
         start_impostor(port, Path(order["report"]))
         if order["harm"] == "port stolen":
-            time.sleep(3600)  # so that the failed listening is not reported
+            time.sleep(3600)  # the game must not report that it cannot listen
     data_dir = Path(options["-dataDir"])
     temper = Temper(options.get("--temper", DEFAULT), data_dir / MARKER)
     server = FaultyServer(State(data_dir, Path(options["-tempDir"]), temper=temper), orders)

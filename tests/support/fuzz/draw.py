@@ -98,7 +98,7 @@ class Draw:
         return bytes(request.SerializeToString())
 
     def _fits(self, kind: str) -> bool:
-        # Between two games, the next game begins soon, because few other requests are legal.
+        # Between two games create_game and join_game are preferred: few other requests are legal.
         if self.status in (Status.LAUNCHED, Status.INIT_GAME) and kind in LEGAL:
             return kind in ("create_game", "join_game") and is_legal(kind, self.status)
         return is_legal(kind, self.status) or kind not in LEGAL
@@ -129,7 +129,7 @@ class Draw:
             create.local_map.map_path = self._maps[self._games % len(self._maps)]
             self._games += 1
         if len(create.player_setup) > 1 and create.player_setup[1].type == sc_pb.Participant:
-            # Mini-games refuse a second player; a map for two players would wait for one.
+            # Mini-games refuse a second player; a map for two players would wait for the second.
             create.local_map.map_path = "mini_games/MoveToBeacon.SC2Map"
 
     def _join_game(self, request: sc_pb.Request) -> None:

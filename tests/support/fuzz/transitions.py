@@ -43,7 +43,7 @@ SPACES = (
 ACTIONS = 3
 """The number of a task's actions, which is the length of a mask."""
 PER_SPACE = 40
-"""Transitions put into one slot. Several are needed to compare sums over steps, and leftovers."""
+"""The number of transitions put into one slot; one would not show sums over steps, or leftovers."""
 
 
 class Subclass(np.ndarray):
@@ -135,7 +135,7 @@ def compare(count: int, seed: int, shown: int = 5) -> tuple[list[str], Counter[s
             if got != expected:
                 found.append(f"{transition} for {space}\n  {got}\n  pure Python: {expected}")
                 break
-            if got[0] is not None:  # the worker would end now
+            if got[0] is not None:  # after this error a worker would end
                 break
     return found, verdicts
 

@@ -50,7 +50,7 @@ class Schedule:
         pickled: True if observations and actions lack a fixed layout.
         seeded: True if the episodes' seeds follow from a seed of the pool.
         recycle: The number of episodes after which an instance is replaced.
-        patience: The number of accepted failures of one env. The pool accepts `n` times as many.
+        patience: The pool accepts this many failures of one env, and `n` times as many of all envs.
         disk: True if fault reports can be written.
         events: The events, as the module's docstring describes them.
     """

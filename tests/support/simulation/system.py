@@ -28,7 +28,7 @@ from tests.support.simulation.world import World
 SPINS = 50
 """Number of polls in a row that the trainer may make without waiting."""
 CLOCK_S = 0.001
-"""More time than passes by readings of the clock between the plan of a wait and the wait."""
+"""The simulated clock advances by less than this from the planning of a wait to its start."""
 
 
 class Interest:
@@ -241,7 +241,7 @@ class Process:
 
     Attributes:
         hosted: All instances that the process was ever ordered to host.
-        orders: The trainer's open orders: an instance, and True to end or False to host it.
+        orders: The trainer's open orders; each has an instance, and True to end, False to host it.
         reply_doorbell: The doorbell that the hosted instances ring.
     """
 
@@ -314,7 +314,7 @@ class SimulatedWorker(instances.Worker):
         worker = Worker(world, number, instance.slots, self.process)
         channel: Any = Channel(world, worker)
         self._hostings[number] = instances.Hosting(self, directory, channel)
-        world.refuse("memory")  # the memory that holds the spec
+        world.refuse("memory")  # the system may refuse the memory that holds the spec
         self._waiter.add(channel.fileno(), instance)
         world.point()
         if not self.process.alive:

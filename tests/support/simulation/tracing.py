@@ -1,9 +1,9 @@
 """Interrupts at any line of the pool's code and after any call, like Ctrl-C in a notebook.
 
 No interrupt comes in the code of the simulated machine, or in the pool's code while a worker uses
-its end of a queue pair. No interrupt comes at the line of a `with` either. Python checks for
-signals when functions begin and after calls, so never between the end of a `with` block and the
-release of the block's lock, but Python calls a trace function at that moment.
+its end of a queue pair. No interrupt comes at the line of a `with` statement either.
+Python checks for signals only when functions begin and after calls. So no signal comes between the
+end of a `with` block and the release of its lock, but a trace function is called at that moment.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.support.simulation.world import DO, World
 
 _SHIELDED = frozenset({DO, World.advance.__code__, World.apply.__code__})
 INSTANTS = frozenset({"line", "return"})
-"""Interrupts come before a line, or after a call; an interrupt after a call may lose its result."""
+"""Interrupts come before a line, or after a call; an interrupt after a call may lose the result."""
 POOL = str(Path(sc2pool.pool.__file__).parent)
 
 

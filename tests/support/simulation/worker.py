@@ -3,9 +3,9 @@
 The instance's rows say where they come from (instance, episode, step, action, the episode's
 options, an attribute, the seed), so that the trainer recognises any wrong row.
 
-The instance can act (`act`) in several ways. With "plain" it does the next thing that is due. The
-ways "info", "over", "truncated" and "told" (over, with an info) are kinds of the next answer to a
-step. With "late" the part of the answer that is sent beside the slot comes later. With "refused"
+The instance can act (`act`) in several ways. "plain" means to do the next thing that is due. The
+ways "info", "over", "truncated" and "told" (over, with an info) say what the next answer to a step
+is. With "late" the part of the answer that is sent beside the slot comes later. With "refused"
 the game does not launch, or cannot be stopped (at its first observation, or later). With "game" the
 game replies before the worker reads its messages. With "stale" the answer to a step comes after the
 next reset's request.
@@ -107,7 +107,7 @@ class Worker:
         return request if request == self._answered + 1 else 0
 
     def act(self, how: str) -> None:
-        """Do the next thing that is due in the given way."""
+        """Do, in the given way, the next thing that is due."""
         if self._is_ordered():
             _, leaves = self.process.orders.popleft()
             self._hosted = True

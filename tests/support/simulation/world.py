@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.support.simulation.worker import Worker
 
 FOR_EVER_S = 3000.0
-"""A wait of 50 minutes counts as one without a limit, because the pool's longest is an hour."""
+"""From 50 minutes on, a wait counts as unlimited, because the pool's longest wait is an hour."""
 POINTS_PER_CALL = 20_000
 FIRST_DESCRIPTOR = 3
 DO = spawn._do.__code__
@@ -46,9 +46,9 @@ class World:
         harm: The number of events so far that may end an instance.
         interrupts: The number of interrupts so far.
         violation: The first violation; None if there is none.
-        over: True if the schedule has been played. After that no more faults happen.
+        over: True if the schedule has been played, after which no more faults happen.
         verdicts: The verdicts of the watchdog that were not fetched yet.
-        next_wake_s: The time at which the pool starts an instance, or its next deadline ends.
+        next_wake_s: The next time at which the pool starts an instance, or a deadline ends.
     """
 
     def __init__(self, schedule: Schedule) -> None:
