@@ -201,7 +201,7 @@ class RecyclePolicy(_Checked):
     growth_bytes: int | None = 1_000_000_000
     """Soft limit: how much the memory may grow after the first measurement."""
     slowdown: float | None = 2.0
-    """Soft limit of the CPU time of a game loop, as a multiple of that in the first episodes."""
+    """Soft limit of a game loop's CPU time, as a multiple of its CPU time in the first episodes."""
     age_s: float | None = None
     episodes: int | None = None
 

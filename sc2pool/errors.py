@@ -134,7 +134,7 @@ class Fault:
     refused: bool = False
     """True if a process, thread, descriptor or memory was lacking: a later try may succeed."""
     map_note: str = ""
-    """The map and the versions if the game failed with its first map, which may be the cause."""
+    """The map and the versions, if the game failed with its first map: the map may be the cause."""
 
     def __str__(self) -> str:
         return f"{self.kind} while {self.phase}: {self.detail}"

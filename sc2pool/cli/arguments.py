@@ -89,9 +89,9 @@ def task_class(
 
     The working directory is added to the import path only for a user's task, because other users
     may have written files there. `folder` is a run's task folder: if the module is in `folder`,
-    that folder is added instead of the working directory. Unless `named` says that the user has
-    named the task, no module is imported from a folder that other users can write to. Raises
-    `ConfigError` if `resolve_task` does, or if the folder is unsafe.
+    that folder is added instead of the working directory. A folder to which every user can write is
+    never added. A folder to which another user can write is added only if the user has named the
+    task (`named`). Raises `ConfigError` if `resolve_task` does, or if the folder is unsafe.
     """
     if ":" not in task:
         return resolve_task(task)

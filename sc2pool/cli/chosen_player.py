@@ -163,7 +163,7 @@ class RandomPolicy:
         space = self._space
         if mask is None:
             return space.sample()
-        first, counts = np.array(0), np.array(2)  # a bit has 2 values, the first is 0
+        first, counts = np.array(0), np.array(2)  # a bit has two values, 0 and 1
         if isinstance(space, spaces.Discrete):
             first, counts = np.array(space.start), np.array(space.n)
         elif isinstance(space, spaces.MultiDiscrete):

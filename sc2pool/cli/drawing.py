@@ -118,7 +118,7 @@ def draw_curve(
     steps = np.array([episode.total_steps for episode in whole], dtype=np.int64)
     returns = np.array([episode.episode_return for episode in whole], dtype=np.float64)
     mean = rolling_mean(returns, WINDOW)
-    # Draw one point for all games that end in the same step; several would look like a stair.
+    # Draw one point for all games that end in the same step; several points look like a stair.
     last_of_step = np.diff(steps, append=-1) != 0
 
     figure, axes = new_curve(title, "episode return")

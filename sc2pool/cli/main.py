@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             check_said()
             return exit_code
         finally:
-            sys.stdout.flush()  # Python would print an error of its flush at exit
+            sys.stdout.flush()  # flush now: if Python's flush at exit fails, Python prints an error
     except BrokenPipeError:
         closed = list(map(drop_closed, (sys.stdout, sys.stderr)))
         if not any(closed):

@@ -179,7 +179,7 @@ def add_train(commands: Commands) -> None:
     """Add `train`. Options that are not given are None; a resumed run may then set them."""
     train = commands.add_parser(
         "train",
-        # `scripts/train` sets this variable to its own name, which printed commands then have.
+        # `scripts/train` sets this variable to its own name, for use in printed commands.
         prog=os.environ.get("SC2POOL_COMMAND"),
         help="train a policy",
         description="Train a policy on a pool of games. Ctrl-C saves and ends.",

@@ -6,7 +6,7 @@ actions. A replay, video or GIF shows the first episode.
 `play_episodes`, which other commands also use, plays episodes with a policy and yields each one's
 result as soon as the episode has ended. Rules: all games play about the same number of episodes;
 otherwise games with short episodes would count more. If a fault cuts an episode short, the episode
-is yielded but left out of means, and another is played.
+is yielded but left out of means, and another episode is played.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Stop:
         except KeyboardInterrupt as interrupt:
             if self.signal is None or isinstance(interrupt, Stopped):
                 raise
-            raise Stopped(self.signal) from None  # Ray raised a KeyboardInterrupt instead
+            raise Stopped(self.signal) from None  # Ray raised a KeyboardInterrupt, not `Stopped`
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)

@@ -1,9 +1,9 @@
 """`examine_game`: makes all checks of the doctor, and returns its findings.
 
-The modules machine and stepping measure the machine and a stepped game. The constant PARTS lists
-the measurements of behaviour that the documentation leaves open (`--full`). The module checks
-judges measurements, and findings keeps one judgement for each check and writes the report. The
-function settled_by extracts from the findings the facts that later pools use.
+The modules `machine` and `stepping` measure the machine and a stepped game. The constant PARTS
+lists the measurements of behaviour that the documentation leaves open (`--full`). The module
+`checks` judges measurements. The module `findings` keeps a judgement for each check, and writes the
+report. The function settled_by extracts from the findings the facts that later pools use.
 
 The function `examine` launches the games, within a time limit. The first game is stepped, and at
 the end asked to exit. The second game plays in real time and is killed; at its launch, the system

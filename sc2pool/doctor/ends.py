@@ -69,7 +69,7 @@ class End(TypedDict):
     told_in: int
     """The number of observations with the result."""
     told_first: int | None
-    """How many observations after the end lack the result before one has it; None if none has."""
+    """How many observations come between the end and the result; None if no result came."""
     stubs: int
     """The number of observations without content."""
     status: str

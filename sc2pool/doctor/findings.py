@@ -40,7 +40,7 @@ class Grade(StrEnum):
 
     OK = "ok"
     DIFFERS = "differs"
-    """The game or the machine works, but worse than sc2pool expects, or in another way."""
+    """The game or the machine works, but is worse than sc2pool expects, or behaves differently."""
     FAILED = "failed"
     """Something does not work and must be fixed before sc2pool can be used."""
     NOT_POSSIBLE = "not possible"

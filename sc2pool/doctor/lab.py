@@ -116,7 +116,7 @@ class Ledger:
 
 
 class Client:
-    """A launched game and its connection; used by one task at a time.
+    """A launched game and its connection; used by one asyncio task at a time.
 
     `status` is from the newest reply; `player_id` is the player's id in the latest game.
     `launched_s` is the time from the start of the process to the first reply.

@@ -40,7 +40,7 @@ BUSY_SHARE: Final = 0.25
 LOUD_BYTES: Final = 100_000
 """A normal game prints fewer bytes than this before it ends."""
 LAUNCH_FACTOR, JOIN_FACTOR, MORE_S = 4.0, 2.0, 0.2
-"""Simultaneous launches or joins may take this factor times as long as if sharing the cores were
+"""Time limits of simultaneous launches and joins: multiples of their time if sharing the cores were
 the only delay. A join may take `MORE_S` longer: other programs may slow the reading of files."""
 AGEING_FACTOR: Final = 1.3
 """Other programs on the machine may increase the CPU time per loop by up to this factor."""
@@ -73,7 +73,7 @@ class Ended(TypedDict):
     """How the process ended; empty if it is still running."""
     after_s: float
     files: int
-    """The number of files left in the game's temporary folder, without its log."""
+    """The number of files left in the game's temporary folder; the game's log is not counted."""
 
 
 class Launched(TypedDict):
@@ -191,7 +191,7 @@ def _fair_s(alone_s: float, number: int, cores: int) -> float:
 def speed(windows: Sequence[Window]) -> Judgement:
     costs = [window["cpu_s"] / window["loops"] * 1e6 for window in windows]
     third = len(costs) // 3
-    # Compare the slowest early window with the fastest late one: other programs may slow some.
+    # Other programs may slow a window, so compare the slowest early with the fastest late window.
     first, last = max(costs[:third]), min(costs[-third:])
     wall_s = sum(window["wall_s"] for window in windows)
     loops = sum(window["loops"] for window in windows)

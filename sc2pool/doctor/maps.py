@@ -152,7 +152,7 @@ async def measure_debug_units(lab: Lab) -> None:
 
 
 async def _loops_until(client: Client, is_so: Callable[[set[int]], Any]) -> tuple[int | None, Any]:
-    """Step until `is_so(own tags)` is true; returns the loops and its value, else two Nones."""
+    """Step until `is_so(own tags)` is true; returns (loops, that value), or (None, None)."""
     for loops in range(1, _FEW_LOOPS):
         await client.step(1)
         found = is_so({unit.tag for unit in units_of(await client.observe(), raw_pb2.Self)})

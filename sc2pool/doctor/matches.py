@@ -76,7 +76,7 @@ def match_bursts(
     """Judge matches in which requests were sent in bursts.
 
     `undetermined` is the first difference between two matches with the same seed and requests.
-    `difference` is the first between matches with and without bursts; "" means no difference.
+    `difference` is the first difference between matches with and without bursts; "" for none.
     """
     if undetermined:
         return differs(

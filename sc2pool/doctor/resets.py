@@ -1,4 +1,4 @@
-"""Measures restarts and resets: their effects, their remains, and how long a game can be played.
+"""Measures restarts and resets: their effects, their leftovers, and how long a game can be played.
 
 Rule: observations of restarted and of created games are compared without the fog of war.
 """

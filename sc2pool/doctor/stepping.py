@@ -51,7 +51,7 @@ async def probe(
 
 
 def durations(samples_s: Sequence[float]) -> tuple[int, float, float, float, float]:
-    """Of at least one sample: the number, the first, median, 95th percentile and maximum."""
+    """Number, first value, median, 95th percentile and maximum of at least one sample."""
     figures = Durations.of(samples_s)
     return figures.count, samples_s[0], figures.p50, figures.p95, figures.max
 

@@ -14,11 +14,11 @@ game. `DrivenBot` differs from python-sc2's own loop in four ways:
 * The bot sees the episode's final state.
 
 Rules: `sc2.main` and `SC2Process` are never imported, because they change the process's signals and
-logging. A message that python-sc2 cannot read is a fault of the game. But if python-sc2 can read
-this message for a bot that does nothing, the user's bot is to blame.
+logging. A message that python-sc2 cannot read is a fault of the game. But the user's bot is to
+blame if python-sc2 can read the same message for a bot that does nothing.
 
 `GameClient` is python-sc2's client on a game of the pool; `docs/python-sc2.md` describes each
-method. Rules: the orders of a bot's turn are sent with the step, all other requests immediately.
+method. Rules: the orders of a bot's turn are sent with the step; other requests are sent at once.
 The pool begins and ends games, so `leave` surrenders; to join, restart or quit is an error.
 
     Once: kind of a unit ─► python-sc2 sorts one such unit ─► its groups.
@@ -27,8 +27,8 @@ The pool begins and ends games, so `leave` surrenders; to join, restart or quit 
 `BotAI._prepare_units` chooses each unit's groups in each step, although all units of a kind belong
 to the same groups. In a `UnitSorter`, python-sc2 chooses once for each kind: it sorts a single unit
 for a bot that does nothing. Rules: the groups are python-sc2's own, and its rules are not repeated
-here. If the groups may depend on more than the kind, python-sc2 sorts by itself. Such cases are
-blips, effects, distances, a bot that overrides the sorting, and a release that reads other fields.
+here. If the groups may depend on more than the kind, python-sc2 sorts the units itself: for blips,
+effects, distances, a bot that overrides the sorting, and a release that reads other fields.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ from sc2pool.tasks.task import TaskDefinition
 
 
 def new_bot(definition: type[TaskDefinition], pair: QueuePair) -> RLBotAI:
-    """Makes an episode's bot; UserCodeError if its `__init__` does not pass the pair on."""
+    """Makes an episode's bot; UserCodeError if its `__init__` does not pass the queue pair on."""
     assert issubclass(definition, RLBotAI), "every other task is a `Task`"
     bot = definition(pair)
     if getattr(bot, "queue_pair", None) is not pair:
@@ -105,7 +105,7 @@ def prepare_step(
     """
     method, grid = bot.distance_calculation_method, bot.game_info.pathing_grid
     if method in _LAZY_METHODS:
-        bot.distance_calculation_method = 0  # set back after the units are prepared
+        bot.distance_calculation_method = 0  # the bot's own value is restored after the call
     sorts = sorter.can_sort_for(bot)
     if sorts:
         vars(bot)["_prepare_units"] = partial(sorter.sort, bot, state)  # called by python-sc2
@@ -332,7 +332,7 @@ class GameClient(Client):
 _SORT: Final = BotAI._prepare_units
 _NAMES: Final = frozenset(
     "is_blip unit_type display_type alliance tag "
-    "type_id is_structure "  # read from the unit's type
+    "type_id is_structure "  # `type_id` and `is_structure` are read from the unit's type
     "vespene_contents mineral_ids geyser_ids race_townhalls "
     "state observation_raw effects race base_build "
     "distance_calculation_method _pdist _cdist "
@@ -347,7 +347,7 @@ _kind_of: Final = attrgetter(*_KIND)
 Kind = tuple[Any, ...]
 
 
-@dataclass(eq=False)  # compared by identity, because it is hashed often
+@dataclass(eq=False)  # hashed and compared by identity, because this is fast
 class Place:
     """The groups to which the units of a kind belong.
 
@@ -355,7 +355,7 @@ class Place:
         groups: The names of the bot's `Units` that contain such units.
         tags: The names of the bot's sets that contain the tags of such units.
         type_data: The data of the unit's type, if python-sc2 reads such data; else None.
-        with_gas: The `Place` of units of this kind that hold gas, if that place differs.
+        with_gas: The `Place` of units of this kind that hold gas; None if gas changes nothing.
     """
 
     groups: tuple[str, ...] = ()
@@ -400,7 +400,7 @@ class UnitSorter:
             for name in (*place.groups, *place.tags):
                 members[name].add(place)
         units = list(map(Unit, messages, repeat(bot), count(), repeat(bot.base_build)))
-        # Set tags and type data, which python-sc2 would read in the next step and, in part, now.
+        # Set tags and type data, so that python-sc2 need not read them now or in the next step.
         for unit, message, place in zip(units, messages, places, strict=True):
             unit.tag = message.tag
             if place.type_data is not None:

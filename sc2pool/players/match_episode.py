@@ -57,8 +57,8 @@ class PlayedSide(ABC):
 
     game: Game
     newest: Transition | None = None
-    """The newest transition; None if no task plays the side, or before the last one if a bot puts
-    its transitions itself."""
+    """The newest transition; None if no task plays the side. If a bot puts its transitions itself,
+    `newest` is None until the last transition."""
 
     @property
     def result(self) -> int | None:
@@ -366,7 +366,7 @@ class MatchEpisode:
             await self._running.rest()
 
     def go_on(self) -> None:
-        """Undo a call of `rest`; no effect if there was none."""
+        """Undo a call of `rest`; no effect without such a call."""
         if self._running is not None:
             self._running.go_on()
 
@@ -408,7 +408,7 @@ class MatchEpisode:
             pair.put_rows(await self._rows(last))
 
     async def _rows(self, transitions: Sequence[Transition | None]) -> list[Transition]:
-        """The transitions of the rows of the learner's sides."""
+        """One transition for each of the learner's rows."""
         rows: list[Transition] = []
         for i, task in self._tasks.items():
             transition = transitions[i]

@@ -287,7 +287,7 @@ class SC2Player(Player):
         for game in self.match.games:
             game.pause(time.monotonic())
         self._loop_before_pause = self.game.loop_seen
-        # Time runs from the request: the worker may wait long for a CPU before it reads the reply.
+        # Measure from the request: the worker may wait long for a CPU before it reads the reply.
         asked_s = min(game.asked_s for game in self.match.games)
         self._ran_around_pause_s = time.monotonic() - asked_s
 

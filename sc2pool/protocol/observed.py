@@ -15,7 +15,7 @@ https://protobuf.dev/programming-guides/encoding/.
 
 A task gets an observation as an `Observed`, which decodes each of its parts on first use:
 
-    `game_loop` and `score`: The loop and the score are decoded on arrival.
+    The attributes `game_loop` and `score` are decoded on arrival.
     `plain`: The reply as the compiled path has read it, or None.
     `columns`: A column for each field that every unit has.
     `messages(rows)`: The complete messages of a few units.
@@ -23,8 +23,8 @@ A task gets an observation as an `Observed`, which decodes each of its parts on 
 
 Rules:
 * A part is decoded only on first use, which raises `GameFault` if it cannot be decoded.
-* NaN and infinite numbers, which the protocol's types allow, raise `GameFault` as well. Otherwise a
-  NaN would reach the task's hooks, and its effects would count as the user's errors.
+* NaN and infinite numbers, which the protocol's types allow, raise `GameFault` as well. If a NaN
+  reached the task's hooks, its effects would count as the user's errors.
 * One sum checks many numbers, because a sum is finite only if all its terms are. (The terms have 32
   bits, so the sum cannot overflow.) If a sum is not finite, the numbers are checked one by one.
 
@@ -94,9 +94,9 @@ _TYPES: Final[dict[str, tuple[Any, dict[str, str]]]] = {
     "Point": (common_pb2.Point, {"x": _COLUMN, "y": _COLUMN, "z": _COLUMN}),
     "RawUnits": (raw_pb2.ObservationRaw, {"units": _BYTES}),
 }
-"""The types of this module, each with the API's type that it reads. The listed fields are read in
-another way: as a type of this module, as undecoded bytes, or as a column. If a field is not listed,
-a plain value is read unchanged, and a message as bytes."""
+"""The types of this module, each with the API's type that it reads. A listed field is read as
+a type of this module, as undecoded bytes, or as a column. A field that is not listed is read
+unchanged if it is a plain value, and as bytes if it is a message."""
 
 _ONCE: Final = frozenset({"ObservationRaw"})
 """Types whose listed fields are read as one merged message instead of repeated ones."""

@@ -153,7 +153,7 @@ def is_stub(answer: sc_pb.ResponseObservation) -> bool:
 def check_observation(
     answer: sc_pb.ResponseObservation, *, first_loop: int, last_loop: int
 ) -> None:
-    """Raises BAD_REPLY if the state is incomplete, or not of `first_loop` … `last_loop`."""
+    """Raises BAD_REPLY for an incomplete state, or a loop outside `first_loop` … `last_loop`."""
     if not answer.HasField("observation"):
         raise _bad("the observation reply holds no observation")
     observation = answer.observation

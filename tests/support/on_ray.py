@@ -77,7 +77,7 @@ def environment_for_ray() -> Iterator[dict[str, str]]:
     Path(folder, "ray").mkdir()
     try:
         yield os.environ | {
-            "HOME": folder,  # RLlib writes its logs there
+            "HOME": folder,  # RLlib writes its logs into HOME
             "RAY_TMPDIR": folder,
             "RAY_AUTH_MODE": "disabled",
             "RAY_USAGE_STATS_ENABLED": "0",

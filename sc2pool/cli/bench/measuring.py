@@ -246,7 +246,7 @@ class CpuUse:
         times = psutil.cpu_times()
         stolen_s = float(getattr(times, "steal", 0.0))
         idle_s = times.idle + getattr(times, "iowait", 0.0)
-        # The user time includes the time of guests, which would otherwise be counted twice.
+        # Subtract the time of guests, because the user time already includes it.
         guests_s = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
         return cls(float(sum(times) - idle_s - stolen_s - guests_s), stolen_s)
 
@@ -316,7 +316,7 @@ class Resets:
     reset_ms: Mapping[str, float]
     """The median time of each kind of reset; kinds that did not happen are left out."""
     cost_percent: Mapping[str, float]
-    """By how much an episode's end lengthens a batch, compared with the median other batch."""
+    """How many percent longer a batch with a reset is than the median batch without one."""
 
 
 GOOD_ENOUGH = 0.95
@@ -324,9 +324,9 @@ GOOD_ENOUGH = 0.95
 CORES_FULL = 0.85
 """The cores are the bottleneck if at least this share of their time is used."""
 IN_STEP = 0.85
-"""Games hardly wait for each other if n games reach this share of n times one game's rate."""
+"""Games hardly wait for each other if each reaches at least this share of a single game's rate."""
 DEAR_RESET_PERCENT = 10.0
-"""Spare games are worth their memory if resets lengthen their batches by at least this much."""
+"""Spare games are worth their memory if a reset lengthens a batch by at least this percentage."""
 MUCH_ELSE_CORES = 0.25
 """The advice mentions other programs if these use at least this many cores."""
 

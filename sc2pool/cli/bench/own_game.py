@@ -180,7 +180,7 @@ class ShortEpisodes:
         return None if took is None else 1000.0 * float(took.p50)
 
     def cost_percent(self) -> list[float]:
-        """By how many percent each batch with a reset took longer than the median other batch."""
+        """How many percent longer each batch with a reset was than the median batch without one."""
         if not self._plain_ms:
             return []
         usual_ms = median(self._plain_ms)

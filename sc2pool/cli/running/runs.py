@@ -98,7 +98,7 @@ class Run:
 def choose(path: Path | None, pid: int | None) -> Run:
     """The pool that the arguments name; without arguments, the first pool of the only process.
 
-    Raises `ConfigError` if no such pool is running, or if pools of several processes fit.
+    Raises `ConfigError` if no such pool is running, or if pools of several processes match.
     """
     if path is not None:
         trainer = trainer_of(path)
@@ -137,7 +137,7 @@ def described(runs: Sequence[Run]) -> dict[Path, str]:
     while (waited_s := time.monotonic() - asked_at_s) < _DESCRIBED_S and len(lines) < len(runs):
         for run in runs:
             seen = run.poll() if run.path not in lines else None
-            if seen is not None and seen[1] < waited_s:  # written after this call began
+            if seen is not None and seen[1] < waited_s:  # the file is newer than this call
                 lines[run.path] = printable(_in_short(seen[0]))
         time.sleep(POLL_S)
     for run in runs:

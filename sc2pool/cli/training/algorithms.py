@@ -16,7 +16,7 @@ Hyperparameters are read from the bundled files in `defaults`, or from a user's 
     `reward_scale` is the factor by which the algorithm's rewards are multiplied (default: 1).
     `policy` is SB3's name of a policy (default: one that suits the observations).
     All other keys are arguments of the algorithm, for example `n_steps`.
-    The key `minibatches` may replace `batch_size`: it is the number of equal parts of a rollout.
+    The key `minibatches`, the number of equal parts of a rollout, may replace `batch_size`.
     The value `lin_1e-3` is a learning rate that falls linearly to 0.
     `policy_kwargs` is a mapping, or a text in the form "dict(…)" of RL Zoo.
 
@@ -72,7 +72,7 @@ class Algorithm:
     """The name of the file in `defaults`; if empty, the algorithm's own defaults are used."""
     uses_masks: bool = False
     plays_on: bool = False
-    """Whether games in real time go on while the algorithm learns, instead of being paused."""
+    """True if games in real time continue while the algorithm learns; False if they are paused."""
 
     def load_class(self) -> type[Any]:
         """The algorithm's class; imports torch."""
@@ -173,13 +173,13 @@ def check_algorithm(name: str, task: type[TaskDefinition]) -> None:
 SHARED: Final = "shared"
 MODES: Final = (SHARED, "latest", "uniform", "prioritised")
 LATEST_SHARE: Final = 0.5
-"""The share of matches against the newest snapshot. The learner's next opponents resemble this
-snapshot; matches against older snapshots keep the learner from forgetting how to beat them."""
+"""The share of matches against the newest snapshot, which resembles the learner's next opponents.
+Matches against older snapshots keep the learner from forgetting how to beat them."""
 PARTS: Final = 20
 """The number of snapshots that a run saves by default."""
 EVALUATIONS: Final = 10
 LEAST_BETWEEN: Final = 5_000
-"""The minimum of env steps between two evaluations: short runs must not mostly evaluate."""
+"""The minimum of env steps between two evaluations, so that short runs do not mostly evaluate."""
 GAMES: Final = 20
 """The number of games that an evaluation plays against each opponent."""
 

@@ -68,11 +68,11 @@ class Evaluation(BaseCallback):
         self._pauses_training = options.realtime and not ALGORITHMS[options.algo].plays_on
         self._path = options.out / EVALUATIONS_FILE
         rows = read_rows(self._path, EvaluationRow)
-        # Take the saved model's row: a row with a better mean may lack its model (full disk, kill).
+        # Take the saved model's row; a better row's model may be unsaved (full disk, killed run).
         best_steps = saved_steps(options.out / BEST_MODEL_FILE)
         of_best = [row for row in rows if row.total_steps == best_steps]
         self.best = max(of_best, key=lambda row: row.mean_return, default=None)
-        # Drop rows from after the resumed model, because those evaluations will be made again.
+        # Drop rows newer than the resumed model, because their evaluations will be made again.
         self._rows = keep_rows(
             self._path,
             EvaluationRow,
@@ -145,7 +145,7 @@ class Evaluation(BaseCallback):
                     watchers=films,
                     stop=self._stop,
                 )
-                return list(islice(played, episodes))  # episodes with faults are not replayed
+                return list(islice(played, episodes))  # episodes with a fault are not played again
         finally:
             if self._options.realtime and isinstance(games, PoolVecEnv):
                 games.pause()

@@ -222,7 +222,7 @@ def check_model(model: Path, task: type[TaskDefinition]) -> None:
 
     Print a warning if the model was trained on normalised observations.
     """
-    # These imports are here, because they import numpy, which only a resumed run needs.
+    # These modules import numpy, so a run that is not resumed does not import them.
     from sc2pool.cli.chosen_player import say_if_normalized  # noqa: PLC0415
     from sc2pool.integration import SavedModel, row_space  # noqa: PLC0415
 

@@ -254,8 +254,8 @@ class ProgressTable(Output):
     """A CSV file with a row for each update, and a column for each figure seen so far.
 
     SB3's own class empties the file when it is opened, and when a column is added. This class
-    replaces the file as a whole, so no row is lost, whenever the program ends. Raises `ConfigError`
-    if an existing file cannot be read.
+    replaces the file as a whole, so no row is lost, no matter when the program ends. Raises
+    `ConfigError` if an existing file cannot be read.
     """
 
     format = "csv"

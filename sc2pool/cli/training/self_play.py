@@ -1,16 +1,16 @@
 """Self-play: what a run has in addition if its policy is trained against itself.
 
-The folder snapshots has copies of the policy: from before the training, and at intervals.
+The folder snapshots has copies of the policy, made before the training and at intervals.
 The file win_rates.csv has a row for each evaluation and opponent (see `opponents_of`).
-The learning curve shows these win rates instead of returns, with a line for each opponent: one
-player wins what the other loses, so the mean return says nothing.
+The learning curve shows win rates, not returns, with a line for each opponent. One player wins what
+the other player loses, so the mean return says nothing.
 
 Rules: an evaluation has its own games, with the same seeds each time. All players sample their
 actions as in training: the best policy of a game of two players is often a mixed one, which may
 lose if it always plays its likeliest action. The evaluation has its own random numbers, so it does
 not change the training. All opponents play in one pool and take turns. A match that a fault cut
 short does not count. If a file cannot be written (a full disk), a message says so, and the training
-continues. A resumed run continues `win_rates.csv`, but drops the rows from after the resumed model.
+continues. A resumed run continues `win_rates.csv`, but drops rows newer than the resumed model.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def play_matches(
 ) -> dict[str, Counter[str]] | None:
     """Play matches with actions that the model samples; returns each opponent's counts of results.
 
-    Only the first `matches` to begin count; the first to end would be mostly short matches.
+    The `matches` matches that begin first are counted; those that end first are mostly short.
     Each game has `agents` rows, all played by the model. A signal that `stop` receives ends the
     matches; the function then returns None.
     """

@@ -3,7 +3,7 @@
     The function run makes the games, trains, and closes the games.
     The function train trains on any VecEnv and writes the run's folder (see `run_folder`).
     The class Saver saves the model and the curve while the run continues.
-    The functions …_games make a run's games: on this machine, or on the nodes of a Ray cluster.
+    `training_games` and `evaluation_games` make a run's games, on this machine or on a Ray cluster.
 
 Rules: the model and the curve are saved at the end of the training, even if a signal or an error
 ends it, but not after a second signal. Files are replaced as a whole, so the last good file stays

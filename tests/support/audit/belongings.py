@@ -85,7 +85,7 @@ def is_marked(pid: int, mark: bytes) -> bool:
         return False
     try:
         for name in ("cmdline", "environ"):
-            # No buffer and no Path, for speed: each test reads the files of all processes twice.
+            # For speed, use no buffer and no Path: each test reads all processes' files twice.
             with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:  # noqa: PTH123
                 if mark in file.readall():
                     return True

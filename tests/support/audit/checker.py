@@ -95,7 +95,7 @@ class _Env:
 
 @dataclass
 class _PlayedEpisodes:
-    """The episodes that have been played: all below `next` except the `skipped` ones."""
+    """The numbers of played episodes: all numbers below `next`, except those in `skipped`."""
 
     next: int = 0
     skipped: set[int] = field(default_factory=set)

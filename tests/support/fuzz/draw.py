@@ -37,7 +37,7 @@ IN_GAME = {
     **{"leave_game": 0.4, "create_game": 0.2, "game_info": 0.3, "data": 0.1, "save_replay": 0.3},
     "start_replay": 0.3,
 }
-"""Weights of the requests that are drawn in a running game; all others have a weight of 0.1."""
+"""Weights of the requests that are drawn in a running game; other requests have a weight of 0.1."""
 
 Fields = sc_pb.Request.DESCRIPTOR.oneofs_by_name["request"].fields
 KINDS = [field.name for field in Fields if field.name != "quit"]
@@ -69,7 +69,7 @@ class Draw:
         }
 
     def told(self, reply: sc_pb.Response) -> None:
-        """Note a reply's status and facts for the next requests."""
+        """Keep a reply's status and facts for the next requests."""
         self.status = Status(reply.status)
         self._replay = reply.save_replay.data or self._replay
         units = reply.observation.observation.raw_data.units

@@ -43,7 +43,7 @@ SPACES = (
 ACTIONS = 3
 """The number of a task's actions, which is the length of a mask."""
 PER_SPACE = 40
-"""The number of transitions put into one slot; one would not show sums over steps, or leftovers."""
+"""The number of transitions put into one slot: only several show sums over steps, or leftovers."""
 
 
 class Subclass(np.ndarray):

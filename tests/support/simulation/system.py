@@ -241,7 +241,7 @@ class Process:
 
     Attributes:
         hosted: All instances that the process was ever ordered to host.
-        orders: The trainer's open orders; each has an instance, and True to end, False to host it.
+        orders: The trainer's open orders: an instance, and True to end it or False to host it.
         reply_doorbell: The doorbell that the hosted instances ring.
     """
 

@@ -34,7 +34,7 @@ def _is_with(code: CodeType, line: int) -> bool:
 
 @contextmanager
 def interrupt_at(lines: int, world: World) -> Iterator[None]:
-    """Raise KeyboardInterrupt at this instant in the pool's code; 1 is the next, 0 means never."""
+    """Raise KeyboardInterrupt at this instant in the pool's code, counted from 1; 0 means never."""
     if not lines:
         yield
         return
@@ -63,7 +63,7 @@ def interrupt_at(lines: int, world: World) -> Iterator[None]:
             shielded += 1
             return in_shield
         if code.co_flags & CO_GENERATOR:
-            return None  # Python only prints an error in a generator that is being closed
+            return None  # Python prints, but does not raise, an error in a generator's close()
         if left > 0 and not shielded and code.co_filename.startswith(POOL):
             return in_frame
         return None

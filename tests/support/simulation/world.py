@@ -79,7 +79,7 @@ class World:
         return self.now_s
 
     def broken(self, what: str) -> Violation:
-        """Note a violation, in case the pool swallows the exception."""
+        """Keep the first violation, in case the pool swallows the exception."""
         if self.violation is None:
             self.violation = Violation(what)
         return self.violation

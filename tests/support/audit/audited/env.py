@@ -25,7 +25,7 @@ TAG = 1
 
 
 class AuditEnv(gymnasium.Env[NDArray[np.int64], NDArray[np.int64]]):
-    """Episodes of 60 steps; their numbers mean nothing, because the pool does not number them."""
+    """Plays 60-step episodes; the pool does not number them, so `Stamp.episode` is always 0."""
 
     action_space = AuditTask.action_space
     observation_space = AuditTask.observation_space
