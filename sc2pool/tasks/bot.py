@@ -1,4 +1,4 @@
-"""Bots of python-sc2: `RLBotAI`, a task written as a bot, and `PolicyBot`, which plays a policy.
+"""`RLBotAI`, a task written as a python-sc2 bot, and `PolicyBot`, a bot that plays a policy.
 
     class Walker(RLBotAI):
         map_name = "MoveToBeacon"
@@ -108,15 +108,15 @@ class RLBotAI(TaskDefinition, BotAI):
             action = await self.queue_pair.get_action()
             await awaited(self.act(action))
             self.last_action = action
-            self.client.game_step = self.step_mul  # `act` may have changed it
+            self.client.game_step = self.step_mul  # `act` may have set another number of loops
             if self.realtime:  # the pool's player later sets a more exact delay
                 self.delay_s = time.monotonic() - observed_s
 
     async def on_end(self, game_result: Result) -> None:  # noqa: ARG002
         """Put the episode's last transition, made from the game's final state.
 
-        If the task has ended the episode, the last transition is already on the queue pair. Then
-        `game_result` is a tie in the pool, and a defeat under `run_game`.
+        If the task has ended the episode, the last transition is already on the queue pair. After
+        an end by the task, `game_result` is a tie in the pool, and a defeat under `run_game`.
         """
         if self.episode_over:
             return

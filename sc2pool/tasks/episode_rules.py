@@ -144,8 +144,8 @@ def how_it_ends(
 ) -> tuple[bool, bool]:
     """Whether an observation terminates the episode, and whether the observation truncates it.
 
-    Mini-games end by themselves at their time limit. If `max_loops` is equal to this limit, the
-    episode is truncated, not terminated.
+    A mini-game ends by itself at its time limit. If `max_loops` is equal to the mini-game's limit,
+    the episode is truncated, not terminated.
     """
     truncated = max_loops is not None and game_loop >= max_loops
     return task_ends or (game_ended and not truncated), truncated

@@ -33,8 +33,8 @@ class ActionInFlight(TaskDefinition):
     - `observation`: the task's own observation.
     - `last_action`: the action before this observation. For actions in `Discrete(n)`, the space of
       `last_action` is `Discrete(n+1)`, whose last value means "none yet". For `MultiDiscrete`, each
-      component also has one more value, which means "none yet". Both spaces have the dtype int64,
-      because the actions' own dtype may lack room for one more value. For `Box` and `MultiBinary`,
+      component also has one more value, which means "none yet". For discrete actions, the dtype is
+      int64, because their own dtype may lack room for one more value. For `Box` and `MultiBinary`,
       the space is that of the actions, and zeros (clipped to the bounds) mean "none yet".
     - `delay_periods`: float32, (1,): the delay of the last action in decision periods; 0 if the
       game waits for actions.

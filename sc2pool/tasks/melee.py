@@ -68,7 +68,7 @@ class Melee(Task):
     * Action 0: do nothing.
     * Action 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs.
     * Action 2: train an SCV.
-    * Actions 3 and 4: build a supply depot (3) or a barracks (4). Fixed rules choose place and SCV.
+    * Actions 3 and 4: build a supply depot (3) or a barracks (4); fixed rules choose place and SCV.
     * Action 5: train a marine, in the barracks with the shortest queue.
     * Action 6: idle marines attack the nearest known enemy. If no enemy is known, the marines
       attack the opponent's start (see the file's docstring).

@@ -143,11 +143,11 @@ class Player(ABC):
         """In real time, lengthen the next decision period by this many game loops."""
 
     async def pause(self) -> None:
-        """Stop the processes between two actions. On a failure, resume all and raise PauseError."""
+        """Stop the processes between actions; on a failure, resume them and raise PauseError."""
         self.hold()
 
     def hold(self) -> None:
-        """Stop as `pause` does, but right after an observation, so that no new one is needed."""
+        """Stop as `pause` does, but right after an observation, so no new observation is needed."""
         # Only a worker that is paused needs psutil.
         from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree  # noqa: PLC0415
 

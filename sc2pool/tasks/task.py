@@ -141,7 +141,7 @@ class TaskDefinition(ABC):
     def info(self) -> dict[str, Any] | Awaitable[dict[str, Any]]:
         """Return further facts about this step, for the `info` dict; by default none.
 
-        Keys that begin with `sc2pool.` are the pool's; returning one raises `UserCodeError`.
+        Keys that begin with `sc2pool.` are the pool's; such a key raises `UserCodeError`.
         """
         return {}
 
@@ -225,7 +225,7 @@ class TaskDefinition(ABC):
 
 
 _LOOKS_PER_LOOP = 20
-"""`advance` fails in real time if it needs more requests for an observation per game loop."""
+"""`advance` fails in real time if it needs more observation requests than this per game loop."""
 
 
 class Task(TaskDefinition):

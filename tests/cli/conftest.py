@@ -67,7 +67,7 @@ def in_process(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, s
 
 @pytest.fixture(scope="session")
 def into_closed_pipe() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs `sc2pool` with these arguments, with a pipe as output that no process reads any more."""
+    """Runs `sc2pool` with these arguments; its output is a pipe that no process reads any more."""
 
     def run_unread(
         *arguments: str, closed: str = "stdout", buffered: bool = True
@@ -153,6 +153,6 @@ def pool(standin_dir: Path, wait_for: Callable[..., None]) -> Iterator[PlayingPo
     """A pool of two envs and a spare game, for tests that change nothing."""
     with PlayingPool(standin_dir, 2, 1) as playing:
         playing.wait_for_stage("playing")
-        # Wait for the spare's game: if it started later, its process would seem left by a test.
+        # Wait for the spare's game: a later start would look like a process that a test has left.
         wait_for(lambda: all(row["pid"] for row in playing.told()["instances"]))
         yield playing

@@ -233,7 +233,7 @@ def test_both_rungs_with_and_without_spares(benched):
     assert [one["spares"] for one in result["resets"]] == [0, 1]
     for one in result["resets"]:
         assert set(one["cost_percent"]) == {"restart_game", "create_game"}
-        assert "create_game" in one["reset_ms"]  # a spare's restart may come too late
+        assert "create_game" in one["reset_ms"]  # a spare may restart too late to be measured
         assert all(0 < taken_ms < 10_000 for taken_ms in one["reset_ms"].values())
 
 

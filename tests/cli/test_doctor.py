@@ -252,7 +252,7 @@ def test_a_game_that_breaks_in_between(
                 "restart and seed": "ok",
                 "seed": "ok",
                 "episode end": "ok: ended by itself at game loop 1000, with the result at once",
-                # The game does not advance without requests, and prints no known line.
+                # Without requests the game stands still; the doctor knows no line that it prints.
                 "real time": "differs",
                 "awaited loop": "differs",
                 "stop and go on": "not possible",
@@ -390,7 +390,7 @@ def test_a_map_that_ends_the_game_is_named(tempered: Installed, tmp_path: Path) 
     judgement = findings["D21 installed maps"].judgement
     assert judgement.outcome is DIFFERS
     assert "Tomorrow fails: the game ended: signal SIGSEGV" in judgement.figure
-    # A second process loads the other maps.
+    # After the crash, a second process loads the maps that remain.
     assert "loaded" in judgement.figure
     assert "newer editor" in judgement.advice
 
@@ -411,7 +411,7 @@ def test_a_game_that_hangs_or_ends_costs_one_measurement(
     assert judgement.outcome is DIFFERS
     assert told in judgement.figure
     assert judgement.advice
-    # The next measurement starts another game, so it is not affected.
+    # The next measurement starts another game, so the failed measurement does not affect it.
     assert findings["D26 ids"].judgement.outcome is OK
 
 

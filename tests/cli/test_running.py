@@ -53,7 +53,7 @@ def test_json_tells_what_is_going_on(pool, command, wait_for):
         assert row["memory_bytes"] > 10_000_000
         assert row["listener"] == "proven"
         assert isinstance(row["episode_return"], float)
-    # A row counts a step when the action is sent, the pool when the transition is returned.
+    # A row counts a step when its action is sent; the pool counts it when its transition returns.
     wait_for(lambda: pool.told()["env_steps"] > before["env_steps"])
     after = pool.told()
     sent = sum(row["steps"] for row in after["instances"])

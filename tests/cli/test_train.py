@@ -135,7 +135,7 @@ def test_a_run_that_another_training_has_ended_meanwhile(finished: Path) -> None
         steps=512,
         hyperparameters=SHORT,
         resume=finished / "model.zip",
-        steps_done=256,  # the run's steps when the arguments were checked
+        steps_done=256,  # the run had 256 steps when the arguments were checked
     )
     with pytest.raises(ConfigError, match=r"model\.zip has 512 steps already: give more as --st"):
         run(options)
@@ -207,7 +207,7 @@ def test_a_second_signal_saves_nothing(tmp_path: Path) -> None:
         try:
             signal.raise_signal(signal.SIGTERM)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt from None  # `ray.get` does the same
+            raise KeyboardInterrupt from None  # `ray.get` raises the error like this, too
 
     stop = Stop()
     with pytest.raises(Stopped), stop.handling():

@@ -12,7 +12,7 @@ import pytest
 from sc2pool import SC2GymEnv, SC2VectorEnv, SubprocSC2VecEnv
 
 without_workers = pytest.mark.parametrize("serial", [True], ids=["serial"])
-"""Marks tests that need no worker processes; `test_serial.py` shows that workers play the same."""
+"""A mark: the test needs no workers. `test_serial.py` shows that workers play the same games."""
 
 
 @pytest.fixture

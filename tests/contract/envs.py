@@ -106,7 +106,7 @@ class Words(spaces.Space):
 
 
 class Gated(Counting):
-    """Each step ends when a file exists, or after a limit, so that a failed test does not hang."""
+    """Each step ends when a file exists, or after 20 s, so that a failed test does not hang."""
 
     def __init__(self, gate: str, **keywords: Any) -> None:
         super().__init__(**keywords)
@@ -234,7 +234,7 @@ class OldInterface(Counting):
 
 
 class OfTwo(Exception):
-    """Cannot be unpickled: the constructor needs two arguments, and the pickle has one."""
+    """An error that cannot be unpickled: its class needs two values, and the pickle has one."""
 
     def __init__(self, first: str, second: str) -> None:
         super().__init__(first + second)
@@ -251,7 +251,7 @@ def raise_cancelled() -> None:
 
 
 class RaisesWhenUnpickled:
-    """A worker can unpickle it; if the worker sends it back, the trainer cannot unpickle it."""
+    """An object that a worker can unpickle; if the worker sends it back, the trainer cannot."""
 
     def __init__(self, travelled: bool = False) -> None:
         self.travelled = travelled

@@ -17,7 +17,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 class Masked(MoveToBeacon):
-    """Allows one action in each step, each of the eight in turn; its episodes have four steps."""
+    """Each step allows one of the eight actions, in turn; the episodes have four steps."""
 
     max_loops = 32
     times_asked = 0

@@ -83,7 +83,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, run_temp: Path) -> Iterator[Ru
             Args:
                 folder: the folder whose changes count.
                 arguments: the command's arguments.
-                program: `sc2pool` or `sc2standin`.
+                program: the program, `sc2pool` or `sc2standin`.
                 environment: further environment variables.
                 change: the number of the change at which the action happens, from 1; 0 for none.
                 action: what happens at that change.

@@ -22,7 +22,7 @@ import h5py  # noqa: F401
 import minari  # noqa: F401
 import optuna  # noqa: F401
 import torch
-import torch._dynamo  # otherwise an optimizer imports it later, which takes seconds
+import torch._dynamo  # an optimizer would import this module later, and take seconds
 
 import sc2pool.cli.bench.own_game
 import sc2pool.cli.doctor

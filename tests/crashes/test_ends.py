@@ -378,7 +378,7 @@ class Installing(Command):
     program: ClassVar = "sc2standin"
 
     def begin(self) -> list[object]:
-        tempers = "all" if is_long() else "recorded"  # the same as in `standin_dir`
+        tempers = "all" if is_long() else "recorded"  # the same tempers as in `standin_dir`
         return ["install", self.folder / "game", "--temper", tempers]
 
     def check(self, ended: Ended) -> None:
@@ -400,7 +400,7 @@ LASTING: list[type[Command]] = [Training, SelfPlay, Recording, Tuning]
 COMMANDS = [*LASTING, Playing, Measuring, Examining, Installing]
 ACTIONS = {"killed": KILL, "killed within": TEAR, "full": FILL}
 MOST_OTHERS = 16
-"""The number of changes, drawn with a fixed seed, that a test tries besides renames."""
+"""The number of changes that a test tries besides renames; a fixed seed draws them."""
 YEAR_S = 365 * 86_400
 pytestmark = pytest.mark.timeout(3600)
 

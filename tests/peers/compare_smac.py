@@ -70,7 +70,7 @@ class Compared:
     over: int = 0
     """The number of battles that were played to their end."""
     largest: float = 0.0
-    """The largest difference between a number of SMAC's and our number."""
+    """The largest difference between a number from SMAC and the same number from our task."""
     different: list[str] = field(default_factory=list)
 
 
@@ -85,7 +85,7 @@ class ReplayingPair(RecordedRows):
     async def get_actions(self) -> Any:
         actions = next(self._actions, None)
         if actions is None:
-            raise asyncio.CancelledError  # as the pool does when a trainer resets
+            raise asyncio.CancelledError  # the pool raises this error when a trainer resets
         return actions.tolist()
 
     def put_rows(self, transitions: Any) -> None:

@@ -143,7 +143,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def play_apart(repository: Path, name: str, seed: int) -> tuple[Figures | None, str]:
     """Play one game in another process; returns its figures, or None and the error."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # only needed in this process
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # only this process needs the path
     from sc2standin.install import install
     from tests.peers.clients import run_to_end
 
@@ -167,7 +167,7 @@ def play(example: Example, seed: int) -> Figures:
     from sc2.player import Bot, Computer
     from sc2.protocol import ProtocolError
 
-    sys.path.append(str(parse_arguments().repository))  # last, so that the installed sc2 is used
+    sys.path.append(str(parse_arguments().repository))  # the installed sc2 precedes this path
     bot_class = getattr(import_module(f"examples.{example.module}"), example.bot)
     figures: Figures = {}
 

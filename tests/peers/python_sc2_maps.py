@@ -1,7 +1,7 @@
 """Writes the messages of python-sc2's recorded games as files that our tests read.
 
-Usage: `python tests/peers/python_sc2_maps.py REPOSITORY FOLDER`. Then run the tests with
-`SC2POOL_RECORDED=FOLDER pytest tests/unit tests/standin`.
+Usage: `python tests/peers/python_sc2_maps.py REPOSITORY FOLDER`. The tests read the files
+if you run `SC2POOL_RECORDED=FOLDER pytest tests/unit tests/standin`.
 
 REPOSITORY is a clone of python-sc2 (github.com/BurnySc2/python-sc2), whose tests have the first
 messages of a real game on each of 96 ladder maps, of several patches. The messages are pickled, and

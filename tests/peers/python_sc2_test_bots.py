@@ -4,9 +4,9 @@ Usage: `python tests/peers/python_sc2_test_bots.py REPOSITORY [--bots NAME ...]`
 
 REPOSITORY is a clone of python-sc2 (github.com/BurnySc2/python-sc2), because its package has no
 tests. The bots run on the installed package `sc2`. Each bot is a script in the folder `test`, and
-asks for maps of ranked play. The bot gets the stand-in's melee map under the name of each such map.
-Empty128, on which no player can lose, is flat. A table says how each bot ended. The exit status is
-1 if a bot failed.
+asks for maps of ranked play. Under the name of each ranked map, the bot gets the stand-in's melee
+map. Empty128, on which no player can lose, is flat. A table says how each bot ended. The exit
+status is 1 if a bot failed.
 """
 
 from __future__ import annotations

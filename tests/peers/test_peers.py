@@ -1,6 +1,6 @@
 """pysc2, SMAC and SMACv2, as published, play the stand-in; a missing environment is an error.
 
-`run_pysc2.py`, `run_smac.py` and `compare_smacv2.py` make the environments, and run more.
+`run_pysc2.py`, `run_smac.py` and `compare_smacv2.py` make the environments, and play more games.
 """
 
 from __future__ import annotations

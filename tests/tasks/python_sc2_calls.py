@@ -25,7 +25,7 @@ from s2clientprotocol import common_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 if __name__ == "__main__":
-    os.environ |= {"SC2PATH": sys.argv[1], "SC2PF": "Linux"}  # for python-sc2's import
+    os.environ |= {"SC2PATH": sys.argv[1], "SC2PF": "Linux"}  # python-sc2 reads these variables
 
 from sc2.data import Alert, Race
 from sc2.ids.ability_id import AbilityId
@@ -105,7 +105,7 @@ CLIENT: dict[str, Call] = {
     "quick_load": lambda bot: bot.client.quick_load(),
     "quit": lambda bot: bot.client.quit(),
 }
-"""The calls by name (a method and a special case). `leave` and `debug_leave` end the game."""
+"""The calls by method name, some with a special case. `leave` and `debug_leave` end the game."""
 BOT: dict[str, Call] = {
     "alert": lambda bot: bot.alert(Alert.NuclearLaunchDetected),
     "get_available_abilities": lambda bot: bot.get_available_abilities([scv(bot)]),
@@ -218,7 +218,7 @@ class Calls(RLBotAI):
         await super().on_end(game_result)
 
     def note(self, what: str) -> None:
-        """Note the bot's view after the newest call."""
+        """Record the bot's view after the newest call."""
         name = getattr(self, "_name", "first")
         seen = self.state.game_loop, self.minerals, self.vespene, self.supply_used
         units = len(self.all_own_units), len(self.all_enemy_units), len(self.state.chat)
@@ -263,7 +263,7 @@ def played_by_run_game() -> dict[str, Any]:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)  # some of the calls write files there
+        os.chdir(folder)  # some of the calls write files into this folder
         pool = played_in_pool(sys.argv[1])
         files = sorted(path.name for path in Path(folder).iterdir())
         run_game = played_by_run_game()

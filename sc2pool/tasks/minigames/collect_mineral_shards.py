@@ -59,8 +59,8 @@ def shards_vector(marines: Floats, shards: Floats, area: PlayableArea) -> NDArra
     """The observation: values of the first two marines and of the shards around each marine.
 
     Args:
-        marines: (n, 2) positions of the learner's marines, in the order of their tags.
-        shards: (n, 2) positions of the shards.
+        marines: positions of the learner's marines, (n, 2), in the order of their tags.
+        shards: positions of the shards, (n, 2).
         area: the map's playable area.
 
     Returns:

@@ -65,8 +65,8 @@ def beacon_vector(marines: Floats, beacons: Floats, area: PlayableArea) -> NDArr
     """The observation: values of the first marine and the first beacon.
 
     Args:
-        marines: (n, 2) positions of the learner's marines; n may be 0.
-        beacons: (n, 2) positions of the beacons; n may be 0.
+        marines: positions of the learner's marines, (n, 2); n may be 0.
+        beacons: positions of the beacons, (n, 2); n may be 0.
         area: the map's playable area.
 
     Returns:

@@ -245,7 +245,7 @@ class Town:
         return None
 
     def gather_gas(self) -> Commands:
-        """Send a worker to a refinery with room: the nearest one that is idle or mines minerals."""
+        """If a refinery has room, send it the nearest worker that is idle or mines minerals."""
         refinery = self.needs_gas_worker()
         if refinery is None:
             return []

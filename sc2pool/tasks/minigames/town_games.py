@@ -82,7 +82,7 @@ class CollectMineralsAndGas(TownGame):
     * Action 0: do nothing.
     * Action 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs.
     * Action 2: train an SCV.
-    * Actions 3 and 4: build a supply depot (3) or a refinery (4). Fixed rules choose place and SCV.
+    * Actions 3 and 4: build a supply depot (3) or a refinery (4); fixed rules choose place and SCV.
     * Action 5: one more SCV gathers gas, at a refinery with fewer than three SCVs.
 
     A step lasts 32 game loops. If steps were shorter, a player could only wait in most of them.
@@ -140,7 +140,7 @@ class BuildMarines(TownGame):
     * Action 0: do nothing.
     * Action 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs.
     * Action 2: train an SCV.
-    * Actions 3 and 4: build a supply depot (3) or a barracks (4). Fixed rules choose place and SCV.
+    * Actions 3 and 4: build a supply depot (3) or a barracks (4); fixed rules choose place and SCV.
     * Action 5: train a marine, in the barracks with the shortest queue.
 
     A step lasts 32 game loops. If steps were shorter, a player could only wait in most of them.

@@ -1,4 +1,4 @@
-"""The mini-games against zerglings: `FindAndDefeatZerglings` and `DefeatZerglingsAndBanelings`.
+"""The mini-games against zerglings, `FindAndDefeatZerglings` and `DefeatZerglingsAndBanelings`.
 
 FindAndDefeatZerglings: three marines search a dark map for 25 zerglings. The reward is +1 for a
 killed zergling and -1 for a lost marine. The observation contains only zerglings that the marines
@@ -194,7 +194,7 @@ CLEAR_SIGHT = 8.0
 FORGOTTEN_LOOPS = 800
 """Game loops after which a block counts as unseen again: zerglings may have come since."""
 SURVEYED_CELLS = 12.0
-"""`ages_by_direction` counts only the blocks within this distance, in cells."""
+"""`ages_by_direction` counts only the blocks within this many cells of its point (x, y)."""
 
 
 class SearchMemory:

@@ -1,7 +1,7 @@
 """Models that SB3 has saved, as opponents: only their policies are loaded, and only in a worker.
 
 A saved model's file has the parts `data` (observation space, action space, and the policy's class
-and arguments) and `policy.pth` (the policy's weights). All other parts are never read.
+and arguments) and `policy.pth` (the policy's weights). The other parts are never read.
 
 Rules: the trainer reads the observation space and the action space as data. The trainer runs no
 code from the file and imports neither torch nor SB3. A part of a file that unpacks to much more
@@ -151,7 +151,7 @@ class SavedModel:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Archive, dict[str, Any]]]:
-        """The archive and its `data`; an error in the block means that the file is not a model."""
+        """The archive and its `data`. If the `with` block raises, the file is not a model."""
         if isinstance(self.source, Path) and not self.source.exists():
             raise ConfigError(f"{self._what}: no such file")
         with Archive(self.source, self._what, KIND) as archive:
@@ -159,7 +159,7 @@ class SavedModel:
                 yield archive, dict(archive.read_json("data"))
             except (ConfigError, ModuleNotFoundError):
                 raise  # `needed_for` names the package to install
-            except Exception as error:  # its class depends on the damage and on pickled classes
+            except Exception as error:  # the error's class depends on the damage
                 what = f"{self._what} is not {KIND}: {type(error).__name__}"
                 raise ConfigError(f"{what}: {printable(' '.join(str(error).split()))}") from error
 
@@ -283,6 +283,6 @@ def model_pair(policy: Policy, space: spaces.Space[Any], episode: Episode) -> Qu
 
 
 def draws_of(episode: Episode) -> np.random.Generator:
-    """A random generator, seeded with the episode's seed or, without one, with its number."""
+    """A random generator; its seed is the episode's seed or, without one, the episode's number."""
     key = (0, episode.number) if episode.seed is None else (1, episode.seed)
     return np.random.default_rng(key)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from sc2pool.foreign import shown
 
 _MOST_OPCODES: Final = 200_000
-"""The largest number of opcodes in a pickle. A space of several parts needs some thousand."""
+"""The largest number of opcodes in a pickle; a space of several parts needs some thousand."""
 _MOST_SPACES: Final = 2_000
 """The largest number of a space's parts; a part that the pickle uses twice counts twice."""
 _MOST_AXES: Final = 32
@@ -58,7 +58,7 @@ class _Noted:
 
 
 def load_space(pickled: bytes) -> spaces.Space[Any]:
-    """The space in a pickle; UnpicklingError for another object, any exception for damage."""
+    """The space in a pickle. Another object raises UnpicklingError; damage raises any exception."""
     return _Spaces().space_of(_Machine().run(pickled))
 
 

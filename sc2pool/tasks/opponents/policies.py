@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Policy(Protocol):
-    """The method that all SB3 models have: PPO, A2C, DQN, SAC, MaskablePPO, RecurrentPPO, …"""
+    """The method that all SB3 models (PPO, A2C, DQN, SAC, MaskablePPO, RecurrentPPO, …) have."""
 
     def predict(
         self,

@@ -55,8 +55,8 @@ class Opponent(Protocol):
         Returns:
             The opponent's name (`sc2pool.opponent` in the episode's last info), and its player for
             this episode. The player is a python-sc2 bot or a queue pair. A queue pair gets the
-            opponent's transitions and gives its actions: `put_rows` and `get_actions` for all
-            agents of its side, `put` and `get_action` for a single agent.
+            opponent's transitions and gives its actions, through `put_rows` and `get_actions` for
+            all agents of its side, or through `put` and `get_action` for a single agent.
         """
         ...
 
@@ -103,7 +103,7 @@ def yardsticks(store: SnapshotStore, task: type[TaskDefinition]) -> dict[str, Op
     """
     actions = task.action_space
     found: dict[str, Opponent] = {"first": FirstOpponent(store, actions)}
-    scripted = getattr(task, "scripted", None)  # a function of the observation
+    scripted = getattr(task, "scripted", None)  # a function from observation to action
     if scripted is not None:
         pair = partial(FunctionPair, scripted, actions)
         found["scripted"] = PairOpponent("scripted", pair, agents_of(task))

@@ -1,7 +1,7 @@
 """`SnapshotStore`: a folder of the learner's earlier policies, as opponents of the learner.
 
 The trainer calls `store.add(model, steps)` before the training and then regularly. The trainer also
-calls `rates = store.win_rates()`, `rates.note(infos)` after each step, and `rates.save()`
+calls `rates = store.win_rates()` once, `rates.note(infos)` after each step, and `rates.save()`
 regularly. A worker chooses each episode's opponent among the files that exist when the episode
 begins.
 
@@ -37,7 +37,7 @@ from sc2pool.tasks.queue_pair import QueuePair
 Rule = Literal["latest", "uniform", "prioritised"]
 RULES: Final[tuple[Rule, ...]] = get_args(Rule)
 WIN_RATES_FILE = "win_rates.json"
-_NAME = re.compile("step-(0|[1-9][0-9]*)")  # as `add` writes it; other files are ignored
+_NAME = re.compile("step-(0|[1-9][0-9]*)")  # the names that `add` gives; other files are ignored
 _TRIES = 5
 """How often a worker tries to choose: the trainer may remove a chosen file before it is loaded."""
 
@@ -54,8 +54,8 @@ class SnapshotStore:
             self-play: f_hard of Vinyals et al., Grandmaster level in StarCraft II using multi-agent
             reinforcement learning, Nature 575, 2019.
         power: the exponent of "prioritised".
-        latest_share: the share of episodes against the newest snapshot; in all others, the rule
-            chooses.
+        latest_share: the share of episodes against the newest snapshot; in all other episodes,
+            the rule chooses.
         most: the number of snapshots that are kept; if one more is added, every second snapshot is
             removed, except the first and the newest.
 

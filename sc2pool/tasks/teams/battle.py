@@ -117,9 +117,9 @@ class Battle:
     """Both sides of one battle. `observed` is the first observation with all units.
 
     Attributes:
-        recovery_counts: whether `reward_only_positive` rewards a step in which the enemy recovers
-            more than it loses with the change's absolute value (as in SMAC), or with 0 (as in
-            SMACv2).
+        recovery_counts: how `reward_only_positive` rewards a step in which the enemy recovers more
+            than it loses: if true, by the change's absolute value (as in SMAC); if false, by 0 (as
+            in SMACv2).
         sight: the sight range of each agent, in cells.
         reach: the range of each agent's attacks or healing, in cells.
         largest_reward: the best return before scaling.
@@ -276,7 +276,7 @@ class Ground:
 
     def can_move(self, positions: Floats, length: float) -> Bools:
         """Whether half a move takes a unit to a walkable cell, (n, 4): north, south, east, west."""
-        # As SMAC truncates, a place up to one cell left of the map or below it counts as inside.
+        # SMAC truncates, so a place up to one cell left of the map or below it counts as inside.
         ahead = (positions[:, None, :] + MOVES * (length / 2)).astype(np.int64)
         return self._inside(ahead) & self.walkable[self._clipped(ahead)]
 

@@ -74,7 +74,7 @@ class BattleTask(TeamTask):
         scenario: the units of both sides and the time limit. The agents, spaces, map, race,
             opponent and `max_loops` are derived from the scenario and the rules, unless the class
             defines them itself.
-        rules: SMAC's options.
+        rules: the values of SMAC's options.
         tells_deaths: whether each step's info has `battle_won`, `dead_allies` and `dead_enemies`,
             as in SMAC. If False, only an episode's last info has them: an info costs time.
     """
@@ -245,7 +245,7 @@ def made_task(
     """The task class of a scenario; the same arguments give the same class.
 
     The class becomes an attribute of the module that defines `base`. Without `rules`, the class has
-    the base class's rules. A value of `rules` that is of another type raises ConfigError.
+    the base class's rules. If `rules` is not a `Rules` object, ConfigError is raised.
     """
     if rules is not None:
         check_rules(rules)
@@ -276,14 +276,14 @@ class SmacTask(BattleTask):
 
 
 def smac_task(name: str | Scenario, rules: Rules | None = None) -> type[SmacTask]:
-    """The task of a scenario, with SMAC's default options or others.
+    """The task of a scenario, with SMAC's default options or other options.
 
     Args:
         name: the scenario's name in SMAC, or a scenario from `own_scenario`.
         rules: the options. None for SMAC's defaults.
 
     Raises:
-        ConfigError: there is no such map in SMAC, or the rules have another type.
+        ConfigError: there is no such map in SMAC, or `rules` is not a `Rules` object.
     """
     scenario = SCENARIOS.get(name) if isinstance(name, str) else name
     if not isinstance(scenario, Scenario):
@@ -357,7 +357,7 @@ def begun(
     for units, is_turned in ((own, turned_on is not None), (enemies, turned_on is None)):
         units.sort(key=_turned_type_and_place if is_turned else by_type_and_place)
     allies = side_of(own, scenario.allies, own_kinds(own), turned_on)
-    # Both sides have the same types of units, but SMAC may order the enemy's types in another way.
+    # Both sides have the same types of units, but SMAC may give the enemy's types another order.
     numbered = [kind for kind, _ in scenario.enemies]
     index_of = [numbered.index(kind) for kind, _ in scenario.allies]
     kinds = [index_of[k] if k < len(index_of) else k for k in own_kinds(enemies)]
@@ -372,11 +372,11 @@ def _turned_type_and_place(unit: raw_pb2.Unit) -> tuple[int, float, float]:
 
 
 def smac_duel(name: str, rules: Rules | None = None) -> type[SmacTask]:
-    """The duel of a scenario, with SMAC's default options or others.
+    """The duel of a scenario, with SMAC's default options or other options.
 
     Raises:
-        ConfigError: there is no such map in SMAC, the map's sides have different units, or the
-            rules have another type.
+        ConfigError: there is no such map in SMAC, the map's sides have different units, or
+            `rules` is not a `Rules` object.
     """
     scenario = SCENARIOS.get(name)
     if scenario is None or not scenario.is_even:

@@ -1,6 +1,6 @@
 """Observations of SMAC's agents, and the state of the whole battle.
 
-An agent's observation has four parts, some of whose numbers need an option that is on:
+An agent's observation has four parts; some of their numbers exist only if an option is on:
 
 * The own moves: whether each of the 4 moves is possible, and the ground around the agent.
 * Each enemy: whether it can be attacked, its distance, x, y, health, shield and type. For a medivac
@@ -18,7 +18,7 @@ The sources are `StarCraft2Env.get_obs_agent` and `get_state_dict`. Rules: dista
 in lengths of the agent's sight range. The agent's own place is in lengths of the map. In the state,
 x and y are relative to the map's centre, in lengths of the playable area. Health, shield and
 cooldown are shares of the largest value. A type is one-hot. The numbers of a dead or invisible unit
-are all zeros, and so is a dead agent's observation. With `obs_timestep_number` SMAC's observation
+are all zeros; a dead agent observes only the time. With `obs_timestep_number` SMAC's observation
 has one number more than its `get_obs_size` says. That number is always 0, and is left out here.
 """
 
@@ -45,8 +45,7 @@ from sc2pool.units import Floats
 Features = NDArray[np.float32]
 
 N_AROUND, N_HEIGHTS = 8, 9
-"""The number of places around an agent that the agent may see; `N_HEIGHTS` includes the agent's own
-place."""
+"""The number of places that an agent may see around itself; `N_HEIGHTS` includes its own place."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,7 @@ def observations(
         visible = of_allies[..., :1]
         actions = np.broadcast_to(last_actions, (n, *last_actions.shape)) * visible
         of_allies = np.concatenate([of_allies, actions], axis=2)
-    of_others = of_allies[~np.eye(n, dtype=np.bool_)].reshape(n, -1)  # without the agent itself
+    of_others = of_allies[~np.eye(n, dtype=np.bool_)].reshape(n, -1)  # no agent is its own ally
     own = _shares(allies) if rules.sees_own_health else np.zeros((n, 0))
     place = allies.positions / ground.size if rules.obs_own_pos else np.zeros((n, 0))
     parts = [*moves, of_enemies.reshape(n, -1), of_others, own, place, types]
@@ -153,7 +152,7 @@ def observations(
 def state(
     battle: Battle, ground: Ground, last_actions: Features, elapsed: float, seen: Features
 ) -> Features:
-    """The whole battle as one vector; `seen` are the `observations`, for `obs_instead_of_state`."""
+    """The whole battle as one vector; with `obs_instead_of_state`, it consists of `seen`."""
     rules, allies, enemies = battle.rules, battle.allies, battle.enemies
     if rules.obs_instead_of_state:
         return seen.ravel()

@@ -268,7 +268,7 @@ class Rules:
         reward_negative_scale: the factor on the team's damage and deaths.
         reward_scale: whether rewards are scaled so that the best return is `reward_scale_rate`.
         reward_scale_rate: the best return.
-        heuristic_ai: SMAC's scripted player acts (see `scripted`); given actions are ignored.
+        heuristic_ai: the scripted player of SMAC acts (see `scripted`); given actions are ignored.
         heuristic_rest: the scripted player takes only available actions.
 
     Raises:

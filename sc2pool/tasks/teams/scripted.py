@@ -1,4 +1,4 @@
-"""Two scripted players: one is SMAC's and sees the whole battle, one sees what an agent sees.
+"""`Heuristic`, SMAC's scripted player, sees the whole battle; `choose` sees what an agent sees.
 
 In `Heuristic`, soldiers attack the nearest enemy until it is dead. Medivacs heal the nearest hurt
 ally that is not a medivac, until this ally is dead or unhurt. In `choose`, soldiers attack the
@@ -7,10 +7,10 @@ in range, else walk to the nearest ally. Agents that see no unit walk ahead.
 
 `Heuristic` follows `StarCraft2Env.get_agent_action_heuristic`. Rules: units are ordered to attack
 and heal from any distance, and the game makes them walk to the target. With `heuristic_rest`, a
-unit attacks or heals only if that action is available. If not, the unit moves towards its target,
-along the axis on which the target is further away, without regard to obstacles. SMAC's code tries
-to exclude medivacs from the targets of marauders, which cannot hit them. But that code never
-recognises an enemy medivac, and neither does `Heuristic`.
+unit attacks or heals only if that action is available. If the action is unavailable, the unit moves
+towards its target, along the axis on which the target is further away, without regard to obstacles.
+SMAC's code tries to exclude medivacs from the targets of marauders, which cannot hit them. But that
+code never recognises an enemy medivac, and neither does `Heuristic`.
 
 `choose` has no memory, and reads observations as `features` describes them, with any options.
 """
@@ -78,7 +78,7 @@ def towards(offset: Floats) -> int:
 
 Vector = NDArray[np.float32]
 _DISTANCE, _OFFSET, _HEALTH = 1, slice(2, 4), 4
-"""Indices in the numbers of another unit; the first number says whether it is a possible target."""
+"""The indices of distance, offset and health in the numbers that an agent observes of a unit."""
 
 
 def choose(observation: Vector, sizes: Sizes, ahead: int) -> int:

@@ -13,10 +13,10 @@
 
 For the team's units, the map has nine types of its own, whose units act only on orders. These types
 have the highest ids of the game, in the order of the standard types' names. The enemies have
-standard types. The sources are `smacv2/env/starcraft2/distributions.py`;
-`StarCraft2Env._init_ally_unit_types`, `_create_new_team` and `init_units`. Rules: a draw depends
-only on its random generator. Agents are numbered by type and place, enemies in the game's order.
-Types are never looked up by name, because names depend on the game's language.
+standard types. The sources are `smacv2/env/starcraft2/distributions.py` and the methods
+`_init_ally_unit_types`, `_create_new_team` and `init_units` of `StarCraft2Env`. Rules: a draw
+depends only on its random generator. Agents are numbered by type and place, enemies in the game's
+order. Types are never looked up by name, because names depend on the game's language.
 
 `random_teams` reads and checks SMACv2's dictionary `capability_config`:
 
@@ -522,8 +522,8 @@ SCENARIOS: dict[str, tuple[str, int, int]] = {
 class RandomTeamsTask(BattleTask):
     """One battle of random teams.
 
-    Action space: `Discrete(6 + enemies)`. For Terran teams with more allies than enemies it is `6 +
-    allies`. Observation space: a Box.
+    The action space is `Discrete(6 + enemies)`, or `Discrete(6 + allies)` for Terran teams with
+    more allies than enemies. The observation space is a Box.
 
     Attributes:
         tells_best_return: whether each info has `max_reward`, the best return before scaling.
@@ -569,13 +569,13 @@ def smacv2_task(
 
     Args:
         name: a scenario, such as "terran_5_vs_5", or a map, such as "10gen_terran".
-        capability_config: SMACv2's dictionary. With a config, `name` must be a map. None for the
+        capability_config: the dictionary of SMACv2; with it, `name` must be a map. None for the
             scenario's own config.
         rules: the options. None for the options of SMACv2's example configs.
 
     Raises:
-        ConfigError: the scenario is unknown, the config is wrong or impossible here, or the rules
-            have another type.
+        ConfigError: the scenario is unknown, the config is wrong or impossible here, or
+            `rules` is not a `Rules` object.
     """
     map_name = name
     if capability_config is None:

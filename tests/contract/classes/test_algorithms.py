@@ -89,7 +89,7 @@ def parameters(model: Any) -> list[np.ndarray]:
     ],
 )
 def test_trains(request, games, algorithm, wrapped, settings):
-    """A training changes the network, and episodes end."""
+    """A training changes the network, and plays episodes to their end."""
     env = WRAPPED[wrapped](request.getfixturevalue(games))
     model = algorithm("MlpPolicy", env, device="cpu", seed=1, **settings)
     before = parameters(model)
@@ -186,7 +186,7 @@ def test_one_game_has_masks_too_or_returns_none(gym_env, task, others):
 
 
 def test_an_algorithm_learns_where_the_task_returns_no_masks(vec_task):
-    """A mask of None allows all actions. One env returns None every second step; later all do."""
+    """A mask of None allows all actions. One env gives None every second step; later, both do."""
     made = vec_task(SometimesMasked)
     made.set_attr("rests", True, indices=0)
     model = MaskablePPO("MlpPolicy", made, n_steps=8, batch_size=16, n_epochs=1)

@@ -80,7 +80,8 @@ def test_a_training_that_goes_on_begins_within_an_episode(vec, normalized):
     model.learn(7, callback=callback)
     model.learn(14, callback=callback, reset_num_timesteps=False)
     episodes = [episode.observations for episode in minari.load_dataset(ID).iterate_episodes()]
-    assert [len(episode) - 1 for episode in episodes] == [5] * 3  # in steps 0-5, 10-15 and 15-20
+    # The dataset has the episodes of the env steps 0 to 5, 10 to 15 and 15 to 20.
+    assert [len(episode) - 1 for episode in episodes] == [5] * 3
     assert all((episode[:-1, 0] == range(5)).all() for episode in episodes)
 
 

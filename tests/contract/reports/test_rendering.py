@@ -38,7 +38,7 @@ from tests.support.pools import begun
 
 OWN = palette.SIDES[1]
 TOLERANCE = 0.3
-"""Allowed error in cells: the unit's nose has the same colour and shifts the centre."""
+"""The allowed error in cells. A unit's nose also has the player's colour, and shifts the centre."""
 
 
 def place_of_the_marine(frame: Any, game_info: Any) -> Any:
@@ -56,7 +56,7 @@ def place_of_the_marine(frame: Any, game_info: Any) -> Any:
     ("task", "spares"), [(Placed, 0), (Placed, 2), (PlacedBot, 0)], ids=["task", "spares", "bot"]
 )
 def test_frames_show_the_observed_moment(vec_task, task, spares):
-    """Frames show every step, even an episode's first after an autoreset or with a spare game."""
+    """Each frame shows the newest observation, also an episode's first one after an autoreset."""
     made = vec_task(task, n=2, spares=spares, seed=3, render_mode="rgb_array")
     observations = made.reset()
     ((game_info, _),) = made.env_method("_seen", indices=0)
@@ -87,7 +87,7 @@ def test_the_metadata_tell_the_speed_of_real_time(vec_task):
         assert "rgb_array" in made.metadata["render_modes"]
         assert made.get_attr("metadata") == [told]
         assert made.get_attr("render_mode") == ["rgb_array"]
-        made.reset()  # the second pass checks the same after a reset
+        made.reset()  # the second pass repeats the checks after this reset
 
 
 @without_workers

@@ -1,4 +1,4 @@
-"""The pool's own interface: `pool.send(actions, envs)` and `pool.recv(min_ready, …)`.
+"""Tests of the pool's own methods `pool.send(actions, envs)` and `pool.recv(min_ready, …)`.
 
 A trainer steps those envs first that are ready first. Env 0 is fast; env 1's step ends when a file
 exists. The pool of a cluster is checked by a test with Ray.

@@ -48,7 +48,7 @@ def steps_of(env: Any) -> Iterator[Any]:
 
 
 def test_what_is_closed_is_not_waited_for(monkeypatch):
-    """The env waits with `select`, as on Windows, because `select` refuses a closed descriptor."""
+    """The env waits by `select`, which is the default on Windows and refuses closed descriptors."""
     monkeypatch.setattr(selectors, "DefaultSelector", selectors.SelectSelector)
     env = begun(SC2VectorEnv([Counting], serial=True))
     env.close(terminate=True)
@@ -110,7 +110,7 @@ def test_games_are_processes_that_the_terminals_ctrl_c_does_not_reach(serial):
     env = begun(serial("MoveToBeacon"))
     for one in env.stats().instances:
         assert psutil.Process(one.pid).ppid() == os.getpid()
-        if not WINDOWS:  # on other systems, a child has its own group
+        if not WINDOWS:  # outside Windows, each game has its own process group
             assert os.getpgid(one.pid) != os.getpgrp()
 
 
