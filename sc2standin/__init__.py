@@ -6,7 +6,7 @@ line and its port, as they use the real game. README.md beside this file says wh
 * Folder process/: the socket, the check of requests, the replies, and the game process's state.
 * Folder requests/: one handler per request.
 * File meeting: connects the processes of two clients in one game.
-* File match: the game of two clients, in the process of one of them.
+* File match: one process's part of a game of two clients.
 * File recording: records the requests of an episode; writes, reads and plays replay files.
 * Folder layers/: the screen, with feature layers, rendered images and panels.
 * Folder view/: the client's view of the world, as messages.

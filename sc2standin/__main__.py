@@ -6,7 +6,7 @@ import gc
 import sys
 
 if __name__ == "__main__":
-    gc.disable()  # imports leave no garbage, but collecting takes a sixth of the start-up time
+    gc.disable()  # imports leave no garbage, but looking for it takes a sixth of the start-up time
     from sc2standin.command import main
 
     gc.freeze()  # later garbage collections skip the imported objects

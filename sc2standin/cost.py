@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 MAX_MS = 1000.0
-"""The upper limit of a cost in ms, because a process that sleeps or burns handles no signals."""
+"""The greatest cost in ms: a process handles no signals while it sleeps or burns CPU time."""
 _SPIN = range(50)
 """About 1 µs of work between two readings of the clock, because each reading is a system call."""
 

@@ -1,7 +1,7 @@
 """Writes an installation of the stand-in, with the folders of a StarCraft II installation.
 
-* File DIR/Versions/Base<N>/SC2_x64: a script that runs the stand-in in this Python. On Windows it
-  is the program SC2_x64.exe, with an empty folder DIR/Support64.
+* File DIR/Versions/Base<N>/SC2_x64: a script that runs the stand-in in this Python. On Windows
+  the program SC2_x64.exe takes the script's place, and an empty folder DIR/Support64 is added.
 * Folder DIR/Maps/mini_games: the maps of the mini-games.
 * Folder DIR/Maps/Melee: the melee map Simple64, with a copy for pysc2 (Simple96) and a flat variant
   (Flat64).
@@ -32,7 +32,7 @@ from sc2standin.version import BASE_BUILD
 
 MARKER = "sc2pool-standin.txt"
 _TRIES, _PAUSE_S = 100 if sys.platform == "win32" else 1, 0.05
-"""Attempts to replace a file, and the pause between them; Windows refuses if the file is in use."""
+"""The attempts to replace a file, and the pause between them; Windows refuses a file in use."""
 LADDER = (
     *("AcropolisLE", "Acropolis", "Abyssal Reef LE", "AbyssalReefLE", "(2)CatalystLE"),
     *("CatalystLE", "PillarsofGoldLE", "AutomatonLE", "KairosJunctionLE", "EphemeronLE"),
@@ -144,7 +144,7 @@ def _windows_launcher(options: Sequence[str]) -> bytes:
     return windows_program(
         "import os, sys\n"
         f"sys.path.insert(0, {package_parent!r})\n"
-        "os.environ['OPENBLAS_NUM_THREADS'] = '1'\n"  # the reason is given in `_launcher`
+        "os.environ['OPENBLAS_NUM_THREADS'] = '1'\n"  # numpy's threads would only use memory
         "from sc2standin.command import main\n"
         "folder = os.path.join(os.path.dirname(sys.argv[0]), '..', '..')\n"
         f"sys.exit(main(['-dataDir', folder, *{list(options)!r}, *sys.argv[1:]]))\n"
@@ -154,13 +154,13 @@ def _windows_launcher(options: Sequence[str]) -> bytes:
 def windows_program(main: str) -> bytes:
     """A program for Windows that runs these lines of code in this Python.
 
-    The program begins with distlib's launcher, which pip uses for installed scripts. After the
-    launcher follow the name of the Python that it runs, and an archive with the lines of code.
+    The program begins with distlib's launcher, which pip uses for installed scripts. The
+    launcher is followed by the name of the Python to run, and by an archive with the lines of code.
     """
     launcher = resources.files("distlib").joinpath("t64.exe").read_bytes()
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as file:
-        file.writestr(zipfile.ZipInfo("__main__.py"), main)  # no time stamp: always the same bytes
+        file.writestr(zipfile.ZipInfo("__main__.py"), main)  # a time stamp would change the bytes
     return launcher + f'#!"{sys.executable}" -P\r\n'.encode() + archive.getvalue()
 
 

@@ -1,9 +1,9 @@
-"""A game of two clients, in the process of one of them; both processes play in lock-step.
+"""One process's part of a game of two clients; the two processes play in lock-step.
 
-Each process simulates the whole game, as the processes of the real game do. Both processes carry
-out both players' requests, at the same loops and in the same order. Only these requests change the
-game. So a process needs only the requests of its peer (the other process), and continues if the
-peer dies. `meeting` connects the processes. A process sends its peer two kinds of frames:
+As in the real game, each process simulates the whole game. Both processes carry out both players'
+requests, at the same loops and in the same order. Only the players' requests change the game. So a
+process needs only the requests of its peer (the other process), and continues if the peer dies.
+`meeting` connects the processes. A process sends its peer two kinds of frames:
 * A loop alone: the sender's player has asked to play up to this loop.
 * A loop and a request: the sender has carried out this action or debug request at this loop.
 
@@ -13,7 +13,7 @@ Rules of a match:
 * A loop is played when both players have asked for it, so both processes play the same loops. A
   player cannot withdraw a loop, because the other process may have played it already.
 * In real time a process asks for each loop when the loop is due by its own clock. While an action
-  of its client waits for loops, the process asks for no more loops, because the wait must end.
+  waits for the loops already asked for, the process asks for no further loops, so the wait ends.
 * The connection ends when a player leaves, or a player's process dies. The remaining player wins
   with the next loop. If a process hangs, its peer waits.
 """

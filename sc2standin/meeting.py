@@ -152,7 +152,7 @@ class Meeting:
     is_host: bool
     done: bool = False
     problem: Problem | None = None
-    """The reason why the meeting failed, or None. It is valid if `done` is True."""
+    """The reason why the meeting failed, or None; not valid before `done` is True."""
     link: Link = field(default_factory=Link)
     create: sc_pb.RequestCreateGame = field(default_factory=sc_pb.RequestCreateGame)
     other_join: sc_pb.RequestJoinGame = field(default_factory=sc_pb.RequestJoinGame)

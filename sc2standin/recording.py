@@ -11,8 +11,8 @@ requests that changed it, each with a player and a loop. A replay file is an MPQ
 Rules of the recording:
 * A request is recorded as the bytes that arrived, so recording takes hardly any time.
 * The recording is limited to MAX_BYTES; a longer episode has no replay.
-* Before a replay file is played, it is checked with the limit of a recording. The check decodes one
-  request at a time, because a decoded request takes much more memory than its bytes.
+* Before a replay file is played, it is checked against the limit of a recording. The check decodes
+  one request at a time, because a decoded request takes much more memory than its bytes.
 * The requests of a loop are in the order of the players, because the processes of both players must
   write the same file.
 

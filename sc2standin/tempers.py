@@ -2,9 +2,9 @@
 
 `Temper` has the behaviours that are chosen for a process. `State`, the session, the requests and
 the server ask the `Temper` which behaviour they must show. Some behaviours change the rules of an
-episode. These changes are the episode's `Quirks`, which the episode's replay keeps.
+episode. The changed rules are the episode's `Quirks`, which its replay keeps.
 
-A choice is a text with names of `TEMPERS`, some with a value, and with names of `GROUPS`. An
+A choice is a text that lists names of `TEMPERS` (some with a value) and names of `GROUPS`. An
 example is `stub-end,untold-end:still`. The README describes the behaviours and names their sources.
 A test compares the README with `TEMPERS`.
 """
@@ -132,7 +132,7 @@ class Temper:
         self.untold_end = self._chosen.get("untold-end")
         """A text if the end of a match in real time is hidden from its clients, else None.
 
-        With an empty text the game continues after its end. With another text it stands still.
+        After the end, the game continues if the text is empty, and otherwise stands still.
         """
         self.takes_any_file = "no-player" in self._chosen
         """True if create_game succeeds with a file that is not a map."""
@@ -145,7 +145,7 @@ class Temper:
         self.slows = "slowing" in self._chosen
         """True if loops must be played by `slow_down`."""
         self.crowd: Crowd | None = None
-        """Set if a launch or join depends on launches and joins of other processes."""
+        """The launches and joins of all processes; None if this process ignores other processes."""
         if file is not None and not self._chosen.keys().isdisjoint(("crowd", "same-instant")):
             with suppress(OSError):  # ignore other processes if the file cannot be opened
                 self.crowd = Crowd(
@@ -227,9 +227,9 @@ class Crowd:
         self._place: int | None = None
         """The byte that the launch or join of this process has locked."""
         self._count_at_s: float | None = None
-        """The time to count launches and joins in other processes; None before the first wait."""
+        """The time for counting launches and joins of other processes; None before the wait."""
         self._ends_at_s: float | None = None
-        """The time at which the launch or join is over; None before the others are counted."""
+        """The time at which the launch or join is over; None until this time is known."""
         self._file = file.open("rb+", buffering=0)
 
     def may_start(self) -> bool:
@@ -272,7 +272,7 @@ class Crowd:
         return not is_free
 
     def _lock(self, place: int, length: int = 1, *, exclusive: bool = True) -> bool:
-        if sys.platform != "win32":  # Windows has no such locks
+        if sys.platform != "win32":  # Windows has no `fcntl`
             kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
             try:
                 fcntl.lockf(self._file, kind | fcntl.LOCK_NB, length, place)

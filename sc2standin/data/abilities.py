@@ -134,7 +134,7 @@ WALKER_ABILITIES = (SMART, STOP, MOVE, PATROL, HOLD)
 SCOUT_ABILITIES = (*WALKER_ABILITIES, SCAN_MOVE)
 FIGHTER_ABILITIES = (*WALKER_ABILITIES, ATTACK)
 HEALER_ABILITIES = (*SCOUT_ABILITIES, HEAL)
-"""The abilities of mobile units: of all, of unarmed ones, of armed ones, and of healers."""
+"""The abilities of all mobile units, of unarmed units, of armed units, and of healers."""
 ROOTED_ABILITIES = (SMART, STOP, HOLD, ATTACK)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 Entry = dict[str, Any]
 Readers = Mapping[str, Callable[[Any], Any]]
-"""Functions that convert the JSON values of fields, by the fields' names."""
+"""The functions that convert the JSON values of fields, by the fields' names."""
 
 
 def read(path: Path, readers: Readers | None = None) -> Iterator[tuple[str, Entry]]:
@@ -29,5 +29,5 @@ def read(path: Path, readers: Readers | None = None) -> Iterator[tuple[str, Entr
 
 
 def fields(entry: Entry, readers: Readers) -> Entry:
-    """The fields of an entry, each converted by the reader of its name."""
+    """The fields of an entry; the function that `readers` has for a field converts its value."""
     return {name: readers[name](v) if name in readers else v for name, v in entry.items()}

@@ -65,9 +65,9 @@ class Spell:
     buffs: tuple[int, ...] = ()
     """The ids of the buffs that observations show on the affected units."""
     damage: float = 0.0
-    """Damage when the spell takes effect."""
+    """The damage at the moment when the spell takes effect."""
     damage_over_time: float = 0.0
-    """Damage that is spread evenly over the spell's duration."""
+    """The damage that is spread evenly over the spell's duration."""
     heals: float = 0.0
     """Life that a unit gains when the spell takes effect."""
     takes_shields: float = 0.0
@@ -76,7 +76,7 @@ class Spell:
     takes_energy_share: float = 0.0
     """The share of its energy that a unit loses, 0 to 1."""
     damage_per_energy: float = 0.0
-    """Damage for each point of energy that a unit loses."""
+    """The damage for each point of energy that a unit loses."""
     summons: str = ""
     """The type of the units that appear when the spell is cast, and vanish when it is over."""
     count: int = 1
@@ -93,17 +93,17 @@ class Spell:
 
     @cached_property
     def cooldown_loops(self) -> int:
-        """Loops from one cast to the next."""
+        """The number of loops from one cast to the next."""
         return _loops(self.cooldown_s)
 
     @cached_property
     def delay_loops(self) -> int:
-        """Loops from the cast until the spell takes effect."""
+        """The number of loops from the cast until the spell takes effect."""
         return _loops(self.delay_s)
 
     @cached_property
     def lasts_loops(self) -> int:
-        """Loops for which the spell lasts."""
+        """The number of loops for which the spell lasts."""
         return _loops(self.lasts_s)
 
     @cached_property

@@ -4,9 +4,9 @@ The numbers are those of the real game's patch 5.0.3. The numbers of stimpacks a
 armor are in this file, all others in `upgrades.jsonc`. `scripts/truth.py check` compares all
 numbers with the game's data.
 
-A level adds damage to each hit of a weapon, or armor against each hit. After any other upgrade, a
-player's units have another `UnitType` with the same id (`variant`). The new type's `variant_of` is
-the original type.
+A level adds damage to each hit of a weapon, or armor against each hit. After an upgrade that
+changes other numbers, such as the speed, a player's units have another `UnitType` with the same id
+(`variant`). The new type's `variant_of` is the original type.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STIMPACK, STRUCTURE_ARMOR, PROTOSS_SHIELDS = (
 STRUCTURE_ARMOR_POINTS = 2.0
 
 Gain = tuple[float, float]
-"""The additions of a level: to the damage, and to the bonus against an attribute."""
+"""The numbers that a level adds to the damage and to the bonus against an attribute."""
 
 _ATTACK_OF: dict[str, tuple[int, Gain]] = {
     name: (entry["id"], (damage, bonus))

@@ -5,14 +5,14 @@ not have, such as blips, have only zeros. The minimap's layer of unit types has 
 the client asks for `allow_cheating_layers`. Layers that depend only on the camera are drawn again
 when the camera has moved.
 
-Units are drawn as discs. An image has the index of the unit at each pixel. From this image each
-layer gets the units' values. As in recorded images of the real game, a unit's disc is centred on
-the pixel on which the unit stands. The disc's radius is a number of whole pixels plus a half, so
-the smallest unit is one pixel. `unit_density` counts the discs on each pixel. `unit_density_aa`
-divides each pixel into sixteen parts, and counts those whose centre is in the unit's exact disc.
+Units are drawn as discs: an image has, for each pixel, the index of the unit on it. Each layer
+replaces the indices by the units' values. As in recorded images of the real game, a unit's disc is
+centred on the pixel on which the unit stands. The disc's radius is a number of whole pixels plus a
+half, so the smallest unit is one pixel. `unit_density` counts the discs on each pixel.
+`unit_density_aa` divides each pixel into sixteen parts, and counts those whose centre is in the
+unit's exact disc.
 
-Of two overlapping units, the stand-in shows the smaller; we do not know which one the real game
-shows.
+Of two overlapping units, the stand-in shows the smaller; we do not know the real game's choice.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class _Image:
 
 
 def _covered(seen: Window, camera: Window) -> NDArray[np.uint8]:
-    """The pixels of a window (the minimap) that show the area on the screen."""
+    """The pixels that show the screen's area in a window (the minimap)."""
     left, top = seen.pixel_at(camera.left, camera.top)
     right, bottom = seen.pixel_at(camera.right, camera.bottom)
     image = np.zeros((seen.height, seen.width), dtype=np.uint8)

@@ -28,7 +28,7 @@ SCREENS: tuple[tuple[Setup, ClickPart], ...] = (
 MAX_PIXELS = 1024
 """Largest width and height of an image."""
 MIN_WIDTH, MAX_WIDTH = 8.0, 1024.0
-"""Limits of the camera's width, in cells. In a narrower view the images of units would be huge."""
+"""The limits of the camera's width, in cells. In a narrower view, images of units would be huge."""
 DEFAULT_WIDTH = 24.0
 """The camera's width in cells, if the client does not set the width."""
 

@@ -189,7 +189,7 @@ class Fields:
         return tuple(self._point(value, key) for value in values)
 
     def rows(self, key: str, size: tuple[int, int]) -> list[str] | None:
-        """A picture of the map as a list of strings, one for each row; None without the key."""
+        """A picture of the map as a list of strings, one for each row; None if it is missing."""
         if key not in self._left:
             return None
         width, height = size
@@ -259,7 +259,7 @@ class Scatter:
 
 @dataclass(frozen=True)
 class Column:
-    """A vertical line of units whose centre is a random point of one of two regions.
+    """A vertical line of units; the line's centre is a random point in one of two regions.
 
     All columns of a wave on the same side have the same centre. With a spacing of 0 all units are
     at one point.
@@ -279,7 +279,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Places side by side around a centre, as close to each other as the units' sizes allow.
+    """Neighbouring places around a centre, as close to each other as the units' sizes allow.
 
     Player 2 has the places of player 1, rotated by 180 degrees, so neither side has an advantage.
     """

@@ -4,7 +4,7 @@ A map of the real game is an MPQ archive. Four files of the archive matter:
 * File MapScript.galaxy: the units to create, their points, and the target of the enemies' attack.
 * File Objects: the coordinates of the points.
 * File t3SyncCliffLevel: each cell's height: 0 for a hole, 64 for ground, 128 for high ground.
-* File t3CellFlags: bit 0 is set in cells on which units cannot walk, which are edges of cliffs.
+* File t3CellFlags: bit 0 is set in cells on which units cannot walk: the edges of cliffs.
 
 The script is not run, only searched for the calls that these maps make. A map is refused if it has
 no such calls, or if its script computes the place of a unit. The unit types are the stand-in's,
@@ -65,12 +65,12 @@ _TYPES = LIBERTY | COPIES | {"Colosus_RL": COPIES["Colossus_RL"]}
 
 # Each pattern runs in linear time, and matches only numbers with few enough digits for `int`.
 _ID = r"(\d{1,10})"
-"""The id of a point, which has 32 bits."""
+"""A point's id, which is a number of 32 bits."""
 _CREATE = re.compile(
     r'CreateUnitsWithDefaultFacing\((\d{1,9}), "(\w{1,99})", 0, (\d{1,9}), (.{1,200}?)\);'
 )
 _CALL = re.compile(r"\b(?:libNtve_gf_)?(?:CreateUnits\w{0,40}|UnitCreate)\(.{0,100}")
-"""Any call in a script that creates units, even if `_CREATE` cannot read the call."""
+"""Any call that creates units in a script, even if `_CREATE` cannot read the call."""
 _ATTACK = re.compile(r'OrderTargeting(Point|UnitGroup)\(AbilityCommand\("attack", 0\), (.+)')
 _HUNT = 'OrderTargetingUnit(AbilityCommand("attack", 0), UnitGroupClosestToPoint'
 _REAL = r"(\d{1,9}(?:\.\d{0,9})?)"
@@ -80,7 +80,7 @@ _ASSIGNED = re.compile(r"\b(\w{1,99}) = ([^;\n]{1,200});")
 _PLACED = re.compile(rf'<ObjectPoint Id="{_ID}" Position="{_REAL},{_REAL},')
 _GRID_HEADER_BYTES = 32
 _CLIFF_LEVEL, _PER_BYTE = 64, 4
-"""How much a level, and a step of terrain height, add to a number in CLIFFS."""
+"""The amounts that a level and a step of terrain height add to a number in CLIFFS."""
 _LEVEL_0 = 207
 """The terrain height of level 0."""
 _SIZE = struct.Struct("<II")
@@ -114,7 +114,7 @@ def _read(archive: bytes) -> Scenario:
         Group(_type(name), int(owner), int(count), Cluster(_place(points, _point(values, where))))
         for count, name, owner, where in created
     )
-    hunts = _PERIOD.findall(script.partition(_HUNT)[2])  # the period comes after the hunt's order
+    hunts = _PERIOD.findall(script.partition(_HUNT)[2])  # a hunt's period follows its order
     if not (groups or hunts):
         raise ScenarioError("the map's script creates no units")
     if {group.owner for group in groups} - {1, 2}:

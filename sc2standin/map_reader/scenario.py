@@ -57,7 +57,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Collect:
-    """Targets for the client's units. A unit takes a target at the distance `reach` or nearer.
+    """The targets for the client's units. A unit takes a target at the distance `reach` or nearer.
 
     A target that is taken either moves to a new place, or vanishes. When all targets have vanished,
     a new set of targets appears. Each target that is taken gives the player `score` and `minerals`.
@@ -324,7 +324,7 @@ OFFSETS = (
     *((-3.0, float(y)) for y in range(-3, 4)),
     *((float(x), 3.0) for x in range(-2, 3)),
 )
-"""Offsets of the first workers from a command centre whose minerals lie to its upper left."""
+"""The offsets of the first workers from a command centre with minerals to its upper left."""
 
 
 @dataclass(frozen=True)

@@ -88,8 +88,8 @@ _ALLOWED = {name: tuple(statuses) for name, statuses in LEGAL.items()}
 def wait_s(state: State, request: sc_pb.Request | None) -> float:
     """Seconds until a request can be answered; more than 0 only in real time and with two clients.
 
-    Infinity means that the request waits for the other player (`Hooks.wake` is called later), or
-    that a temper, which imitates a fault of the real game, prevents the answer.
+    Infinity means that the request waits for the other player (`Hooks.wake` is called later).
+    Infinity also means that a temper, an imitated fault of the real game, prevents the answer.
 
     An observation may ask for a future loop. The wait for this loop is split into single loops, so
     that the game continues during the wait, and the game's end is noticed immediately.
@@ -116,7 +116,7 @@ def _asks_for_later_loop(game: Game, request: sc_pb.Request | None) -> bool:
 
 
 def _meeting_wait_s(state: State, request: sc_pb.Request | None) -> float:
-    """The result of `wait_s` without a game: join_game waits for the other player, if any."""
+    """The result of `wait_s` if there is no game; only join_game may have to wait."""
     if request is None or not request.HasField("join_game") or state.hooks.meet is None:
         return 0.0
     crowd_s = 0.0 if state.temper.crowd is None else state.temper.crowd.remaining_s()

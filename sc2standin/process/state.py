@@ -185,7 +185,7 @@ class State:
     meeting: Meeting | None = None
     """The meeting with the other process, while join_game waits for it."""
     not_joined: str = ""
-    """Why the last join_game was refused; the errors of later requests repeat this reason."""
+    """The reason for refusing the last join_game; the errors of later requests repeat it."""
     match: SharedGame | None = None
     """The match that is being played, in a game of two clients."""
     setup: Setup | None = None
@@ -316,7 +316,7 @@ class State:
     def advance(self, loops: int) -> None:
         """Play this many loops, or until the end of the game.
 
-        If a signal sets the fate during a loop, no more loops are played after it.
+        A loop during which a signal sets the fate is the last loop that is played.
         """
         game = self.playing()
         advance = game.advance if self.playback is None else partial(self.playback.advance, game)
@@ -374,7 +374,7 @@ class State:
     def was_done(self, action: sc_pb.Action) -> None:
         """Keep an action that is carried out now, for the next observation.
 
-        Observations report the loop after the client's request, whatever the delay of actions is.
+        An action is reported for the loop after the client's request, even if actions are delayed.
         """
         game = self.playing()
         self.actions_done.append(Done(action, game.world.loop + 1 - game.delay_loops))
@@ -405,7 +405,7 @@ class RealtimeClock:
         self._started_s = time.monotonic()
 
     def loops_due(self) -> int:
-        """Number of whole loops that are due by now."""
+        """The number of whole loops that are due by now."""
         return int((time.monotonic() - self._started_s) * LOOPS_PER_S)
 
     def skip(self, seconds: float) -> None:

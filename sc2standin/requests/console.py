@@ -85,7 +85,7 @@ def with_clicks(state: State, one: sc_pb.Action) -> sc_pb.Action:
     if target is not None:
         at = target.x, target.y
     elif command.HasField("target_world_space_pos"):
-        point = command.target_world_space_pos  # may be off the map if the command ignores it
+        point = command.target_world_space_pos  # an unused point may be off the map
         at = (point.x, point.y) if game.terrain.on_map(point.x, point.y) else None
     return as_clicks(one, at, options, state.controls.now.camera, game.terrain)
 
@@ -148,7 +148,7 @@ def press(game: Game, controls: Controls, sent: ui_pb.ActionUI) -> Console | Res
         case "multi_panel":
             return icon(controls, sent.multi_panel)
         case "select_warp_gates" | "select_larva" | "toggle_autocast":
-            return console  # these actions have no effect
+            return console  # the stand-in simulates no warp gates, larvae or autocast
     return error_pb.NotSupported
 
 
@@ -319,7 +319,7 @@ Units = tuple[Unit, ...]
 
 
 def select(console: Console, units: Iterable[Unit], *, add: bool = False) -> Console:
-    """Select these units; with `add`, instead add the client's own units to the selection."""
+    """Select these units; with `add`, add the client's own ones among them to the selection."""
     picked = tuple(units)
     if not picked:
         return console

@@ -1,4 +1,4 @@
-"""Debug commands: change the world directly, or crash, hang or end the process.
+"""Debug commands change the world directly, or crash, hang or end the process.
 
 The whole request is checked before any command is carried out. Commands that crash, hang or end the
 process take effect at once, or after the delay that they name. As in the real game, all other

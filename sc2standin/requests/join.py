@@ -36,7 +36,7 @@ LOCAL_HOST = "127.0.0.1"
 
 
 def join_game(state: State, request: sc_pb.RequestJoinGame, response: sc_pb.Response) -> None:
-    """Join the game and begin the episode. Two participants' processes have met already."""
+    """Join the game and begin the episode; the processes of two clients have met already."""
     if state.temper.crowd is not None:
         state.temper.crowd.leave()
     if state.map_is_unreadable:
@@ -69,7 +69,7 @@ def join_game(state: State, request: sc_pb.RequestJoinGame, response: sc_pb.Resp
 
 
 def _match_problem(state: State, request: sc_pb.RequestJoinGame, met: Meeting) -> Problem | None:
-    """Why two players cannot play a game, or None. Both processes get the same answer."""
+    """The reason why two players cannot play, or None. Both processes get the same answer."""
     if met.problem is not None:
         return met.problem
     setup = state.setup  # None in the guest's process, which did not create the game

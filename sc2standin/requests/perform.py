@@ -1,6 +1,6 @@
 """Carries out a request that needs no reply.
 
-Such a request comes from a replay, or from the other player's process, which sends the reply.
+The request comes from a replay, or from the other player's process, which sends the reply.
 """
 
 from __future__ import annotations

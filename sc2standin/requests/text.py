@@ -1,4 +1,4 @@
-"""Reads strings of requests, because protobuf returns bytes for a string that is not UTF-8."""
+"""Reads the strings of requests: protobuf returns a string that is not UTF-8 as bytes."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ class Computer:
         )
 
     def _places(self, hall: Unit) -> Iterator[Point]:
-        """Places around a town hall, the nearest first."""
+        """The places around a town hall, the nearest first."""
         cells = range(-FARTHEST_CELLS, FARTHEST_CELLS + 1, LATTICE_CELLS)
         offsets = sorted(
             (math.hypot(dx, dy), dx, dy)

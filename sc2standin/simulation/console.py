@@ -14,7 +14,7 @@ from sc2standin.simulation.units import Point, Unit
 from sc2standin.simulation.world import World
 
 GROUPS = 10
-"""Number of control groups."""
+"""The number of control groups."""
 
 
 @dataclass(frozen=True)

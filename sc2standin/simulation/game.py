@@ -49,7 +49,7 @@ from sc2standin.simulation.units import ENEMY, ME, NEVER, OPPONENT, Deposit, Poi
 from sc2standin.simulation.world import World
 
 HARD_RESET_LOOPS = 1 << 18
-"""Loops since create_game, over all restarts, after which `need_hard_reset` is set."""
+"""How many loops after create_game, over all restarts, `need_hard_reset` is set."""
 END_OF_TIME_LOOPS = 1 << 19
 """The game ends this many loops after create_game, and cannot be restarted."""
 CAMERA_BELOW = 3.0
@@ -68,10 +68,10 @@ _NO_COMPUTERS: Mapping[int, sc_pb.Difficulty.ValueType] = {}
 
 @dataclass(frozen=True)
 class Quirks:
-    """Changes to an episode's rules by tempers, which imitate faults of the real game."""
+    """The changes that tempers make to an episode's rules, to imitate faults of the real game."""
 
     spent: tuple[tuple[float, float, int], ...] = ()
-    """Place and content of the deposits that hold less than the map says."""
+    """The place and content of the deposits that hold less than the map says."""
     late_loops: int = 0
     """The loop at which the units of a battle for one player appear."""
     waves_stall: bool = False
@@ -125,7 +125,7 @@ class Game:
         self.result: sc_pb.Result.ValueType | None = None
         self._is_duel = scenario.players > 1
         self.delay_loops = max(0, len(clients) - 1)
-        """How many loops later than the next loop a client's request takes effect."""
+        """The delay of clients' requests, in loops; 0 if they take effect in the next loop."""
         self.terrain = Terrain(scenario)
         # The world has its own random generator: fights must not change units' random places.
         self.world = World(int(seed.generate_state(1)[0]), clients)
@@ -240,7 +240,7 @@ class Game:
             world.remove([one for one in fields if left.get((one.x, one.y)) == 0])
 
     def spent(self) -> tuple[tuple[float, float, int], ...]:
-        """Place and content of the deposits that hold less than the map says."""
+        """The place and content of the deposits that hold less than the map says."""
         left = self._contents()
         contents = [(*place, left.get(place, 0), full) for place, full in self._deposits.items()]
         return tuple((x, y, content) for x, y, content, full in contents if content < full)
@@ -259,7 +259,7 @@ class Game:
 
     @property
     def simulation_loop(self) -> int:
-        """Loops since create_game, over all restarts."""
+        """The number of loops since create_game, over all restarts."""
         return self.loops_before + self.world.loop
 
     def ask(self, deed: Callable[[], None], player: int) -> None:
@@ -309,7 +309,7 @@ class Game:
         """Carry out the requests that are due; returns the loop at which the next ones are due."""
         loop, due = self.world.loop, self._asked
         self._asked = []
-        if self.delay_loops:  # with a delay, some requests are not due yet
+        if self.delay_loops:  # a delayed request may not be due yet
             self._asked = [one for one in due if one.due > loop]
             due = sorted((one for one in due if one.due <= loop), key=attrgetter("player"))
         for one in due:
@@ -320,7 +320,7 @@ class Game:
         return NEVER
 
     def _quiet_loops(self) -> int:
-        """For how many loops from now nothing happens except that units walk as planned."""
+        """The number of loops from now on in which units only walk as planned."""
         world = self.world
         if world.plan_until <= world.loop or world.doomed or self._ending is not None:
             return 0

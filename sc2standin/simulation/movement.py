@@ -150,7 +150,7 @@ class Mover:
                 way = way_to(unit, x, y)
                 routes = None if unit.type.aloft else self._routes
                 if routes is not None and way[2] >= tolerance:
-                    way = routes.way(unit, x, y)  # ends at the reachable point nearest to the goal
+                    way = routes.way(unit, x, y)  # the way ends as near the goal as possible
                     if way[2] >= ARRIVED:
                         return way
                 if turned or kind == _CAST or way[2] >= tolerance:  # `spells` ends orders to cast
@@ -233,7 +233,7 @@ class Mover:
 
 
 def _loops_until_arrival(units: list[Unit], ways: list[Way | None]) -> float:
-    """Loops until the first unit is at the end of its way."""
+    """The number of loops until the first unit is at the end of its way."""
     loops = math.inf
     for unit, way in zip(units, ways, strict=True):
         if way is not None and way[2] > 0.0 and unit.type.step > 0.0:

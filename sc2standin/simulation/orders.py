@@ -70,11 +70,11 @@ def _begin(world: World, unit: Unit, order: Order) -> None:
         world.sort_walkers()
     unit.patrol_from = unit.x, unit.y
     # An order to attack does not end an attack under way.
-    # Otherwise the units of a client that orders an attack in every loop would never hit.
+    # Units that are ordered to attack in every loop would never hit if orders ended attacks.
     if order.kind != OrderKind.ATTACK or unit.hits_at == NEVER:
         unit.lower_weapon()
     if order.kind == OrderKind.CAST:
         world.casting = True
-        world.disturb()  # so that the game applies the rule `Spells`
+        world.disturb()  # makes the game apply the rule `Spells`
     else:
         world.orders_changed()

@@ -22,10 +22,10 @@ Fields: the distances are those of the shortest way along free cells. A field gr
 until it reaches the farthest unit that needs it. The field is kept, so all units with the same goal
 share it, and a unit near the goal costs little.
 
-Detours: `Routes` find the way of each unit separately, because obstacles may change. Cliffs do not
-change, so `Detours` find a way once for each pair of cells, and keep it, even for later episodes. A
-unit's way then costs one look-up in a table. If no way leads to the goal, a unit walks straight to
-the cliff, and slides along it.
+Detours: class `Routes` finds the way of each unit separately, because obstacles may change. Cliffs
+do not change, so class `Detours` finds a way once for each pair of cells, and keeps it, even for
+later episodes. A unit's way then costs one look-up in a table. If no way leads to the goal, a unit
+walks straight to the cliff, and slides along it.
 
 Keeping fields and ways only saves time: a new search would give the same result.
 """
@@ -49,7 +49,7 @@ FIELDS = 64
 CHASE_CELLS = 24
 """Longest detour to a unit that moves, in cells."""
 LEG_LOOPS = 32
-"""Loops after which a leg is computed again, because other units may have pushed its unit aside."""
+"""The loops after which a leg is computed again, because its unit may have been pushed aside."""
 LONGEST_LOOKAHEAD = 24
 """The end of a leg is searched among this many next cells of the way."""
 

@@ -18,8 +18,8 @@ Places and creep:
 * All random places come from the episode's generator of random numbers. A new group of units keeps
   its distance to the units that are already on the map.
 * Tumors spread creep by one cell every SPREAD_LOOPS loops, over ground on which units walk, up to a
-  distance that the tumor's type sets. Without a tumor, creep withers at the same speed. A game
-  applies the rule of creep only after its first tumor was created.
+  distance that the tumor's type sets. Without a tumor, creep withers by one cell every
+  SPREAD_LOOPS loops. A game applies the rule of creep only after its first tumor was created.
 """
 
 from __future__ import annotations
@@ -220,8 +220,8 @@ def fields_near(world: World, place: Point) -> list[Unit]:
 STRAY = 0.2
 """The largest random offset of a unit from its place in its group along each axis, in cells.
 
-The real game's places are not known. Without a random offset the enemies would always approach in
-the same way, and a battle of equal sides would always have the same winner.
+We do not know the offsets in the real game. Without a random offset the enemies would always
+approach in the same way, and a battle of equal sides would always have the same winner.
 """
 REACTION_LOOPS = 4
 """The longest time that a unit needs to aim at a target that it chooses by itself.
@@ -371,7 +371,7 @@ class Placement:
         return self._side
 
     def points(self, group: Group, count: int, units: list[Unit]) -> Floats:
-        """Places for a group of `count` units, on a map with these units."""
+        """The places for `count` new units of a group; the given `units` are on the map already."""
         match group.place:
             case "random":
                 points = self._rng.uniform(self._low, self._high, (count, 2))
@@ -460,7 +460,7 @@ def place_group(world: World, placement: Placement, group: Group, more: int = 0)
 
 
 def _polar(centre: Point, distances: Floats, degrees: Floats) -> Floats:
-    """Points at these distances and angles around a centre."""
+    """The points at these distances and angles around a centre."""
     angles = np.radians(degrees)
     directions = np.column_stack([np.cos(angles), np.sin(angles)])
     return np.asarray(centre + directions * distances[:, None])
@@ -508,7 +508,7 @@ def _nearest(points: Floats, others: list[Point]) -> Floats:
 
 
 SPREAD_LOOPS = 32
-"""Loops between two steps of the creep's growth. The number is our choice."""
+"""The number of loops between two steps of the creep's growth; we chose this number."""
 
 
 class Creep:

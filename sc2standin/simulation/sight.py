@@ -20,7 +20,7 @@ from sc2standin.simulation.units import NEUTRAL, Unit
 from sc2standin.simulation.world import World
 
 SCAN_INTERVAL_LOOPS = 8
-"""Loops between two scans; in this time a unit walks about one cell."""
+"""The number of loops between two scans; in this time a unit walks about one cell."""
 
 SNAPSHOT_TAG = (1 << 32) + 2
 """A snapshot's tag is its unit's tag plus this number; the tags differ in the real game, too."""

@@ -92,7 +92,7 @@ class Factory:
     """The job of a structure that makes things by itself; the structure's orders are the queue."""
 
     done_at: list[int] = field(default_factory=list)
-    """Loops at which the orders in progress (the first ones of the queue) are done."""
+    """The loops at which the orders in progress (the first ones of the queue) are done."""
     add_on: int = 0
     """Tag of the add-on beside the structure, 0 for none."""
     rally: list[Order] = field(default_factory=list)

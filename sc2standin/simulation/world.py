@@ -42,7 +42,7 @@ DOWN = 1.5 * math.pi
 """The facing of a new unit."""
 
 ATTACK_ALERT_LOOPS, ATTACK_ALERT_CELLS, MOST_ATTACK_ALERTS = 240, 15.0, 2
-"""Limits of the alerts about attacks, from `Attack` in the game's data.
+"""The limits of the alerts about attacks, from `Attack` in the game's data.
 
 For 240 loops (15 s) after an alert, an attack on a target within 15 cells of the first target gives
 no alert. In any 240 loops at most two alerts are given on the whole map.
@@ -74,7 +74,7 @@ class Effect(NamedTuple):
 
 @dataclass(frozen=True)
 class Army:
-    """Totals over a player's units."""
+    """The totals of a player's units."""
 
     count: int = 0
     minerals: float = 0.0

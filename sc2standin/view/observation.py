@@ -378,7 +378,7 @@ class ScoreView:
                     fill_melee(self._score, world, economy)
 
     def _show_idle(self, economy: Economy) -> None:
-        """Show the idle times, which change in every loop. Here a second has 16 loops."""
+        """Show the idle times, which change in every loop, in seconds of 16 loops."""
         details = self._score.score_details
         details.idle_worker_time = economy.idle_worker_loops / LOOPS_PER_DATA_S
         details.idle_production_time = economy.idle_production_loops / LOOPS_PER_DATA_S

@@ -68,7 +68,7 @@ class UnitsView:
         upgraded = self._world.upgrades.count
         if self._in_fog != in_fog or self._upgraded != upgraded:
             self._in_fog, self._upgraded = in_fog, upgraded
-            self._replace(())  # replace all messages, because both changes are rare
+            self._replace(())  # fill all messages again, which is rarely necessary
             self._version = -1
         if self._version != self._world.population_version or self._shown != units:
             self._version = self._world.population_version
@@ -104,7 +104,7 @@ class UnitsView:
         for i in reversed(range(len(shown))):
             if shown[i] not in staying:
                 del messages[i], shown[i]
-        if shown != units[: len(shown)]:  # a unit came into sight between two others
+        if shown != units[: len(shown)]:  # a unit that came into sight is not the last one
             del messages[:]
             shown.clear()
         for unit in units[len(shown) :]:
@@ -242,7 +242,7 @@ def _fill(message: raw_pb.Unit, unit: Unit, player: int) -> None:
 
 
 def _show_levels(message: raw_pb.Unit, levels: Levels) -> None:
-    """Set the levels of upgrades in a unit's message, if messages of such units have them."""
+    """Set the levels of upgrades in a unit's message, if the message has such fields."""
     if message.HasField("attack_upgrade_level"):
         message.attack_upgrade_level = levels.attack
     if message.HasField("armor_upgrade_level"):

@@ -33,7 +33,7 @@ class WeaponType:
     damage_point_s: float = 0.166992188
     """Time from the beginning of an attack to its damage, or to the launch of its missile."""
     backswing_s: float = 0.5
-    """How long after the damage point the unit does not pursue another target by itself."""
+    """The time after the damage point for which the unit pursues no other target by itself."""
     range_slop: float = 1.0
     """How far out of the weapon's range a target may move without escaping an attack under way."""
     missile_speed_per_s: float = 0.0
@@ -47,7 +47,7 @@ class WeaponType:
     min_range: float = 0.0
     """The least range: the weapon cannot be aimed at units that are nearer."""
     blast: tuple[tuple[float, float], ...] = ()
-    """Circles around the target, from the smallest on, each as its radius and share of damage.
+    """The circles around the target, from the smallest on, each as its radius and share of damage.
 
     Other units in a circle, own ones included, take the circle's share of the damage.
     """
@@ -61,12 +61,12 @@ class WeaponType:
 
     @cached_property
     def cooldown_loops(self) -> float:
-        """Loops from one attack to the next."""
+        """The number of loops from one attack to the next."""
         return self.cooldown_s * LOOPS_PER_DATA_S
 
     @cached_property
     def damage_point_loops(self) -> float:
-        """Loops from the beginning of an attack to its damage."""
+        """The number of loops from the beginning of an attack to its damage."""
         return self.damage_point_s * LOOPS_PER_DATA_S
 
     @cached_property
@@ -151,7 +151,7 @@ class UnitType:
     tech_requirement_id: int = 0
     """The id of the structure's type that this type requires, 0 for none."""
     tech_alias_id: int = 0
-    """If the type with this id is required, this type suffices, too; 0 for none."""
+    """The id of another type: where it is required, this type suffices, too; 0 for none."""
     needs_tech_lab: bool = False
     """True if only a structure with a tech lab can train units of this type."""
     made_from: UnitType | None = None
@@ -186,9 +186,9 @@ class UnitType:
     hallucination: bool = False
     """True for a hallucination, which only looks like the type, and takes double damage."""
     commands: tuple[str, ...] = ()
-    """Names of the type's abilities (`data.abilities`); empty if it has those of mobile units."""
+    """The names of a type's abilities (`data.abilities`); empty if it has those of mobile units."""
     refuses: tuple[str, ...] = ()
-    """Names of abilities that are on the unit's command card and that the stand-in refuses."""
+    """The names of abilities on the unit's command card that the stand-in refuses."""
     variant_of: UnitType | None = None
     """The original type, if this type is a variant of it after an upgrade or a buff."""
     buff_id: int = 0
@@ -244,7 +244,7 @@ class UnitType:
 
     @cached_property
     def gain(self) -> float:
-        """The increase of the unit's step in each loop until full speed; 0 if there is none."""
+        """The increase of speed in a loop until full speed, in cells per loop; 0 if none."""
         return self.acceleration / LOOPS_PER_DATA_S**2
 
     @cached_property

@@ -6,7 +6,7 @@ that end in `_RL`. SMAC tells the copied types apart by the order of their ids. 
 energy of the copied types are in the maps' unit data.
 
 Each real map has its own copied types. In the stand-in all of SMAC's maps share nine copied types.
-SMACv2's map has nine other copied types, because SMACv2 expects the highest ids, ordered by name.
+As SMACv2 expects, nine more copied types on its map have the highest ids, ordered by name.
 
 The ids of copied types begin after the last standard id (2056). Copied types of one map have
 consecutive ids, in the order of the real map. Copied types fire and heal only by order.

@@ -39,7 +39,7 @@ from sc2standin.view.prepared import action_reply, reply_tail
 Success = error_pb.Success
 _WITHOUT_TARGET = (abilities.STOP, abilities.HOLD)
 _FOR_ONE = (OrderKind.BUILD, OrderKind.CALL_MULE, OrderKind.SCAN)
-"""If several units get an order of one of these kinds, only the nearest carries it out."""
+"""The kinds of orders that only the nearest one of several commanded units carries out."""
 
 
 def action(state: State, request: sc_pb.Request) -> bytes:

@@ -184,7 +184,7 @@ class Economy:
                 unit.workplace = field_tag
 
     def apply(self) -> int:
-        """Play one loop; returns the next loop's number, because every loop has an effect."""
+        """Play one loop; returns the loop of the economy's next effect: always the next loop."""
         world = self._world
         loop = world.loop
         for worker in tuple(world.workers):

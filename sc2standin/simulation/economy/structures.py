@@ -50,7 +50,7 @@ from sc2standin.simulation.units import STOPPED, Factory, Order, Point, Site, Te
 from sc2standin.simulation.world import Scan, World
 
 RINGS, PLACES_A_RING = 12, 16
-"""Rings around a structure, and places in each ring; a new unit appears at a free place."""
+"""The number of rings around a structure, and of places for new units in each ring."""
 RING_SPACING = 2.2
 """Distance between two rings of places around a structure, in radii of the new unit."""
 PLACES, PLACES_WITH_REACTOR = 5, 8

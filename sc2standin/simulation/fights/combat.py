@@ -183,7 +183,7 @@ def _holds_fire(unit: Unit) -> bool:
 
 
 def _way_up(unit: Unit, target: Unit, routes: Routes | None, way: Way | None) -> Way | None:
-    """The unit's way to its target; if its order is to attack the target, this way is `way`."""
+    """The unit's way to its target; `way` is the way that the unit's order asks for."""
     if routes is None or unit.type.aloft:
         return way_to(unit, target.x, target.y)
     if unit.order.target_tag == target.tag:
@@ -242,7 +242,7 @@ class Bystanders:
         spared = np.array([[not is_target(one, unit) for unit in units] for one in attackers])
         structures = np.array([not unit.type.mobile for unit in units])
         self._ranks = [np.where(spared | later, np.inf, 0.0) for later in (structures, ~structures)]
-        """Added to gaps, matrix 1 leaves only workers finite, and matrix 2 only structures."""
+        """Matrix 1 adds infinity to the gaps to structures, and matrix 2 to the gaps to workers."""
         radius = np.array([unit.type.radius for unit in units])
         self._touch = np.array([one.type.radius for one in attackers])[:, None] + radius
         self._nearest: list[list[tuple[int, float]]] = []

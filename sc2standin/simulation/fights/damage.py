@@ -74,7 +74,7 @@ def harm(world: World, target: Unit, damage: float) -> bool:
         damage *= 2.0
     to_shields = min(damage, target.shields)
     to_life = min(damage - to_shields, max(target.life, 0.0))
-    target.hit_at = world.loop + 1  # number of this loop, which is counted only at its end
+    target.hit_at = world.loop + 1  # `world.loop` counts this loop only at its end
     target.shields -= to_shields
     target.life -= to_life
     if target.owner in world.clients:
@@ -90,7 +90,7 @@ def harm(world: World, target: Unit, damage: float) -> bool:
 
 
 def beside(units: list[Unit], shooter: Unit, target: Unit, reach: float) -> list[Unit]:
-    """The enemies besides the target that a beam hits, up to `reach` to each side of the shot."""
+    """The enemies that a beam hits besides the target, up to `reach` to each side of the shot."""
     x, y, length = way_to(shooter, target.x, target.y)
     x, y = x / max(length, TINY), y / max(length, TINY)
     found = []
@@ -105,7 +105,7 @@ def beside(units: list[Unit], shooter: Unit, target: Unit, reach: float) -> list
 
 
 def around(units: list[Unit], shooter: Unit, target: Unit) -> Iterator[tuple[Unit, float]]:
-    """The units of any owner besides the target that a blast hits, with their share of damage."""
+    """The units of any owner that a blast hits besides the target, with their share of damage."""
     weapon = shooter.type.weapon
     if weapon is None:
         return
@@ -218,7 +218,7 @@ def recover(units: list[Unit], loop: int, loops: int) -> None:
 
 
 def _calm_loops(unit: Unit, loop: int, loops: int, delay_loops: int) -> int:
-    """How many of the last `loops` loops are at least `delay_loops` after the unit's last hit."""
+    """How many of the last `loops` loops are `delay_loops` or more loops after the last hit."""
     return loop - max(loop - loops, unit.hit_at + delay_loops)
 
 

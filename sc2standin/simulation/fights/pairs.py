@@ -30,7 +30,7 @@ NO_TOUCH = -1.0
 STILL = (0.0, 0.0)
 
 ROUNDS = 3
-"""How often per loop overlapping units are moved apart; a moved unit may overlap others."""
+"""How many times per game loop overlapping units are moved apart; a move may cause new overlaps."""
 AHEAD = 1.0
 """Distance within which a unit looks for other units in its way, in cells."""
 GRAZE = 0.98
@@ -225,7 +225,7 @@ class Pairs:
         return self.units[i].type.step > 0.0 and not stays
 
     def loops_until_contact(self, moving: dict[Unit, Point]) -> float:
-        """Loops until a unit first touches another or notices an enemy.
+        """The number of loops until a unit first touches another one or notices an enemy.
 
         `moving` has the velocity of each unit that moves.
         """

@@ -56,7 +56,7 @@ Three free cells between town hall and resource suffice, or two along each axis 
 REFUND = 0.75
 """The share of the cost that is refunded for an unfinished or salvaged structure."""
 SALVAGE_LOOPS = 80
-"""Loops from the order to salvage a structure to its removal: 5 s at 16 loops a second."""
+"""The loops from the order to salvage a structure to its removal: 5 s at 16 loops a second."""
 
 
 class Known(NamedTuple):
@@ -98,13 +98,13 @@ class Building:
         """The centre of the cells on which a structure would stand; None for points off the map."""
         if not self._terrain.on_map(x, y):
             return None
-        odd = kind.footprint[0] % 1.0  # 0.5 if the structure is an odd number of cells wide, else 0
+        odd = kind.footprint[0] % 1.0  # the offset is 0.5 for an odd number of cells, else 0
         return round(x - odd) + odd, round(y - odd) + odd
 
     def can_place(
         self, kind: UnitType, x: float, y: float, known: Known = ALL_KNOWN
     ) -> error_pb.ActionResult.ValueType:
-        """Success, or the reason why, as far as the player knows, a structure cannot stand here."""
+        """Success, or the reason why a structure cannot stand here, as far as the player knows."""
         half_x, half_y = kind.footprint
         if not self._is_ground(x - half_x, y - half_y, x + half_x, y + half_y):
             return error_pb.CantBuildLocationInvalid

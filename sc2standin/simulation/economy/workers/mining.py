@@ -33,7 +33,7 @@ from sc2standin.simulation.world import World
 MINERALS_A_TRIP, VESPENE_A_TRIP = 5, 4
 MINERALS_A_TRIP_OF_A_MULE = 25
 MINERAL_LOOPS, VESPENE_LOOPS = 45, 32
-"""Loops for which an SCV occupies a mineral field (2.786 s) and a refinery (1.981 s)."""
+"""For how many loops an SCV occupies a mineral field (2.786 s) and a refinery (1.981 s)."""
 MINERAL_LOOPS_OF_A_MULE = 92
 """How long a MULE occupies a mineral field, in loops."""
 PAUSE_LOOPS = 8
@@ -100,7 +100,7 @@ class Mining:
         if free_at > loop:
             other = self._emptier(worker) if minerals else None
             if other is None:
-                # Because of this extra loop, three SCVs bring 145 minerals or 162 gas a minute.
+                # With one extra loop of waiting, three SCVs bring 145 minerals or 162 gas a minute.
                 worker.job = Errand(free_at + 1, self._arrive)
                 return
             worker.order = Order(OrderKind.GATHER, 0.0, 0.0, other.tag)
