@@ -42,7 +42,7 @@ def command(
         UserCodeError: an argument has a wrong type, or the target is a point that is not finite
             (games react to such a point in different ways).
     """
-    message = Command()  # without keyword arguments, which would take twice as long
+    message = Command()  # keyword arguments would double the time of this call
     try:
         message.ability_id = ability_id
         message.queue_command = queued
@@ -112,7 +112,7 @@ def as_actions(commands: object) -> list[sc_pb.Action]:
         commands: an iterable of unit commands, or None for no command.
 
     Raises:
-        UserCodeError: `commands` has a wrong type.
+        UserCodeError: the type of `commands` is wrong.
     """
     if commands is None:
         return []

@@ -1,8 +1,8 @@
 """A deadline is an absolute instant on the monotonic clock.
 
-A wait makes its `Deadline` once, when it begins, and passes it to the functions that it calls. So a
-wait that consists of many parts cannot exceed its total limit. The wall clock is never used,
-because it may jump.
+Each wait makes one `Deadline` at its beginning, and passes this deadline to the functions that it
+calls. So a wait that consists of many parts cannot exceed its total limit. The wall clock is never
+used, because it may jump.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Deadline:
 
     @classmethod
     def after(cls, timeout_s: float | None) -> Deadline:
-        """The deadline after this many seconds; `NEVER` for None, or for `_LONGEST_S` or more."""
+        """The deadline after this many seconds; `NEVER` if the timeout is None or very long."""
         if timeout_s is None or timeout_s >= _LONGEST_S:
             return NEVER
         return cls(time.monotonic() + timeout_s)

@@ -260,7 +260,7 @@ class Turns:
         try:
             for descriptor, _ in self._epoll.poll(0, max(1, len(self._called))):
                 call = self._called.get(descriptor)
-                if call is not None:  # an earlier call of this loop may have called `forget`
+                if call is not None:  # an earlier callback in this pass may have called `forget`
                     call()
         finally:
             self._in_pass = False
@@ -270,7 +270,7 @@ class Turns:
         """Call `call` after all ready tasks have had their turn."""
         self._at_end.append(call)
         if not self._in_pass:
-            self._loop.call_soon(self._call_at_end)  # or earlier, at the end of a pass
+            self._loop.call_soon(self._call_at_end)  # if a pass ends earlier, it makes the calls
 
     def _call_at_end(self) -> None:
         at_end, self._at_end = self._at_end, []

@@ -78,7 +78,7 @@ def check_actions(
         return list(actions)
     try:
         batch = np.asarray(actions)
-    except (ValueError, TypeError, RuntimeError) as error:  # torch raises TypeError, RuntimeError
+    except (ValueError, TypeError, RuntimeError) as error:  # torch raises TypeError or RuntimeError
         check_count(actions, len(numbers), each)
         raise ActionError(f"actions do not form an array for {space}: {error}") from None
     shape = (len(numbers), *(space.shape or ()))
@@ -131,7 +131,7 @@ def _clip_to_integers(batch: Array, space: spaces.Box) -> Array:
 
     Numpy converts even a mix of int64 and uint64 to floats.
     """
-    with np.errstate(invalid="ignore"):  # numbers that do not fit are replaced by a bound below
+    with np.errstate(invalid="ignore"):  # numbers that overflow here are later set to a bound
         whole = batch.astype(space.dtype)
     within = np.where(batch <= space.low, space.low, whole)
     return np.where(batch >= space.high, space.high, within)
@@ -140,7 +140,7 @@ def _clip_to_integers(batch: Array, space: spaces.Box) -> Array:
 def _raise_where(
     bad: Array, space: spaces.Space[Any], batch: Array, numbers: Sequence[int], each: str
 ) -> None:
-    if np.count_nonzero(bad):  # runs in each step; `any` would take several times as long
+    if np.count_nonzero(bad):  # each step runs this test; `any` would take several times as long
         place = int(np.argmax(bad.reshape(len(batch), -1).any(axis=1)))
         action = batch[place].tolist()
         raise ActionError(f"{each} {numbers[place]}: action {action} is not in {space}")

@@ -188,7 +188,7 @@ class Calls:
         targets = self._targets(rows)
         before = [(seat, seat.attributes) for seat, _ in targets]
         pickled = pickle_for_worker(value)  # pickle now: the caller may change the value later
-        for seat, row in targets:  # stored first: an episode may begin during the call
+        for seat, row in targets:  # store the value now: an episode may begin during the call
             seat.attribute_set(row, name, pickled)
         try:
             self.call(rows, "set_attr", name, value)
@@ -259,7 +259,7 @@ class Calls:
         return [answers[place] for place in range(len(targets))]
 
     def _limit(self, deadline: Deadline) -> Deadline:
-        """The time at which an instance called now counts as hung, after the caller's deadline."""
+        """The time, later than the caller's deadline, at which a silent instance counts as hung."""
         if deadline == NEVER:
             return Deadline.after(self._limit_s)
         return Deadline(deadline.instant_s + self._limit_s)

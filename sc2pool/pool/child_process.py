@@ -1,4 +1,4 @@
-"""Runs a child process that answers messages; has the parent's and the child's part of the code.
+"""Runs a child process that answers messages; this file has the parent's and the child's code.
 
 The parent sends a request (`request`), and the child answers with the result or the exception of
 its handler (`handle`).
@@ -6,7 +6,7 @@ its handler (`handle`).
 Rules:
 * The two processes take turns. The child process acts only when it gets a message, and sends one
   reply to each message.
-* If the child's handler raises an exception, the parent's request raises one of the same type.
+* If the child's handler raises an exception, the request raises an exception of the same type.
 * The child process ends when the parent closes it, leaves the block of its `lifeline` or exits,
   even if the child is still starting. Ctrl-C does not reach the child.
 * A request has no time limit while the child uses the CPU. If the child uses no CPU time, it is
@@ -115,7 +115,7 @@ class ChildProcess:
                 )
 
     def _how_it_ended(self) -> str:
-        """Describe how a process that has failed to answer ended, or say that it hangs."""
+        """Describe how the process has ended; if it has not ended, say that it does not answer."""
         try:
             return f"has ended: {describe_exit(self._process.wait(_EXITS_WITHIN_S))}"
         except subprocess.TimeoutExpired:

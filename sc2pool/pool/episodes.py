@@ -9,8 +9,8 @@ or, if there is no spare, the next episode of the book. Rules:
   env with the lowest index comes first. So the duration of resets does not affect a seeded run.
 * Episode seeds come from numpy's `SeedSequence(seed, spawn_key=(number,))`, which gives independent
   streams for neighbouring episode numbers.
-* When the trainer resets, seeds, or sets options or attributes, all unplayed episodes, such as
-  those of the spares, first go back into the book.
+* When the trainer resets or seeds the envs, or sets options or attributes, all unplayed episodes,
+  such as those of the spares, first go back into the book.
 
 Rules of the spares (instances that are reset before an env needs them):
 * Spares hold consecutive episodes, beginning with the next to be played, so a seeded run does not
@@ -59,7 +59,7 @@ class EpisodeBook:
     def begin(self, seed: int | Sequence[int] | None, seeded: int | None = None) -> None:
         """Begin the sequence of episodes again with episode 0.
 
-        Only the first `seeded` episodes (None: all) have a seed; if `seed` is None, none has.
+        Without `seed` no episode has a seed; else the first `seeded` episodes (None: all) have one.
         """
         self._seed = seed
         self._seeded = seeded
@@ -128,7 +128,7 @@ class Spares:
             supervisor.play(seat, episode)
         else:
             exchange(seat, spare)
-            if seat.instance.state is State.IDLE:  # a pause postponed the reset
+            if seat.instance.state is State.IDLE:  # a pause has postponed the spare's reset
                 supervisor.play(seat, episode)
             elif not seat.hold:
                 supervisor.resume(seat)
@@ -138,7 +138,7 @@ class Spares:
         first = self._holding[0]
         if first.episode is not None and first.episode.seed is not None:
             return first
-        for seat in self._holding:  # not a generator, for the reason in `Fleet.seat_of`
+        for seat in self._holding:  # no generator is used here, for the reason in `Fleet.seat_of`
             if seat.arrived:
                 return seat
         return first
@@ -191,7 +191,7 @@ class Episodes:
         self._seeds: list[int | None] = [None] * len(supervisor.env_seats)
         """The newest seed that the trainer gave to each env of the user."""
         self._ahead: list[Seat] = []
-        """Seats that `begin_ahead` has brought to their next episodes."""
+        """The seats that `begin_ahead` has brought to their next episodes."""
 
     def seed(self, seed: int | Sequence[int] | None, seeded: int | None) -> None:
         """Begin the book again from episode 0; see `EpisodeBook.begin`."""

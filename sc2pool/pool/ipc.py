@@ -258,11 +258,11 @@ class Channel:
 
     def send(self, message: Any) -> None:
         """Send one message; ChannelClosedError if the peer has closed, or does not read in time."""
-        data = for_trainer(message)  # uses cloudpickle if a space's class is in the script
+        data = for_trainer(message)  # this uses cloudpickle if a space's class is in the script
         try:
             self._socket.sendall(frame(data))
         except OSError as error:
-            # End the channel, because no message can follow one that may be half sent.
+            # End the channel: this message may be half sent, so no other message can follow.
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
             raise ChannelClosedError(str(error)) from error

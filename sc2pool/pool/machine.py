@@ -12,8 +12,8 @@ folder contains a temp folder for each worker (`worker-3`) and for each instance
 file in an instance's folder (`12/processes`) has a line for the worker and a line for the game,
 each with the pid and the time of creation. The module `live_files` describes the other files.
 
-The folder's name identifies the owner by a number for the machine and its pid namespace, the
-trainer's pid and its time of creation, and the number of pools that the trainer had made before. So
+The folder's name identifies the owner. The name has a number for the machine and its pid namespace,
+the trainer's pid, the trainer's time of creation, and the number of the trainer's earlier pools. So
 the name is enough to see if the run is alive. If a cleaner of temporary files deletes folders,
 they are made again on demand.
 

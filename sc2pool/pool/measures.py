@@ -99,8 +99,8 @@ class Lateness:
         gap_s: the time from an observation to its action, without pauses; None before any step.
         misses: the number of actions that arrived after the end of their decision period.
         lost_periods: the number of decision periods that passed without a new action.
-        skipped_loops: by how many game loops decision periods were delayed, because an action was
-            late by a whole period or more (see `sc2pool.game.clock`).
+        skipped_loops: the number of game loops by which decision periods were delayed, because an
+            action was late by a whole period or more (see `sc2pool.game.clock`).
     """
 
     steps: int

@@ -131,7 +131,7 @@ class Hello:
 
 @dataclass(frozen=True)
 class Launched:
-    """The player's games are up: one game, two in a match, or none for a player without games."""
+    """The player's games run: one game, two in a match, or none for a player without games."""
 
     games: Sequence[GameFacts]
 

@@ -1,4 +1,4 @@
-"""A pool of n envs stepped together; the classes in `sc2pool.envs` adapt it to each library.
+"""A pool that steps n envs together; the classes in `sc2pool.envs` adapt it to each library.
 
 The methods `send` and `begin` give work to the envs' instances. The method `recv` waits, begins the
 next episodes and gathers the replies. The method `reset` begins an episode in all envs and waits.
@@ -196,7 +196,7 @@ class Pool:
 
     @property
     def pending(self) -> int:
-        """The number of envs with a pending transition. After an interrupt it is 0 until `drop`."""
+        """The number of envs with a pending transition; 0 from an interrupt until `drop`."""
         return 0 if self._bookkeeping.torn else self._stepping.pending
 
     def drop(self) -> None:
@@ -315,7 +315,7 @@ class Pool:
             raise ResetNeeded(f"the episodes of envs {sorted(over)} are over: reset them first")
 
     def recv(self, min_ready: int | None = None, timeout_s: float | None = None) -> Batch:
-        """Wait until `min_ready` or more pending envs are ready; return all these transitions.
+        """Wait until `min_ready` pending envs are ready; return the transitions of all ready envs.
 
         With autoreset, an env whose episode is over is ready when the first observation of its
         next episode has arrived.
@@ -378,7 +378,7 @@ class Pool:
                 on.
 
         Raises:
-            AlreadyPendingCallError: `recv` has not returned the result of an env's step.
+            AlreadyPendingCallError: an env has a step whose result `recv` has not returned.
             PauseError: a game could not be stopped, so all games of these envs continue.
         """
         self._bookkeeping.check_usable()
@@ -398,7 +398,7 @@ class Pool:
         with self._bookkeeping:
             self._pauses.resume(numbers, spares=envs is None)
 
-    # The methods that no step calls.
+    # No step calls the methods below.
 
     def rows_of(self, envs: Sequence[int]) -> list[int]:
         """The rows of these envs, in their order."""
@@ -471,7 +471,7 @@ class Pool:
         Args:
             figures: the newest values by name, which replace all figures of the previous call.
         """
-        # Convert here, so that a bad value raises an error in the caller's thread.
+        # Convert the figures here, so that a bad value raises an error in the caller's thread.
         self._supervisor.stats.learner = {
             str(name): float(value) for name, value in figures.items()
         }

@@ -52,7 +52,7 @@ _POLL_INTERVAL_S = 0.01
 
 
 class Runtime:
-    """Owns a pool's resources: an instance per packed spec, `spares` more for the first spec."""
+    """Owns a pool's resources: an instance per spec, then `spares` instances of the first spec."""
 
     def __init__(
         self, specs: Sequence[Any], spares: int, config: PoolConfig, system: System = REAL
@@ -158,7 +158,7 @@ class Runtime:
                 ending.callback(self._watch_page.close)
             ending.callback(self._slots.close)
             ending.callback(self.fleet.close)
-            ending.callback(self._watchdog.close)  # runs before `fleet` deletes the run's folder
+            ending.callback(self._watchdog.close)  # this runs before the run's folder is deleted
             # The waiter must forget the watchdog's doorbell before the watchdog closes it.
             # A serial pool still waits, and `select` on Windows fails on a closed descriptor.
             ending.callback(self._waiter.remove, self._watchdog.doorbell.listening)

@@ -1,7 +1,7 @@
 """A pool's statistics: the reported values (`PoolStats`) and their counters (`Counters`).
 
-Snapshots of the counters and of the instances are shown by the method `stats`, the commands `top`
-and `watch`, Prometheus and callbacks.
+The method `stats`, the commands `top` and `watch`, Prometheus, and callbacks show snapshots of the
+counters and of the instances.
 
 To add a statistic, add a field to a dataclass here and a counter to `Counters`, and count each
 event where it happens. For Prometheus, give the field the metadata `counter`, `gauge` or
@@ -46,7 +46,7 @@ MetricKind = Literal["counter", "gauge", "durations", "matches"]
 
 @dataclass(frozen=True)
 class Metric:
-    """Makes a field the Prometheus metric `sc2pool_<field>`, where a final `_s` becomes `_seconds`.
+    """Turns a field into the Prometheus metric `sc2pool_<field>`; a final `_s` becomes `_seconds`.
 
     The metric's help text is one sentence. If the field is a dict, its keys are the values of the
     label named `label`.
@@ -416,5 +416,5 @@ class Counters:
 
 
 def fault_count(replacements: Mapping[str, int]) -> int:
-    """How many of these replacements were due to a fault, not to a soft limit."""
+    """The number of the given replacements that followed a fault, not a soft limit."""
     return sum(count for cause, count in replacements.items() if not cause.startswith(_SOFT))

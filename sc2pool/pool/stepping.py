@@ -249,7 +249,7 @@ class Stepping(Listener):
         self.arrived(step.seat)  # no event follows if the env has taken a spare that was ready
 
     def begin_if_dead(self, seat: Seat) -> bool:
-        """If the game has died since the last step, begin an episode; return True if one was begun.
+        """If the game has died since the last step, begin an episode and return True.
 
         A call into a task needs an episode: before its first episode, a task object has no game,
         and lacks the attributes that it sets when an episode begins. During a pause no episode
@@ -280,7 +280,7 @@ class Stepping(Listener):
             self._begin(step, asked)
 
     def _at_most_busy(self) -> bool:
-        """True if `max_concurrency` is reached."""
+        """True if `max_concurrency` envs are busy."""
         limit = self._max_busy
         return limit is not None and sum(step.stage in _BUSY for step in self._steps) >= limit
 

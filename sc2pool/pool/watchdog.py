@@ -46,7 +46,7 @@ class Watched:
 
     Attributes:
         game_pids: the pids of its games, as the worker started them; empty if the player has no
-            games or its games are not up.
+            games or they have not started.
         awaited_since_s: the monotonic time since which a reply is awaited, or None.
         limit_s: how long the reply may take if the processes make no progress.
         paused: whether the pool itself has stopped the game or is about to stop it.
@@ -132,7 +132,7 @@ def _stopped(previous: Sample | None, now: Sample) -> Verdict | None:
     if previous is None:
         return None
     then = previous.watched
-    # `by_us` is also True if a pause lies between the samples or ended just before the newest one.
+    # `by_us` is also True if a pause was between the samples or ended just before the new sample.
     by_us = then.paused or now.watched.paused or then.pauses != now.watched.pauses
     for name in ("worker",) if by_us else ("game", "worker"):
         before, after = getattr(previous, name), getattr(now, name)
@@ -160,7 +160,7 @@ def _too_large(now: Sample, policy: RecyclePolicy) -> Verdict | None:
 def _shared_worker_over(
     name: str, limit: int | None, now: Sample, kind: FaultKind | None
 ) -> Verdict | None:
-    """A verdict of this kind if the worker has several instances and exceeds the limit, or None."""
+    """A verdict of this kind if a worker with several instances exceeds the limit, else None."""
     rss = _rss(now.worker)
     if now.watched.alone or limit is None or rss <= limit:
         return None
@@ -273,7 +273,7 @@ class Watchdog:
         self._stop.set()
         if sys.is_finalizing():  # the thread no longer runs when the interpreter exits
             self.doorbell.close()
-        else:  # with a limit, because a signal handler may hold a lock that the thread needs
+        else:  # wait with a limit, because a signal handler may hold a lock that the thread needs
             self._thread.join(_ENDS_WITHIN_S)
 
     def _run(self) -> None:

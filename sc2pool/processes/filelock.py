@@ -87,8 +87,8 @@ def reserve(path: Path, held_by: str) -> int | None:
 
 def unlock_and_remove(fd: int, path: Path) -> None:
     """Release the lock of `try_lock` and delete its file."""
-    # Elsewhere than on Windows, delete the file while the lock still keeps other processes out.
-    # Windows cannot delete an open file: close it first; it stays if another process has it open.
+    # On systems other than Windows, delete the file while the lock keeps other processes out.
+    # Windows deletes only a closed file; if another process has the file open, the file stays.
     if WINDOWS:
         os.close(fd)
     with suppress(OSError):

@@ -38,7 +38,7 @@ class Guard:
         self._start()
 
     def _start(self) -> None:
-        # The guard is in our session: in its own, a stopped guard would stay stopped (see `main`).
+        # Use our session: in a session of its own, a stopped guard would stay stopped (see `main`).
         self._process = start_python("sc2pool.processes.guard", stdin=subprocess.PIPE)
         assert self._process.stdin is not None
         self._pipe = self._process.stdin

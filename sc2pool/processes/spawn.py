@@ -214,7 +214,7 @@ def notice_children() -> None:
 def notices_children() -> bool:
     """True if no other code takes the exit status of the processes that this package starts.
 
-    If the program ignores SIGCHLD, the system discards the status; a handler may take it first.
+    If the program ignores SIGCHLD, the system discards the status; a handler may take the status.
     """
     return WINDOWS or signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL
 
@@ -287,7 +287,7 @@ _thread: _Thread | None = None
 
 
 def submit(work: Callable[[], _T]) -> Future[_T]:
-    """Queue `work` for the uninterrupted thread; if called there, do it now; may raise OSError."""
+    """Queue `work` for the uninterrupted thread; in that thread, do it now; may raise OSError."""
     if sys.is_finalizing():
         done: Future[_T] = Future()
         _do(work, done)

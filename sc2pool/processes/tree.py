@@ -1,6 +1,6 @@
 """Process trees: identifies, lists, measures, pauses and kills a process and its descendants.
 
-A stop walks the tree and stops new processes, until all are stopped and a walk finds no new ones.
+A stop walks the tree and stops new processes, until all are stopped and a walk finds nothing new.
 
 A process is identified by its pid and its creation time, because the system may reuse a pid. On
 Linux the creation time is relative to the system's start, so a change of the wall clock does not
@@ -42,7 +42,7 @@ from sc2pool.errors import PauseError
 from sc2pool.platform import LINUX, WINDOWS
 
 STOPS_WITHIN_S: Final = 2.0
-"""Time limit of a stop. Stops take 0.3 to 4 ms; a slow system call delays them."""
+"""Time limit of a stop. A stop takes 0.3 to 4 ms, or longer if a system call is slow."""
 _POLL_S: Final = 0.0005
 UNREADABLE: Final = (psutil.Error, OSError)
 """The errors of psutil about a process, and of a system that has no free descriptor."""
@@ -193,7 +193,7 @@ if LINUX:
             status = Path(f"/proc/{pid}/stat").read_bytes()
         except (FileNotFoundError, ProcessLookupError):
             raise psutil.NoSuchProcess(pid) from None
-        # This is the 22nd field (proc_pid_stat(5)); the second may contain spaces and brackets.
+        # This is field 22 (proc_pid_stat(5)); field 2 may contain spaces and brackets.
         return int(status.rpartition(b")")[2].split()[19]) / _TICKS_PER_S
 
 else:

@@ -5,9 +5,9 @@ owner, the system closes the handle. If a member of a job starts a process, the 
 member as well. So a child gets its own job (`Job`), and this process is in a job while it starts a
 child (`ending_with_us`).
 
-To give a socket to another process, its description (`socket.share`) is sent. To give a file, a
-handle is sent that was duplicated into the other process. Rule: the receiver owns and closes the
-copy; the sender owns and closes the original.
+To give a socket to another process, a description of the socket (`socket.share`) is sent. To give a
+file, a handle is sent that was duplicated into the other process. Rule: the receiver owns and
+closes the copy; the sender owns and closes the original.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if WINDOWS:
     """The exit code of processes that a job has ended."""
     _CTRL_C: Final = 0
     _CTRL_BREAK: Final = 1
-    """Higher event numbers mean: the console closes, the user logs off, or Windows shuts down."""
+    """Events above number 1 are a closed console, a logoff of the user or a shutdown of Windows."""
     _CLOSES_WITHIN_S: Final = 60.0
     """How long a handler waits; the system waits for the handler only about five seconds."""
 
@@ -84,7 +84,7 @@ if WINDOWS:
     _ConsoleHandler = ctypes.WINFUNCTYPE(wintypes.BOOL, wintypes.DWORD)
     _kernel32.SetConsoleCtrlHandler.argtypes = (_ConsoleHandler, wintypes.BOOL)
     _handlers: list[object] = []
-    """Handlers are never freed: an event's thread may still run a handler after its removal."""
+    """Handlers are never freed: an event's thread may still run a handler that was removed."""
 
     def _limit(job: int, flags: int) -> bool:
         limits = _ExtendedLimits(_BasicLimits(flags=flags))
@@ -107,7 +107,7 @@ if WINDOWS:
             ):
                 error = ctypes.WinError(ctypes.get_last_error())
                 self.close()
-                if child.poll() is None:  # else the child has ended already
+                if child.poll() is None:  # no error if the child has already ended
                     raise error
 
         def kill(self) -> None:

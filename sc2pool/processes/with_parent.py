@@ -83,7 +83,7 @@ def end_with_this_process(child: subprocess.Popen[bytes]) -> Callable[[], None]:
 
 
 def follow_parent(parent_pid: int, number: int = _SIGKILL) -> None:
-    """Ask the kernel for signal `number` at the parent's end; if it has ended already, exit now."""
+    """Ask the kernel for signal `number` at the parent's end; if the parent has ended, exit now."""
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
         if os.getppid() != parent_pid:
@@ -135,9 +135,9 @@ def end_group_with(parent_pid: int, lifeline: int) -> None:
 class Follower:
     """The parent's handle of a child that leads a process group.
 
-    On Linux the kernel kills the child and all that it has started when `lifeline` closes: with
-    this object, or at the end of the lifeline's `with` block. The interpreter closes the lifeline
-    in one step, which no interrupt can cut short. On Windows `lifeline` does nothing.
+    On Linux the kernel kills the child and all that it has started when `lifeline` closes. The
+    lifeline closes together with this object, or when its `with` block ends. The interpreter closes
+    the lifeline in one step, which no interrupt can cut short. On Windows `lifeline` does nothing.
     """
 
     lifeline: AbstractContextManager[object]
@@ -193,7 +193,7 @@ def start_follower(
     file: int | None = None,
     own_session: bool = False,
 ) -> Follower:
-    """Start `python -m module`, which must call `become_follower`. Call it in `uninterrupted`.
+    """To be called in `uninterrupted`: start `python -m module`, which must call `become_follower`.
 
     The child gets copies of the descriptors `sockets` and `file`; this process keeps the originals.
     The other arguments are those of `start_python`. If the system refuses a process or descriptors,

@@ -94,7 +94,7 @@ class EventLoop:
         self.fleet.launch_next()
 
     def wait_for_hellos(self) -> list[messages.Hello]:
-        """Wait until every env's player has sent its `Hello` message, and one game is up."""
+        """Wait until every env's player has sent its `Hello` message, and one game has started."""
 
         def hellos() -> list[messages.Hello]:
             said = [seat.instance.hello for seat in self.supervisor.env_seats]

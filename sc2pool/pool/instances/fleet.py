@@ -31,11 +31,11 @@ from sc2pool.processes.spawn import uninterrupted
 from sc2pool.processes.tree import usable_cores
 
 QUICK_LAUNCH_S = 5.0
-"""A first launch that is quicker than this shows that the disk does not slow down launches."""
+"""If the first launch is quicker than this limit, the disk does not slow down launches."""
 
 
 class Fleet:
-    """All seats of a pool: one for each packed spec, and `spares` more with the first spec."""
+    """All seats of a pool: one per packed spec, and `spares` further seats with the first spec."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Fleet:
         return refusal
 
     def launched(self, instance: Instance) -> None:
-        """Record that an instance's player (and its games, if it has any) is up."""
+        """Record that an instance's player, with its games if it has any, has started."""
         if self._first_launch_s is None:
             self._first_launch_s = time.monotonic() - instance.asked_at_s
         for game in instance.games:
@@ -110,7 +110,7 @@ class Fleet:
 
     def seat_of(self, instance: Instance) -> Seat | None:
         """The seat of this instance; None if the instance was replaced."""
-        for seat in self.seats:  # not a generator, whose closing could lose a Ctrl-C
+        for seat in self.seats:  # no generator, because closing a generator could lose a Ctrl-C
             if seat.instance is instance:
                 return seat
         return None

@@ -1,6 +1,6 @@
 """The trainer's record of an instance: a player in a worker, its games, queue pair and state.
 
-An instance sends messages, kills processes and keeps its record as the supervisor decides. Rules:
+An instance obeys the supervisor: it sends messages, kills processes and keeps its record. Rules:
 * Only this file changes an instance. The methods are named after the request or the event.
 * The state of an instance changes only by the table in `states`.
 * The resources that an instance uses belong to its worker, which releases them (see `workers`).
@@ -62,7 +62,7 @@ class Instance:
         reset_kind: how this episode began.
         holds: whether it was asked to stop its game at this episode's first observation.
         was_spare: whether this episode was prepared on a spare's seat.
-        episodes: how many of its episodes envs have taken, the current one included.
+        episodes: the number of its episodes that an env has taken, with the current episode.
         memory_problem: how it has reached the soft memory limit; empty if it has not.
         last_actions: its newest actions, in the order in which they were sent.
         pauses: how often its game was stopped.
@@ -107,9 +107,8 @@ class Instance:
         """Let a worker host the instance, which must send its `Hello` message within `timeout_s`.
 
         If the system refuses a process, a thread, memory, descriptors or a folder, the error is
-        returned, and `Workers.dismiss` releases all resources made so far. The error is returned,
-        not raised, to differ from an `OSError` that a signal handler of the user raises during the
-        call.
+        returned, and `Workers.dismiss` releases all resources made so far. The error is not
+        raised, because a raised `OSError` could also come from a signal handler of the user.
         """
         self.deadline = Deadline.after(timeout_s)
         self.on(Event.START)
@@ -159,7 +158,7 @@ class Instance:
         self._send(messages.UseMemory(self.queue.offset_bytes))
 
     def launch(self, timeout_s: float, grace_s: float) -> None:
-        """Start the game; the worker has `timeout_s`, and the trainer waits `grace_s` longer."""
+        """Start the game within `timeout_s`; the trainer waits `grace_s` longer than the worker."""
         self.on(Event.LAUNCH)
         self.asked_at_s = time.monotonic()
         self.deadline = Deadline.after(timeout_s + grace_s)
@@ -324,11 +323,11 @@ class Instance:
         return None
 
     def phase(self) -> Phase:
-        """The phase of the instance's work, as faults and logs name it."""
+        """The phase of the instance's work, for faults and logs."""
         return _PHASES.get(self.state, Phase.IDLE)
 
     def launched(self, games: Sequence[GameFacts]) -> None:
-        """Record that the player (and its games, if it has any) is up."""
+        """Record that the player, with its games if it has any, has started."""
         self.on(Event.LAUNCHED)
         self.games = games
         self.deadline = NEVER
@@ -338,7 +337,7 @@ class Instance:
                 self._roots.append((game.root_pid, created_s))
 
     def exit_fault(self) -> Fault:
-        """The fault after the end of a channel; also ends the worker, to get its exit status."""
+        """End the worker after its channel's end; return a fault with the worker's exit status."""
         assert self.worker is not None, "a channel implies a worker"
         self.worker.process.end()
         how = self.worker.process.how_it_ended()

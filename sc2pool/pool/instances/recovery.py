@@ -70,7 +70,7 @@ class Recovery:
             death = self._death_of(instance.worker, seat, fault, now_s)
             fault = _explained(fault, instance.number, death)
         instance.kill(with_worker=of_worker)
-        if evidence is None:  # the worker has died or does not answer, so it sent none
+        if evidence is None:  # the worker has died or does not answer, so it sent no evidence
             log_tail = log_left_in(self._fleet.run / str(instance.number))
             evidence = messages.Evidence(log_tail, death.stack if death else "")
         folder = self._write_report(seat, fault, evidence)
@@ -190,7 +190,7 @@ def _explained(fault: Fault, instance: int, death: Death) -> Fault:
 
 
 def successor_of(games: int) -> str:
-    """A clause that names what takes over from an instance with this many games."""
+    """A clause that says what replaces an instance with this many games."""
     if games > 1:
         return f"{games} new games take over"
     return "a new game takes over" if games else "a new instance takes over"

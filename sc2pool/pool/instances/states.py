@@ -32,7 +32,7 @@ class State(StrEnum):
     LAUNCHING = "launching"
     """The worker is starting the instance's game."""
     IDLE = "idle"
-    """The game is up and plays no episode."""
+    """The game runs, but plays no episode."""
     RESETTING = "resetting"
     """The instance prepares an episode's first observation."""
     READY = "ready"

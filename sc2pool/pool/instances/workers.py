@@ -77,7 +77,7 @@ class WorkerProcess:
 
     @property
     def was_killed(self) -> bool:
-        """True after `end` if SIGKILL or SIGTERM ended the worker."""
+        """True if SIGKILL or SIGTERM ended the worker; call `end` first."""
         code = self._process.returncode
         return code is not None and code < 0 and signal_name(-code) in _OUTSIDE
 
@@ -330,7 +330,7 @@ class Workers:
         self._worker_of: dict[int, Worker] = {}
 
     def worker_for(self, number: int) -> Worker:
-        """The instance's worker; if it has none, one with room or a new one; may raise OSError."""
+        """The instance's worker, else a worker with room, else a new worker; may raise OSError."""
         worker = self._worker_of.get(number)
         if worker is not None and not worker.goes_on:
             self.dismiss(number)
@@ -349,7 +349,7 @@ class Workers:
         return worker
 
     def succeed(self, number: int, successor: int, *, gently: bool = False) -> None:
-        """Dismiss an instance; the successor gets the same worker if that has other instances."""
+        """Dismiss an instance; the successor gets its worker if the worker has other instances."""
         worker = self._worker_of.get(number)
         if worker is not None and not worker.alone and worker.goes_on:
             worker.expected.add(successor)

@@ -1,4 +1,4 @@
-"""Doorbells, by which one process wakes one or several others, and ways to wait for doorbells.
+"""Doorbells, by which a process wakes one or more processes, and ways to wait for doorbells.
 
 A ring carries no data, because the message is in the slot, with a sequence number. A ring may be
 early, late or double, so the reader checks the slot. On Linux a doorbell is an eventfd that is
@@ -16,11 +16,11 @@ doorbell. Rules:
 * A common doorbell wakes all its members (the workers that share it), even those without a request.
   So the trainer rings a common doorbell only if more than half of its members have a request.
 
-The trainer waits on all doorbells or on a single one. In both cases it also waits on the control
-descriptors (the channels and the watchdog), and a control descriptor that is ready ends the wait.
-For a batch of all envs the trainer does not wake at each ring, because a wake-up costs more than
-the handling of a reply. The trainer waits for one env after the other, and usually only the first
-wait is long.
+The trainer waits on all doorbells or on a single doorbell. In both cases it also waits on the
+control descriptors (the channels and the watchdog). A control descriptor that is ready ends the
+wait. For a batch of all envs the trainer does not wake at each ring, because a wake-up costs more
+than the handling of a reply. The trainer waits for one env after the other, and usually only the
+first wait is long.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ if LINUX:
     import select
 
 _MOST_ENVS = 8
-"""The most envs that share one doorbell. Linux allows 50 wakeup paths of the depth used here from
-one descriptor (`reverse_path_check`). A worker has a few epolls, and one more for each game."""
+"""The most envs that share one doorbell. Linux allows 50 wakeup paths from one descriptor to epolls
+at this depth (`reverse_path_check`). A worker has a few epolls, and one more for each game."""
 
 
 def most_members(envs_per_worker: int) -> int:
@@ -240,7 +240,7 @@ class Waiter(ABC):
         return True
 
     def take_raised(self) -> tuple[BaseException, Any] | None:
-        """Return, once, the error of user code in the newest wait, with its instance's tag.
+        """Return and forget the user code's error in the newest wait, with its instance's tag.
 
         In a pool that is not serial this is None, because its waits run no user code.
         """

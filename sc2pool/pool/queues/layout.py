@@ -58,7 +58,7 @@ class Leaf:
         return int(np.prod(self.whole_shape, dtype=np.int64)) * self.dtype.itemsize
 
     def view(self, memory: memoryview) -> Array:
-        """A view of this leaf in a slot's memory, of `whole_shape`."""
+        """A view, with the shape `whole_shape`, of this leaf in a slot's memory."""
         return np.ndarray(self.whole_shape, self.dtype, memory, self.offset_bytes)
 
     def column(

@@ -41,7 +41,7 @@ def write(descriptor: int, content: bytes) -> None:
 
 
 def read(descriptor: int, size_bytes: int) -> bytes:
-    """The first `size_bytes` of the memory."""
+    """The first `size_bytes` bytes of the memory."""
     with map_memory(descriptor, size_bytes) as memory:
         return memory[:]
 

@@ -167,7 +167,7 @@ class Slots:
 
     @property
     def is_fitted(self) -> bool:
-        """True after `fit`."""
+        """True if `fit` has sized the memory."""
         return self.slot_bytes > 0
 
     def fit(self, layout: SlotLayout) -> None:
@@ -209,7 +209,7 @@ class Slots:
         return memory.map_memory(self.descriptor, size_bytes)
 
     def clear(self, slot: int, layout: SlotLayout) -> memoryview:
-        """Clear a slot, return its memory; ConfigError if `layout` differs from the pool's layout.
+        """Clear a slot and return its memory; ConfigError if `layout` is not the pool's layout.
 
         All bytes become zero except the sequence numbers. The sequence numbers begin in a range
         that no earlier instance has used, because an earlier instance may still read the slot while

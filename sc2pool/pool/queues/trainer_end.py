@@ -29,8 +29,8 @@ from sc2pool.tasks.player import RECYCLE_CAUSES
 class Progress:
     """Counts of the requests and rewards of a queue pair.
 
-    `steps` counts the steps requested in all episodes, `episode_steps` those in the newest episode.
-    `episode_return` is the sum of the newest episode's rewards so far.
+    `steps` counts the steps requested in all episodes. `episode_steps` counts the steps requested
+    in the newest episode. `episode_return` is the sum of the newest episode's rewards so far.
     """
 
     steps: int = 0
@@ -211,7 +211,8 @@ class TrainerEnd:
         slot: Slot | None = vars(self).get("_slot")  # `unmap` may run in another thread
         if slot is None:
             return Progress()
-        episodes, began = self._episodes, self._episode_began  # read these before `sequence` grows
+        # Read these counts before `sequence`, which may grow at any time.
+        episodes, began = self._episodes, self._episode_began
         sequence = self.sequence
         return Progress(max(0, sequence - episodes), sequence - began, slot.reals[Word.RETURN])
 

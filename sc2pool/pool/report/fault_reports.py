@@ -37,14 +37,14 @@ log = logging.getLogger("sc2pool")
 KEPT = 50
 """How many reports a folder keeps."""
 _DEPTH = 8
-"""How many levels of nested containers to write, because a container may contain itself."""
+"""Nested containers are written to this depth, because a container may contain itself."""
 _ELEMENTS = 1000
 """An array with more elements than this is written in an abbreviated form."""
 
 
 @dataclass(frozen=True)
 class FaultedInstance:
-    """An instance that failed, with its state at that moment; `last_actions` has the oldest first.
+    """A failed instance, with its state at the failure; `last_actions` has the oldest action first.
 
     `episode` is the episode that the instance played or prepared. `reset_kind` is empty if no
     episode had begun.

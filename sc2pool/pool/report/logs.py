@@ -20,7 +20,7 @@ log = logging.getLogger("sc2pool")
 
 
 def log_launch(seat: str, instance: int, games: Sequence[GameFacts]) -> None:
-    """Log that an instance (and its games, if it has any) is up."""
+    """Log that an instance, with its games if it has any, has started."""
     about = (logging.INFO, seat, instance, Phase.LAUNCHING)
     if not games:
         log_instance(*about, "up, without a game")

@@ -92,7 +92,7 @@ def listen_for_page(port: int | None = None, given: int | None = None) -> socket
 
     Args:
         port: the socket's port, or None for `PORT` (if `PORT` is taken, a free port).
-        given: the parent process's number of a listening socket that this process inherits.
+        given: a listening socket that this process inherits, by its number in the parent process.
 
     Raises:
         OSError: the port is taken.

@@ -98,7 +98,7 @@ class ReplayFolder:
         return str(path)
 
     def _claim(self, stem: str) -> tuple[Path, Path]:
-        """The path of a new file, and its path until it is complete; no other trainer gets them."""
+        """A final and a temporary path for a new file; no other trainer gets these paths."""
         for number in count(1):
             path = self._directory / (stem + (f"-{number}" if number > 1 else "") + SUFFIX)
             part = path.with_name(path.name + ".part")

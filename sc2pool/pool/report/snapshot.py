@@ -94,7 +94,7 @@ class Snapshots:
         )
 
     def after_sample(self, instances: Sequence[InstanceStats]) -> None:
-        """Compute rates, add to the history, write requested files; for the watchdog's thread."""
+        """In the watchdog's thread, compute rates, add to the history and write requested files."""
         counters = self._counters
         counted: dict[str, float] = {_POOL: counters.env_steps}
         for row in instances:
@@ -319,7 +319,7 @@ def merge_curves(parts: Sequence[tuple[float, Curves]]) -> dict[str, Any]:
     times_s = axis["at_s"]
 
     def column(at_s: float, name: str | None) -> list[float]:
-        """The pools' values of a figure at a time; `name` None means the steps."""
+        """The value of one figure in each pool at one time; `name` is None for the steps."""
         found = []
         for uptime_s, curves in parts:
             values = curves["steps"] if name is None else curves["figures"].get(name)

@@ -55,7 +55,7 @@ def read(directory: Path) -> StuckHook | None:
 
 
 class HookWatch:
-    """Writes the hooks of this worker that do not return to files.
+    """Writes a file about each hook that does not return in this worker.
 
     `directory_of` returns the folder of a frame's instance, or None for any other frame.
     """

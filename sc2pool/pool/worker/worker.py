@@ -191,7 +191,7 @@ class LiveView:
     def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
         while not self._broken:
             requested = live_files.is_requested(self._run)
-            if requested and not self._under_way.is_set():  # no second write while one is pending
+            if requested and not self._under_way.is_set():  # start only one write at a time
                 self._under_way.set()
                 try:
                     loop.call_soon_threadsafe(self._write)

@@ -294,7 +294,7 @@ class WorkerEnd(QueuePair):
         self._to_be_held = False
         self._sequence = 0
         self.phase = Phase.IDLE
-        """`RESETTING` or `STEPPING` while the trainer waits for a reply, else `IDLE`."""
+        """The phase is `RESETTING` or `STEPPING` while the trainer awaits a reply, else `IDLE`."""
         self.abandoned = False
         self._action_out_of_band: tuple[int, Any] | None = None
 
@@ -336,7 +336,7 @@ class WorkerEnd(QueuePair):
             blocked = self._doorbells.blocked_in
             if requests is None or blocked is None or blocked.tasks > blocked.own_tasks:
                 request = self._words[Word.REQUEST]
-            else:  # a fast form of the `Doorbells.wait` below
+            else:  # a faster form of the call of `Doorbells.wait` below
                 request = requests.wait(
                     self._sequence, self._doorbells.epoll, self._doorbells.listening
                 )
