@@ -51,7 +51,7 @@ if WINDOWS:  # the default event loop of Windows has no `add_reader`
     asyncio.set_event_loop_policy(asyncio.WindowsSelectorEventLoopPolicy())
 WaitFor = Callable[..., None]
 CONTRACT = ("unit/protocol", "game", "tasks", "standin/assertions")
-"""The folders of tests that run with `--game` if no others are named."""
+"""The folders of tests that run with `--game` if no other folders are named."""
 CHOSEN = pytest.StashKey[Installation]()
 
 

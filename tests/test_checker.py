@@ -310,7 +310,7 @@ STRIKES = {
 }
 """Maps the number of a batch to a seat, the seat's process that gets a signal, and the signal."""
 ASKED = {40: "crash", 45: "hang", 50: "exit"}
-"""Maps the number of a batch to the harm that the first env's game is asked to do by the API."""
+"""Maps the number of a batch to the harm that a request does to the first env's game."""
 
 
 OF_MATCHES = {

@@ -1,7 +1,7 @@
 """Episodes of a pool as a dataset in Minari's format, for learning without a game.
 
     `writer = MinariWriter("sc2pool/MoveToBeacon/mine-v0", env.observation_space, env.action_space)`
-    `collector = EpisodeCollector(writer.add)`: Collects steps, and calls `add` with each episode.
+    `collector = EpisodeCollector(writer.add)`: The collector calls `add` with each episode.
 
 `EpisodeCollector` joins the steps of a VecEnv into complete episodes. Rule: each step copies the
 batch once. A row's part is extracted from these copies only when the row's episode is over.
@@ -12,13 +12,13 @@ batch once. A row's part is extracted from these copies only when the row's epis
     `data/main_data.hdf5`: Minari's data, with `episode_0`, `episode_1`, … as links to the shards.
     `data/shard-00000.hdf5`: Episodes, some tens of thousands of steps, written by Minari's code.
 
-Rules: the folder is created atomically. Then shards, links and metadata are written in this order,
-each of them atomically. So if the program ends at any time, at most the episodes since the last
-shard are lost. A dataset is resumed from its shards, even if its other files are damaged. Only one
-recorder at a time writes into a dataset; it holds a lock next to the folder. The memory holds the
-episodes of one shard, and two more copies of them while the shard is written. Images are stored
-without loss. HDF5 writes only to memory, and Python writes the file. HDF5 itself would crash with a
-segmentation fault if the disk refused a write while HDF5 closes a file.
+Rules: the folder is created atomically. After the folder, shards, links and metadata are written in
+this order, each of them atomically. So if the program ends at any time, at most the episodes since
+the last shard are lost. A dataset is resumed from its shards, even if its other files are damaged.
+Only one recorder at a time writes into a dataset; it holds a lock next to the folder. The memory
+holds the episodes of one shard, and two more copies of them while the shard is written. Images are
+stored without loss. HDF5 writes only to memory, and Python writes the file. HDF5 itself would crash
+with a segmentation fault if the disk refused a write while HDF5 closes a file.
 
 Minari is imported on first use, so `import sc2pool.datasets` works without it.
 """
@@ -199,7 +199,7 @@ _METADATA = "metadata.json"
 _METADATA_BYTES = 256_000_000
 """Size limit of the metadata file, in bytes; it lists both bounds of each observed number."""
 _EMPTY_BYTES = 10_000
-"""If an unreadable `main_data.hdf5` has fewer bytes than this, it has no links."""
+"""An unreadable `main_data.hdf5` with fewer bytes than this limit has no links."""
 _SHARD = "shard-"
 _LOCK = "recording.lock"
 
@@ -223,8 +223,8 @@ class MinariWriter:
         folder: The folder of the dataset's data.
 
     Raises:
-        ConfigError: the id is wrong, the dataset exists and `resume` is False, it has other spaces
-            or has episodes outside shards, or another recorder writes into it.
+        ConfigError: a wrong id, an existing dataset without `resume`, a dataset with other spaces
+            or with episodes outside shards, or a dataset that another recorder writes.
         MissingPackageError: Minari or h5py is not installed.
     """
 
@@ -285,7 +285,7 @@ class MinariWriter:
         self._link(anew=True)
 
     def _check_files(self) -> None:
-        """Raise `ConfigError` if a file is a pipe or a device, for which a reader would wait."""
+        """Raise `ConfigError` if a file is a pipe or a device: reading it might wait for ever."""
         for path in (self.folder / _MAIN, *self.folder.glob(f"{_SHARD}*.hdf5")):
             if path.exists() and not path.is_file():
                 raise ConfigError(f"dataset {self._id}: {path} is not a regular file")

@@ -141,7 +141,7 @@ def split_mask(
 def begin_episodes(
     pool: Pool, envs: Sequence[int], seed: Seeds, options: Mapping[str, Any], *, is_task: bool
 ) -> None:
-    """Begin an episode in each of `envs`. If all envs begin one, first drop the pending steps.
+    """Begin an episode in each of `envs`. If `envs` has all envs, first drop the pending steps.
 
     Args:
         envs: The indices of the envs to reset, ascending.
@@ -214,7 +214,7 @@ class VectorSpaces:
         self._shared_memory = shared_memory
 
     def agree(self, hellos: Sequence[Hello | None]) -> Hello:
-        """Make the vector env's spaces from the envs' first messages; return the first env's.
+        """Make the vector env's spaces from the envs' first messages; return the first message.
 
         `RuntimeError`, which names the env, if an env's spaces do not fit the first env's spaces.
         `ConfigError` if the envs have different numbers of rows. `ValueError` for a custom space,

@@ -123,7 +123,7 @@ class SnapshotCallback(BaseCallback):
     def _on_rollout_end(self) -> None:
         rates = self._rates
         present = self._store.snapshots()
-        if present:  # no snapshot means a failed read, because the first is never removed
+        if present:  # an empty list means a failed read, because the first snapshot always stays
             rates.keep(snapshot.name for snapshot in present)
         try:
             rates.save()

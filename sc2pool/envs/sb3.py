@@ -56,7 +56,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         seed: The seed of the first reset, or None.
         is_task: True if the pool plays a task; False if it has envs of the user.
 
-    Attributes: SB3's own, and `pool`.
+    Attributes: SB3's own attributes, and `pool`.
     """
 
     def __init__(self, pool: PoolT, seed: int | None, *, is_task: bool) -> None:
@@ -280,14 +280,14 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
 
         Returns:
             uint8 (height, width, 3). None in the mode `"human"`, whose web page shows the games
-            without this method. None with a warning if the env has no render mode.
+            without this method. None, with a warning, if the env has no render mode.
         """
         if self._is_task and self.render_mode == "human" and mode in (None, "human"):
             return None
         return super().render(mode)
 
     def get_images(self) -> Sequence[Array | None]:
-        """A frame of each env. If the mode is not rgb_array, None for each env, with a warning.
+        """A frame of each env; None for each env, with a warning, if the mode is not rgb_array.
 
         Returns:
             uint8 (480, 640, 3) each, unless the task or the user's envs draw other frames.
@@ -315,7 +315,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
                 _say_once(advice)
 
     def _envs(self, indices: VecEnvIndices) -> list[int]:
-        """Convert SB3's indices (None for all, one or many, negative ones too) to 0 … n-1."""
+        """Convert SB3's indices (None for all, one index or several, also negative) to 0 … n-1."""
         every = range(self.num_envs)
         if indices is None:
             return list(every)
@@ -421,7 +421,7 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
     def send(self, actions: Any, games: Iterable[int] | None = None) -> None:
         """Send actions to some games, or to all; `recv` returns their transitions.
 
-        `step` is a `send` to all games, then a `recv` from all. If the learner can use the
+        `step` is a `send` to all games, then a `recv` from all games. If the learner can use the
         transitions of any games, call `send` and `recv` to get the first transitions.
 
         Args:
@@ -430,7 +430,7 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
                 several learners share the game.
 
         Raises:
-            ActionError: an action is outside its space, or there are too many or too few.
+            ActionError: an action is outside its space, or there are too many or too few actions.
             AlreadyPendingCallError: a game's previous transition has not been received.
             ConfigError: an index does not exist or is named twice.
             ResetNeeded: no episode has begun.

@@ -71,7 +71,7 @@ class PoolKeywords(GameKeywords, total=False):
 
 DEFAULT_N = 8
 MOST_ENVS_PER_WORKER = 8
-"""The default limit of envs per worker: if a worker dies, all its envs end."""
+"""The default limit of envs per worker, because all envs of a worker end if it dies."""
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         """Begin an episode in each of these envs.
 
         Args:
-            env_id: An index, or several. None for all envs, which also drops the pending steps.
+            env_id: One index or several. None for all envs, which also drops the pending steps.
             seed: The seed, as in `seed`.
             options: The options, passed to each env's own `reset`.
 
@@ -127,8 +127,8 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
 
         Raises:
             ResetNeeded: the first reset does not reset all envs.
-            AlreadyPendingCallError: steps are pending, and either an env's episode is not over, or
-                a seed or options are given. Receive the pending steps first, with `step(None)`.
+            AlreadyPendingCallError: while steps are pending, a seed or options are given, or an env
+                to reset has a running episode. Receive the pending steps first, with `step(None)`.
             CrashLoopError, UserCodeError, ObservationError: see their docstrings; every later call
                 raises `ClosedError`.
         """

@@ -97,8 +97,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         autoreset_mode: An `AutoresetMode`, or its value.
         max_concurrency: How many envs of `env_fns` may step or reset at one time; None for all.
         max_episode_steps: For tasks: an episode is truncated after this number of steps; None or -1
-            for no limit. `gymnasium.make_vec` passes its keyword of this name, or its registry's
-            value.
+            for no limit. `gymnasium.make_vec` passes its own keyword `max_episode_steps`, or else
+            the value in its registry.
         seed: The seed of the first reset, unless the caller gives that reset a seed.
 
     The other keywords are those of `SubprocSC2VecEnv`.
@@ -112,7 +112,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
             missing map.
         RuntimeError: the envs' spaces differ.
         ValueError: unknown observation mode, autoreset mode or start method.
-        Exception: a function of `env_fns` raised it.
+        Exception: a function of `env_fns` raised this exception.
     """
 
     _call: tuple[str, tuple[Any, ...], dict[str, Any]] = ("", (), {})
@@ -349,7 +349,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
             `MultiDiscrete(nvec)`; all True if the task returned None.
 
         Raises:
-            Exception: an env's method raised it; the envs continue.
+            Exception: an env's method raised this exception; the envs continue.
             AttributeError: an env has no such attribute; the envs continue.
             ValueError: `name` is a method that the vector env has itself, such as `step`.
         """

@@ -6,7 +6,7 @@
 Rules:
 * Replies come in the order of the requests; each reply is checked as it arrives.
 * Anything except an expected reply breaks the connection for good: a text frame, a reply that
-  cannot be decoded, a reply too many, or the end of the connection. Every use of a broken
+  cannot be decoded, a surplus reply, or the end of the connection. Every use of a broken
   connection raises the first fault. So a late reply never counts as the answer to a later request.
 * A burst (several requests in one write) that is answered in time costs one task switch and no
   timer of its own. If the event loop may be blocked (`DirectReader`), no task switch is needed.
@@ -72,7 +72,7 @@ class Connection(picows.WSListener):
 
     def __init__(self, sock: socket.socket) -> None:
         self.warn: Callable[[str], None] = lambda _: None
-        """Called with the error texts that the game adds to the reply to a successful request."""
+        """A function for error texts that the game adds to the reply to a successful request."""
         self._sock = sock
         self._loop = asyncio.get_running_loop()
         self._transport: picows.WSTransport | None = None
@@ -80,7 +80,7 @@ class Connection(picows.WSListener):
         self._fault: GameFault | None = None
         self._next_id = 1
         self._fragments: list[bytes] = []
-        # The running burst:
+        # The fields below belong to the running burst.
         self._expected: list[tuple[int, str]] = []
         self._replies: list[Any] = []
         self._answered: asyncio.Future[None] | None = None
@@ -180,7 +180,7 @@ class Connection(picows.WSListener):
         try:
             outcome = await reader.step(first_id, serialized, loops, deadline.instant_s)
         except asyncio.CancelledError:
-            # Otherwise late replies would count as answers to the next burst.
+            # Break the connection, because late replies would count as answers to the next burst.
             self.fail(GameFault(FaultKind.CONNECTION_LOST, "a request was abandoned"))
             raise
         kinds = _ACTION_AND_STEP if actions else _STEP
@@ -222,7 +222,7 @@ class Connection(picows.WSListener):
             except RuntimeError:  # raised if the loop is closed, or now runs in another thread
                 with contextlib.suppress(RuntimeError):
                     transport: Any = self._transport.underlying_transport
-                    transport._force_close(None)  # like `abort`, but any thread may call it
+                    transport._force_close(None)  # unlike `abort`, any thread may call this
             self._transport = None
         if self._reader is not None:
             self._reader.close()
@@ -293,7 +293,7 @@ class Connection(picows.WSListener):
         except GameFault:
             pass  # the cause is in `_fault`
         except asyncio.CancelledError:
-            # Otherwise late replies would count as answers to the next burst.
+            # Break the connection, because late replies would count as answers to the next burst.
             self.fail(GameFault(FaultKind.CONNECTION_LOST, "a request was abandoned"))
             raise
 

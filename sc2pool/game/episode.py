@@ -168,9 +168,9 @@ class LoopCount:
         self.nothing_seen = False
         """True before the episode's first observation."""
         self._played = 0
-        """Loops since create_game; a restart does not reset them."""
+        """The number of loops since create_game; a restart does not reset this number."""
         self._before_create = 0
-        """Loops played in earlier games of the process."""
+        """The number of loops that earlier games of the process have played."""
 
     @property
     def restartable(self) -> bool:
@@ -249,7 +249,7 @@ _NOTHING: Final = _Use(0.0, 0, 0)
 _ENOUGH_CPU_S: Final = 1.0
 """Shorter CPU times, in seconds, are not compared: the system counts hundredths of a second."""
 _ENOUGH_EPISODES: Final = 4
-"""Costs are averages over at least this many episodes, because episodes differ."""
+"""A cost is an average over at least this many episodes, because episodes differ."""
 _LOOK_EVERY_S: Final = 0.5
 """Seconds between two readings of a process's CPU time. One reading takes some tenths of a
 millisecond, as long as a short step."""
@@ -258,7 +258,7 @@ millisecond, as long as a short step."""
 class LoopCost:
     """Compares a game's CPU time per loop with the CPU time per loop in its first episodes.
 
-    Reports say that the real game slows down over hours. CPU time does not depend on other load.
+    Reports say that the real game slows down over hours. Other programs do not change CPU time.
     """
 
     def __init__(self) -> None:
@@ -346,8 +346,8 @@ class EndSigns:
     def look(self, observed: Observed, now_s: float, others_answered_s: float = math.inf) -> str:
         """The sign that the game is over, if the observation at `now_s` shows one; else empty.
 
-        If the other game of a match gave its last answer at `others_answered_s` and has stopped
-        since, this game stands still too. Such a standstill is a fault, not the end.
+        If the other game of a match stops after its last answer, at `others_answered_s`, this game
+        stands still too. Such a standstill is a fault, not the end.
         """
         loop = observed.game_loop
         if loop != self._loop:
@@ -376,7 +376,7 @@ def _lasts(since: int | None, loop: int) -> bool:
 
 
 def shown_again(last: Observed, told: sc_pb.ResponseObservation | None = None) -> Observed:
-    """A copy of `last` with `told`'s events in place of its own, which were delivered before."""
+    """A copy of `last` with the events of `told`; the events of `last` were delivered before."""
     response = sc_pb.ResponseObservation()
     response.CopyFrom(last.response)
     for field in ("actions", "action_errors", "chat", "player_result"):

@@ -72,7 +72,7 @@ _LOADING_FAULTS: Final = frozenset(
 _OF_THE_POOL: Final = frozenset(
     {"create_game", "join_game", "restart_game", "start_replay", "leave_game", "quit"}
 )
-"""Requests that begin and end games. Only the pool may send them, not a task or a bot."""
+"""The requests that begin and end games. Only the pool may send them, not a task or a bot."""
 
 
 class ResetKind(StrEnum):
@@ -99,7 +99,7 @@ class Surroundings:
     """The folder for the game's temporary files; None for the system's folder."""
     settled: Settled = NOTHING_SETTLED
     warn: Callable[[str], None] = lambda _: None
-    """Called with a sentence that the user should read once."""
+    """A function that is called with a sentence that the user should read once."""
 
 
 NOWHERE: Final = Surroundings()
@@ -118,7 +118,7 @@ class Game:
         untold_end: The sign that the game has ended, if it did not report its end; else empty.
         tick: How late the newest step was; None in lock-step, and before the first step.
         realtime: True if the running episode's game steps by itself.
-        events: The events of observations that the task did not get.
+        events: The events in those observations that the task did not get.
         asked_s, answered_s: When the game's newest state was requested, and when it came.
         serves_a_task: True if user code calls `request`, which then refuses the pool's requests.
     """
@@ -313,7 +313,7 @@ class Game:
         now_s = time.monotonic()
         self.clock.begin(observed.game_loop, now_s)
         if self.realtime:
-            self._signs.look(observed, now_s)  # records that the player has units
+            self._signs.look(observed, now_s)  # `look` records whether the player has units
         return observed
 
     def _begin(self, setup: GameSetup) -> None:
@@ -613,7 +613,7 @@ class Game:
     async def _accept_or_look_again(
         self, reply: SparseReply | Plain, loops: int
     ) -> tuple[Observed, bool]:
-        """Like `_accept`, but asks an ended game again, because it may then show its last state."""
+        """Like `_accept`, but asks an ended game again, because its next reply may have a state."""
         if not _is_over(reply):
             return self._accept(reply, loops)
         (reply,) = await self._burst([requests.observation()], *self._time_limit(), sparse=True)
@@ -637,7 +637,7 @@ class Game:
         answer = head.observation
         ended = self._api.status is Status.ENDED or len(answer.player_result) > 0
         result = replies.result_of(answer, self.player_id)
-        if result is not None:  # if it is None, an earlier result stays
+        if result is not None:  # None does not replace an earlier result
             self.result = result
         if answer.player_result and replies.is_stub(answer) and self._newest is not None:
             told = sc_pb.Response.FromString(payload).observation

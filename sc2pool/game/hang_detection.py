@@ -31,7 +31,7 @@ from sc2pool.deadline import Deadline
 SLOW_FACTOR: Final = 3.0
 """A slow game that still computes may take this many times the limit of a step."""
 IDLE_CPU_SHARE: Final = 0.01
-"""A process that uses fewer CPU seconds per second counts as idle; waiting threads use less."""
+"""Below this many CPU seconds per second a process counts as idle; waiting threads use less."""
 STARVED_SHARE: Final = 0.5
 """A process counts as starved if it waits for a processor for at least this share of the time. A
 hung process does not wait for a processor."""
@@ -105,10 +105,10 @@ class HangDetector:
     """Sets the deadlines for each answer: a first deadline, and extensions of it.
 
     Args:
-        activity: Reads the activity of each game on which an answer depends.
-        is_asleep: Returns True if the game has read all requests and no signal has stopped it.
-            Called only to distinguish a silent game from a hung one.
-        warn: Called with a sentence about the machine, if the game is starved.
+        activity: A function that reads the activity of each game on which an answer depends.
+        is_asleep: A function that returns True if the game has read all requests and no signal has
+            stopped it. Called only to distinguish a silent game from a hung one.
+        warn: A function for a sentence about the machine, called if the game is starved.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class HangDetector:
 
 BUSY_CPU_SHARE: Final = 0.5
 """A process counts as computing if it uses at least this many CPU seconds per second. A game that
-waits for the other player uses less."""
+waits for the other player uses less CPU time."""
 
 
 class MatchSide(StrEnum):
@@ -216,7 +216,7 @@ _SIGNS: Sequence[tuple[str, Callable[[SideEvidence], bool]]] = (
     ("it computes, and the other side waits", lambda seen: seen.cpu_share >= BUSY_CPU_SHARE),
     ("it uses no CPU time, the other side does", lambda seen: seen.cpu_share < IDLE_CPU_SHARE),
 )
-"""Signs of a game that hangs, the gravest first."""
+"""The signs of a game that hangs, the gravest first."""
 
 
 def judge(evidence: Mapping[MatchSide, SideEvidence]) -> tuple[tuple[MatchSide, ...], str]:

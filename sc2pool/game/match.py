@@ -219,7 +219,7 @@ class Match:
     def _align(self) -> None:
         """Let the next periods of both sides begin at the same loop, the later of their two loops.
 
-        The sides act together: if their periods differed, one would be late in every later step.
+        The sides act together. With different periods, one side would be late in every later step.
         """
         clocks = [game.clock for game in self.games]
         loop = max(clock.next_begin for clock in clocks)
@@ -352,7 +352,7 @@ _NAMELESS: Final = nullcontext()
 
 
 class MatchLeases:
-    """Leases of the four ports of a match, held until `release`; see `PortLease.acquire`."""
+    """The leases of the four ports of a match, held until `release`; see `PortLease.acquire`."""
 
     def __init__(self) -> None:
         leased = []

@@ -1,8 +1,8 @@
 """The layer below the websocket: a game's socket, outgoing frames, and three ways to read answers.
 
-    Event loop    selector ─► transport ─► parser ─► frames      (any loop, and as a fallback).
-    Direct way           socket ─────────► parser ─► frames.
-    Compiled way         socket ─► the replies of a step         (unusual bytes ─► parser).
+    Event loop:   selector ─► transport ─► parser ─► frames      (any loop, and as a fallback).
+    Direct way:          socket ─────────► parser ─► frames.
+    Compiled way:        socket ─► the replies of a step         (unusual bytes ─► parser).
 
 The event loop and the direct way use picows' parser, an `asyncio.BufferedProtocol`. Rules: at any
 time exactly one of the three ways reads. The compiled way begins only between two messages.
@@ -152,7 +152,7 @@ class DirectReader:
             self._transport.resume_reading()
 
     def send(self, data: bytes) -> None:
-        """Send `data`. If the socket does not take all of it, the event loop sends the rest."""
+        """Send `data`. The event loop sends those bytes that the socket does not take at once."""
         try:
             sent = self._sock.send(data)
         except BlockingIOError:
@@ -222,7 +222,7 @@ class DirectReader:
     def _parse(self, got: int) -> bool:
         self.between_messages = False
         self._parser.buffer_updated(got)
-        return not self._transport.is_closing()  # otherwise the parser has closed the connection
+        return not self._transport.is_closing()  # if False, the parser has closed the connection
 
     def close(self) -> None:
         """Stop watching the socket."""

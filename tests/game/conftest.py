@@ -67,6 +67,6 @@ def event_loop_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture(autouse=True)
 def nothing_runs_on():
-    """Fails a test whose game still runs after its close; `nothing_is_left` checks the rest."""
+    """Fails a test whose game runs after its close; `nothing_is_left` finds other leftovers."""
     yield
     assert psutil.Process().children(recursive=True) == []

@@ -214,7 +214,7 @@ REPLY_FAULTS = [
     ("duplicate", FaultKind.BAD_REPLY, ""),
     ("text", FaultKind.BAD_REPLY, "TEXT"),
     ("error", FaultKind.BAD_REPLY, "refused step"),
-    ("wrong id", FaultKind.BAD_REPLY, "id"),  # the tests of `replies.check` have other cases
+    ("wrong id", FaultKind.BAD_REPLY, "id"),  # the tests of `replies.check` try other wrong replies
     ("close", FaultKind.CONNECTION_LOST, ""),
     ("disconnect", FaultKind.CONNECTION_LOST, ""),
     ("not a websocket", FaultKind.CONNECTION_LOST, ""),
@@ -252,12 +252,12 @@ class TestFaults:
     async def test_game_killed_during_a_step(self, fake):
         async with playing(fake(on_step={"1": "stop"})) as game:
             step = asyncio.ensure_future(step_fault(game))
-            await asyncio.sleep(0)  # the burst is sent
+            await asyncio.sleep(0)  # lets the task send the burst
             strike(game.pid, "KILL")
             fault = await asyncio.wait_for(step, 30)
             assert fault.kind is FaultKind.GAME_EXITED
             assert ("exit code" if WINDOWS else "SIGKILL") in fault.detail
-            assert "at your service" in fault.detail  # the fault quotes the log's end
+            assert "at your service" in fault.detail  # the fault quotes the end of the log
 
     async def test_game_killed_between_steps(self, fake):
         async with playing(fake()) as game:

@@ -29,7 +29,7 @@ from tests.support.systems import strike
 SETUP = GameSetup("MoveToBeacon")
 LIMITS = Limits(launch_s=90, create_join_s=60, reset_s=60, step_s=10)
 FAULTY = replace(LIMITS, step_s=0.5)
-"""Limits for games that do not answer; only the first observation keeps its usual limit."""
+"""The limits for games that do not answer; only the first observation keeps its usual limit."""
 Fault = debug_pb2.DebugTestProcess
 
 
@@ -143,7 +143,7 @@ LATE_LOOPS = 2
 
 @pytest.fixture
 def playing(game_installation) -> Callable[..., AbstractAsyncContextManager[Game]]:
-    """`async with playing(limits) as game:` gives a game in its first episode, in real time."""
+    """`async with playing(limits) as game:`: a game that plays its first episode, in real time."""
 
     @asynccontextmanager
     async def begin(limits: Limits = REALTIME_LIMITS) -> AsyncIterator[Game]:

@@ -48,7 +48,7 @@ class DuelBot(RLBotAI):
 
 
 class DuelTask(Task):
-    """`DuelBot` written as a `Task`."""
+    """A `Task` that does the same as `DuelBot`."""
 
     map_name: ClassVar[str] = "MarineDuel"
     players: ClassVar[int] = 2

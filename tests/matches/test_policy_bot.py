@@ -43,7 +43,7 @@ class WithoutBotAI(BotAI):
 
 
 class MaskedBeaconBot(resolve_task("MoveToBeaconBot"), WithoutBotAI):
-    """`MaskedBeacon` as a bot, without the requests."""
+    """A bot that does the same as `MaskedBeacon`, but sends no requests."""
 
     max_loops = 240
 

@@ -30,7 +30,7 @@ from tests.support.programs import run
 SCRIPT = Path(__file__).parents[2] / "scripts" / "chaos.py"
 Chaos = Callable[..., dict[str, Any]]
 TAKES_S = 1800.0
-"""Limit of a run in seconds; a run takes much less time on an idle machine."""
+"""The time limit of a run, in seconds; a run takes much less time on an idle machine."""
 
 
 @pytest.fixture

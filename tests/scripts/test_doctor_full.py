@@ -1,4 +1,4 @@
-"""Runs `sc2pool doctor --full` on a game without reported faults, and on one with all of them."""
+"""Runs `sc2pool doctor --full` on a game without reported faults and on a game with all of them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from sc2pool.game.program.builds import settled_on
 from sc2pool.game.program.installation import find_installation
 
 STOPS = {"stop and go on", "D16 stops", "D16 match stops"}
-"""Checks that report a difference on both games: both play the loops missed during a stop."""
+"""The checks that report a difference on both games, which play the loops missed in a stop."""
 TIMES = {"launch", "launch again", "D12 launches at once", "D24 speed"}
-"""Checks that may fail on a busy machine."""
+"""The checks that may fail on a busy machine."""
 OF_ALL = {
     "D01 awaited end",
     "D02 polled end",

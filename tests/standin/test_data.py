@@ -93,7 +93,7 @@ def test_a_difference_is_found():
 
 @pytest.mark.parametrize("name", NUMBERS_OF)
 def test_simulated_units_agree_with_the_tables(data, name):
-    """This test compares only facts in the tables; `truth.py check` compares the others."""
+    """This test compares only facts in the tables; `truth.py check` compares other facts."""
     ours = combined(NUMBERS_OF[name], DOES.get(name, {}))
     row = data.units[ours["id"]]
     told = units.from_tables(row)

@@ -29,7 +29,7 @@ def trains() -> None:
 
 
 CTRL_BREAK, CLOSED = 1, 2
-"""Numbers of Windows' console events."""
+"""The numbers of Windows' console events."""
 WAITS = "import sys; sys.stdin.read()"
 STARTS_ANOTHER = f"""
 import subprocess, sys

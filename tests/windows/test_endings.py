@@ -100,7 +100,7 @@ def test_a_closed_console_saves_the_model(program: Program, tmp_path: Path) -> N
 
 
 def test_what_a_child_has_printed_is_left_after_its_worker(tmp_path: Path) -> None:
-    """A killed worker leaves the file of the output, with the bytes as they were printed."""
+    """The file that outlives a worker must hold the bytes that its child has printed."""
     lines = f"import sys; sys.stdout.buffer.write(b'a line\\n' * {RING_BYTES // 5})"
     output = Output(tmp_path / "log")
     child = subprocess.Popen([sys.executable, "-c", lines], stdout=output.writing_end)

@@ -1,4 +1,4 @@
-"""Wherever the game lies and however a program is started, it plays or gives a one-line error."""
+"""A program must play or give a one-line error, however it starts and wherever the game lies."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Rules: `diagnose` and `known_faults` are pure. The game's log is searched first, because it is the
 most exact source. A build's known faults count only if they fit the game's end. The patterns are
-texts that games were seen to print. So `diagnose` may give no advice, but should not be wrong.
+texts that games were seen to print. So `diagnose` may give no advice, but no wrong advice.
 
 `sc2pool doctor --full` measures ("settles") facts that the game's documentation leaves open. The
 facts are stored for later pools on the same build:
@@ -126,7 +126,7 @@ _BUILDS: Final = (
         "4.10 reports a wrong display type of some units on high ground (fixed in 5.0.4)",
     ),
 )
-"""Builds with faults that several sources have reported independently."""
+"""The builds with faults that several sources have reported independently."""
 
 
 def diagnose(log: str, exit_code: int | None, base_build: int | None = None) -> str:

@@ -1,8 +1,8 @@
 """Finds the installation to play, its executable and its maps.
 
-    `"auto"`: Looks at SC2PATH, then at the platform's usual places, then at the stand-in's folder.
-    `"real"`: Looks at SC2PATH and at the usual places, but never at the stand-in.
-    `PATH`: Looks only at the installation at this path.
+    `"auto"` looks at SC2PATH, then at the platform's usual places, then at the stand-in's folder.
+    `"real"` looks at SC2PATH and at the usual places, but never at the stand-in.
+    `PATH` looks only at the installation at this path.
 
 Rules: every installation is checked in the same way, and no later code knows whether the game is
 the real one. A given path without an installation is an error. If one of the usual places exists,
@@ -208,7 +208,7 @@ def find_map(installation: Installation, name: str) -> Path:
         raise ConfigError(f"no map {name!r}: there is no file {wanted}")
     if installation.maps is None:
         raise ConfigError(f"no map {name!r}: {installation.root} has no folder Maps")
-    # `rglob` silently skips a folder without read permission; `listdir` raises.
+    # `rglob` silently skips a folder without read permission; `listdir` raises an error.
     os.listdir(installation.maps)  # noqa: PTH208
     known = sorted(
         file

@@ -40,8 +40,8 @@ from sc2pool.processes.filelock import try_lock, unlock_and_remove
 from sc2pool.processes.spawn import is_shortage
 
 _POLL_S: Final = 0.004
-"""Poll interval until the game listens. On average we connect half an interval later; until then
-another program may connect first. Polling this often takes 3 % of a core."""
+"""Seconds between two checks whether the game listens. On average we connect half of this time
+after the game listens, so another program may be first. Polling this often takes 3 % of a core."""
 _SEAT_POLL_S: Final = 0.25
 """Time between two checks of which program has the seat, while no handshake is answered."""
 _STOP_POLL_S: Final = 0.5
@@ -153,8 +153,8 @@ class _Turn:
     """The exclusive right to start a game: no other game of this user starts within `_APART_S`.
 
     Games that started at the same moment were seen to fail on Linux. The right is a lock that all
-    pools of this user take; the system frees it when its process ends. If the lock cannot be
-    created, or a process keeps it too long, games start without it.
+    pools of this user take; the system frees it when the holding process ends. If the lock cannot
+    be created, or a process keeps it too long, games start without it.
     """
 
     def __init__(self) -> None:
@@ -201,7 +201,7 @@ async def _when_ready(
     while True:
         turn.end_in_time()
         stops.check()
-        code = process.exit_code()  # read first: if the game has ended, its output is complete
+        code = process.exit_code()  # read this first: after the game's end the output is complete
         if process.port_refused():
             raise GameFault(FaultKind.PORT_TAKEN, f"the game could not listen on port {port}")
         if code is not None:
@@ -246,7 +246,7 @@ class _Stops:
 
 
 def _speaks_otherwise(process: GameProcess, listener_pid: int | None, answer: str) -> GameFault:
-    # An unproven listener may be another program; then only this port is given up.
+    # An unproven listener may be another program, so only its port is given up.
     # The text lacks the port and the pid, because two equal failures end the tries.
     return GameFault(
         FaultKind.PORT_TAKEN if listener_pid is None else FaultKind.LAUNCH_FAILED,
@@ -256,7 +256,7 @@ def _speaks_otherwise(process: GameProcess, listener_pid: int | None, answer: st
 
 
 def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> int | None:
-    """The listener's pid or None; PORT_TAKEN if not our game, NotReadyError if none listens."""
+    """The game's pid or None; PORT_TAKEN if another program listens, NotReadyError if none does."""
     try:
         pid = find_listener(process.family(), port)
     except (psutil.Error, OSError):
@@ -275,8 +275,8 @@ async def _take_seat(
 ) -> Connection:
     """Open the game's websocket over a socket that is connected to its port.
 
-    Raises NotReadyError if the game does not answer yet, or has ended; GameFault PORT_TAKEN if
-    another program has the seat or our peer is not the game, STOPPED if the game is stopped.
+    Raises NotReadyError if the game does not answer yet, or has ended. Raises GameFault STOPPED if
+    the game is stopped, PORT_TAKEN if another program has the seat or is our peer.
     """
     own_port: int = sock.getsockname()[1]
     opening = asyncio.ensure_future(connects(sock))

@@ -14,7 +14,7 @@ Only the end of the game's output is kept, in a ring buffer and in a file:
     Child ── pipe ──► thread ──► ring of 64 KiB, and its copy in a file ──► `tail`; `read_tail`.
 
 Why a pipe and a ring: a file that the child writes itself grows as fast as the disk allows (800 MB
-in 8 s). Truncation does not help. A size limit of the system (RLIMIT_FSIZE) would apply to all
+in 8 s), and truncation does not help. A size limit of the system (RLIMIT_FSIZE) would apply to all
 files of the child, and kill the child. Why a thread: the event loop of a worker may be blocked. Why
 a file: after a worker's death the trainer reads the cause in this file (`log_left_in`). The file is
 not memory-mapped, because writing would kill this process if another process truncated the file.
@@ -136,7 +136,7 @@ class GameProcess:
         self._base_build = base_build
         self._temp_dir = temp_dir
         self._output = output
-        self._stats = psutil.Process(child.pid)  # must precede the watch, which may reap the child
+        self._stats = psutil.Process(child.pid)  # comes first, because the watch may reap the child
         self._watch = watch_exit(child)
         # The guard is set last, because a failure after this line would leave it behind.
         self._let_go: Callable[[], None] | None = end_with_this_process(child)
@@ -362,7 +362,7 @@ def _is_about_the_file(error: OSError) -> bool:
 def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):
-        folder.rmdir()  # removes an empty folder even without free descriptors
+        folder.rmdir()  # `rmdir` removes an empty folder even without free descriptors
 
 
 RING_BYTES: Final = 1 << 16
@@ -437,7 +437,7 @@ class Output:
 
     def close(self) -> None:
         """Stop recording, after the child's end; may be called again. The file stays."""
-        self._wait_for_end()  # else the thread's descriptor would stay open a little longer
+        self._wait_for_end()  # wait until the thread has closed its descriptor
         with self._lock:
             self._closed = True
             self._close_file()

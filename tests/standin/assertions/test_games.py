@@ -35,7 +35,7 @@ def test_p03_p04_a_replay_ends_at_the_recorded_loop_and_cannot_be_saved(begin):
     wire = begin()
     wire.step(100)
     replay = wire.replay()
-    wire.watch(replay, disable_fog=True)  # played by the game's process, before the game ends
+    wire.watch(replay, disable_fog=True)  # the process of the running game plays the replay
     loops = [wire.observe().game_loop]
     status = sc_pb.in_replay
     while status == sc_pb.in_replay:

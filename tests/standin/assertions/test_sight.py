@@ -20,7 +20,7 @@ HERE, THERE = (30, 30), (58, 66)
 
 
 def cloaked_shown() -> sc_pb.InterfaceOptions:
-    """Interface options for layers and raw data that also show cloaked units."""
+    """Interface options that ask for layers, raw data and cloaked units."""
     interface = options()
     interface.show_cloaked = True
     return interface

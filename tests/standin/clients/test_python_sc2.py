@@ -43,7 +43,7 @@ def said(program: Program, *, quiet: bool = False) -> Any:
         out, errors = program.communicate(timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
         program.kill()
-        out, errors = program.communicate()  # shows how far the program came
+        out, errors = program.communicate()  # the output shows how far the program came
     assert program.returncode == 0, errors[-3000:] + out[-3000:]
     assert not (quiet and "Traceback" in errors), errors[-3000:]
     return json.loads(out.splitlines()[-1])

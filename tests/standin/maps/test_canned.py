@@ -1,4 +1,4 @@
-"""Tests canned maps: clients must see no difference between prepared and computed replies."""
+"""Tests of canned maps: clients must see no difference between prepared and computed replies."""
 
 from __future__ import annotations
 

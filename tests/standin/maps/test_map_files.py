@@ -1,4 +1,4 @@
-"""Tests MPQ archives, the errors of wrong map files, and `save_map`.
+"""Tests of MPQ archives, of the errors of wrong map files, and of `save_map`.
 
 An error must name the wrong place in the file, and say which value was expected there.
 """

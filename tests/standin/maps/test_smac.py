@@ -313,7 +313,7 @@ LAST = "PointFromId(4294967295)"
 
 
 def real_map(**changes: bytes) -> bytes:
-    """An archive with those files of a real map that the stand-in reads, by default of 2m_vs_1z."""
+    """An archive with those files that the stand-in reads from a real map, by default 2m_vs_1z."""
     return pack(files_of(**changes))
 
 

@@ -1,4 +1,4 @@
-"""Tests replies to correct and wrong actions, queries and debug commands."""
+"""Tests the replies to correct and wrong actions, queries and debug commands."""
 
 from __future__ import annotations
 

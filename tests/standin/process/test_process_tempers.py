@@ -1,4 +1,4 @@
-"""Tests tempers (imitated faults) of starts, joins, map loads, restarts, crashes and old age."""
+"""Tests the tempers (imitated faults) of starts, joins, loading, restarts, crashes and old age."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BATTLE = "SMAC_Maps/3m"
 
 
 def ends(game: GameProcess) -> tuple[int, str]:
-    """Wait until the game ends by itself; returns its exit code and the rest of its output."""
+    """Wait until the game ends by itself; returns its exit code and its unread output."""
     code = game.process.wait(TIMEOUT_S)
     assert game.process.stdout is not None
     return code, game.process.stdout.read()
@@ -308,7 +308,7 @@ def test_stalled_map(launch, temper):
 
 
 def test_slowing(launch, changed, wait_for):
-    """A loop must cost twice its usual CPU time after 0.11 s, and ten times the usual after 1 s."""
+    """A loop's usual CPU time must double 0.11 s after launch, and be tenfold 1 s after launch."""
 
     def begin(temper: str) -> tuple[psutil.Process, Wire]:
         game = launch("--temper", temper)

@@ -378,7 +378,7 @@ except recording.ReplayError as error:
     [peak] = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]
     print(int(peak.split()[1]) // 1024, error)
 """
-"""Prints how many MiB of memory the refusal of a replay took, and the reason for it.
+"""Prints how many MiB of memory the refusal of a replay took, and the refusal's reason.
 
 `ru_maxrss` would count the starting process's memory, because Linux keeps the figure on exec.
 """
@@ -469,7 +469,7 @@ def test_a_replay_becomes_a_picture(offline, installation, tmp_path):
     assert done.returncode == 0, done.stderr
     assert f"{picture}: 4 frames" in done.stdout
     with Image.open(picture) as image:
-        assert (image.size, image.n_frames) == ((640, 480), 4)  # loops 0, 16, 32, 40
+        assert (image.size, image.n_frames) == ((640, 480), 4)  # frames at loops 0, 16, 32, 40
     replay.write_bytes(b"no replay")
     done = show(replay, picture, "--game", installation)
     assert done.returncode == 2

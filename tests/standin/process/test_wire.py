@@ -152,7 +152,7 @@ def test_real_time_runs_by_itself_and_waits_for_a_loop(shared_game):
     assert reply.observation.observation.game_loop >= target
     rate = reply.observation.observation.game_loop / elapsed_s
     assert rate == pytest.approx(22.4, rel=0.1)
-    # Requests that follow a waiting observation request are answered after it; none is lost.
+    # All requests that follow a waiting observation request are answered, after its reply.
     ahead = reply.observation.observation.game_loop + 5
     wire.send(observation=sc_pb.RequestObservation(game_loop=ahead), id=1)
     wire.send(observation=sc_pb.RequestObservation(), id=2)

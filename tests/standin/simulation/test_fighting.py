@@ -1,4 +1,4 @@
-"""Tests damage, armor, shields, cooldowns, targets, and the effects of cloak and detectors."""
+"""Tests of damage, armor, shields, cooldowns, targets, and the effects of cloak and detectors."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_a_reaper_heals_when_no_hit_has_come_for_a_while(offline):
 def test_an_attack_that_is_broken_off_costs_nothing(offline):
     offline.arena((HELLION, 1, 20, 20), (ROACH, 2, 25, 20), (ROACH, 2, 60, 60))
     offline.toggle(debug_pb.god)
-    offline.step(4)  # the damage point comes 4 loops later
+    offline.step(4)  # the damage point comes 4 loops after the first loop
     offline.order(offline.units(HELLION), MOVE, (10, 20))
     offline.step(4)
     (hellion,) = offline.units(HELLION)
@@ -270,7 +270,7 @@ def test_a_target_may_go_away_as_far_as_the_weapons_slop(offline, attacker, hits
     runner = min(offline.units(MARINE), key=lambda one: one.pos.x)
     offline.order(runner, MOVE, (10, 20))
     offline.step(20)
-    life = sum(one.health for one in offline.units(MARINE))  # a dead marine counts as 0
+    life = sum(one.health for one in offline.units(MARINE))  # a dead marine's life counts as 0
     assert (life < 2 * 45) == hits
 
 

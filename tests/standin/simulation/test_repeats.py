@@ -216,7 +216,7 @@ def test_nobody_pushes_aside_a_unit_that_fights():
 
 
 def test_units_keep_the_room_of_their_type_and_not_their_radius():
-    """By the game's data a zealot has a radius of 0.5, but others come as near as 0.375."""
+    """By the game's data a zealot has a radius of 0.5, but it keeps only a radius of 0.375 free."""
     world = World()
     world.spawn(ZEALOT, 1, [(20.0, 20.0), (20.76, 20.0)])
     world.spawn(COLOSSUS, 1, [(20.4, 20.0)])

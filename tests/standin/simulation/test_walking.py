@@ -98,7 +98,7 @@ def test_requests_take_effect_with_the_next_loop(offline):
 
 @pytest.mark.parametrize("count", [1, 9])
 def test_a_patrol_to_the_own_place_stands_until_the_next_order(offline, count):
-    """One unit or a crowd patrols between two points that are both its present place."""
+    """If a patrol's two points are the units' own place, the units stand until the next order."""
     offline.start("DefeatRoaches" if count > 1 else "MoveToBeacon")
     group = offline.units(MARINE)
     assert len(group) == count
@@ -202,7 +202,7 @@ def test_a_field_that_grows_bit_by_bit_is_the_same():
 
 
 def _walk_there(session, goal: tuple[float, float], blocked) -> float:
-    """Step until the marine stands; returns its path's length; it must enter no blocked cell."""
+    """Step until the marine stands; returns the length of its path, which has no blocked cell."""
     length, before = 0.0, None
     for _ in range(1500 // 4):
         unit = session.one(MARINE)
@@ -315,7 +315,7 @@ def test_creep_stays_on_the_ground_and_withers_without_its_tumor(offline):
     offline.arena((TUMOR, 2, 8.5, 32.5), (OBSERVER, 1, 12, 32))
     offline.step(SPREAD_OVER)
     full = _creep(offline)
-    assert full[:, 0].min() == 8.5  # the edge of the playable area
+    assert full[:, 0].min() == 8.5  # creep ends at the edge of the playable area
     offline.kill(offline.units(TUMOR))
     offline.step(SPREAD_LOOPS)
     assert 0 < len(_creep(offline)) < len(full)
@@ -365,7 +365,7 @@ def test_a_worker_begins_nothing_on_creep_that_it_did_not_see_before(field):
     (worker, *_) = field.units(SCV)
     assert field.order(worker, BUILD_DEPOT, MIDDLE) == error_pb.Success
     field.step(1000)
-    assert field.state.game.world.minerals >= 100  # the worker came back
+    assert field.state.game.world.minerals >= 100  # the worker came back without building
     assert not any(unit.type.id == 19 for unit in field.state.game.world.units)
 
 
@@ -381,7 +381,7 @@ def _can_place(session) -> list[int]:
     return session.can_place(BUILD_CENTER, MIDDLE)
 
 
-BLOCKED = {  # maps an own unit, and whether the place is blocked, to enemy units
+BLOCKED = {  # the enemy units that block (True) or do not block, for each own unit
     (OVERLORD, False): (TEMPLAR, BURROWED_ROACH, BURROWED_ZERGLING),
     (FLYING_BARRACKS, False): (BURROWED_MINE,),
     (None, False): (ZEALOT, DEPOT, TEMPLAR, BURROWED_ROACH),

@@ -490,7 +490,7 @@ def test_targets_that_cannot_be_repaired(damaged):
     scv = session.one(SCV)
     harm(session, session.one(MARINE), 0.5)
     harm(session, session.one(HELLION), 0.5)
-    for kind in (MARINE, HELLION, DEPOT):  # each is no machine, an enemy's, or undamaged
+    for kind in (MARINE, HELLION, DEPOT):  # no machine, an enemy's unit, an undamaged depot
         repair = command(scv, REPAIR, target=session.one(kind).tag)
         assert session.act(repair) == [error_pb.RequiresRepairTarget]
     harm(session, scv, 0.5)

@@ -1,4 +1,4 @@
-"""Tests the research of each structure, its cost, and the observations of it."""
+"""Tests the research of each structure, its cost, and how observations show it."""
 
 from __future__ import annotations
 

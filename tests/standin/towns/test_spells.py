@@ -1,4 +1,4 @@
-"""Tests units of all races that debug commands create: costs, spells, morphs and training."""
+"""Tests the costs, spells, morphs and training of all races, with units from debug commands."""
 
 from __future__ import annotations
 

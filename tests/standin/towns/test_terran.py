@@ -1,4 +1,4 @@
-"""Tests add-ons, lifted structures and orbital commands of a Terran town, and their products."""
+"""Tests the add-ons, lifted structures and orbital commands of Terran towns, and their products."""
 
 from __future__ import annotations
 

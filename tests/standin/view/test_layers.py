@@ -68,7 +68,7 @@ def test_a_unit_is_where_the_camera_shows_it(arena):
     seen = screen(arena((MARINE, 1, 32.0, 32.0), (ROACH, 2, 36.0, 42.0)).observe())
     assert seen.unit_type[42, 42] == MARINE and seen.player_relative[42, 42] == 1
     assert seen.unit_hit_points[42, 42] == 45 and seen.unit_hit_points_ratio[42, 42] == 255
-    row, column = 42 - 10 * 84 // 24, 42 + 4 * 84 // 24  # rows count downwards, y upwards
+    row, column = 42 - 10 * 84 // 24, 42 + 4 * 84 // 24  # rows count downwards, but y grows upwards
     assert seen.unit_type[row, column] == ROACH and seen.player_relative[row, column] == 4
     assert seen.player_id[row, column] == 2
     assert set(np.unique(seen.unit_type)) == {0, MARINE, ROACH}

@@ -1,4 +1,4 @@
-"""Tests updated observations, which must equal new ones, the stamps of maps, and the fog of war."""
+"""Tests the stamps of maps, the fog of war, and that updated observations equal new ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests actions on the screen: selection, control groups, clicks, and the command card."""
+"""Tests the actions on the screen: selection, control groups, clicks, and the command card."""
 
 from __future__ import annotations
 
