@@ -9,8 +9,8 @@ Usage:
 
 A *side* is the pool or a peer. All sides are measured in turn in one process tree. Each figure is
 the median of its rounds, without the warm-up. Each ratio is the median of the ratios of single
-rounds, with an interval of 90 % certainty. Rounds are repeated until the interval of each side's
-ratio to the first side is narrow (a tenth), at most `--most-rounds` times.
+rounds, with an interval of 90 % certainty. Rounds are repeated, at most `--most-rounds` times,
+until the interval of each ratio to the first side is at most a tenth of the ratio.
 
 `--against` adds the pool of an earlier commit, on that commit's stand-in. The table shows the CPU
 time of an env step for trainer, workers and games. Below the table come the goals with their

@@ -342,7 +342,7 @@ def compare(
         samples: replies with observations.
         count: the number of damaged copies.
         seed: the seed of the damage.
-        steps: True if the samples are frames of steps' replies.
+        steps: whether the samples are frames of steps' replies.
 
     Returns:
         The differences, and how many messages the compiled path accepted or left to pure Python.
@@ -392,7 +392,7 @@ def run_sanitized(arguments: list[str]) -> int:
         library = subprocess.run(
             ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
         )
-        # With PYTHONMALLOC each object has its own block, so that reads beyond its end are noticed.
+        # With PYTHONMALLOC each object has its own block, so reads beyond the block are noticed.
         environment = {
             "LD_PRELOAD": library.stdout.strip(),
             "PYTHONMALLOC": "malloc",

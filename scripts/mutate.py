@@ -118,8 +118,8 @@ def drawn(count: int, seed: int) -> list[Mutation]:
 def unit_tests_of(file: Path) -> list[str]:
     """The test files that are named after a file or one of the file's folders, the nearest first.
 
-    These test files may be at any level above the file's place in tests/unit. If there is no such
-    file, the folders of tests/unit that mirror the file's folders are returned, the nearest first.
+    These test files may be at any level above the file's place in tests/unit. If no such test
+    exists, the folders of tests/unit that mirror the file's folders are returned, nearest first.
     """
     inside = file.relative_to(ROOT / "sc2pool").with_suffix("")
     folders = [folder for folder in inside.parents if folder.name]

@@ -7,10 +7,10 @@ Usage:
     python scripts/truth.py duels          # Plays battles of equal cost, and computes the winner.
     python scripts/truth.py fields FOLDER  # Lists observation fields that the stand-in never fills.
 
-MODS is the folder with the game's mods as XML: `core.sc2mod`, `liberty.sc2mod` and so on, each with
-`base.sc2data/GameData`. SC2Mapster/SC2GameData publishes this folder for every build. The stand-in
-reports build 81433. The written files hold facts of the types that they already list. To add a
-type, copy the line of another type and change the copied name.
+MODS is the folder with the game's mods as XML, such as `core.sc2mod` and `liberty.sc2mod`, each of
+which has a folder `base.sc2data/GameData`. SC2Mapster/SC2GameData publishes MODS for every build.
+The stand-in reports build 81433. The written files hold facts about the types that they already
+list. To add a type, copy the line of another type and change the copied name.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Follows one step of `SubprocSC2VecEnv(n=2, task="MoveToBeacon")` file by file.
 
-Run as `python scripts/walk.py`, this script prints two tables. The first lists the files of sc2pool
-that one `env.step` enters in the trainer, and the second lists the files that one step of a `Task`
-enters in a worker. The files are in the order in which they are entered, with the number of Python
-calls in each file. Run the script before and after the modules are arranged differently.
+Run as `python scripts/walk.py`, this script prints two tables. The first table lists the files of
+sc2pool that one `env.step` enters in the trainer. The second table lists the files that one step of
+a `Task` enters in a worker. The files are in the order in which they are entered, with the number
+of Python calls in each file. Run the script before and after the modules are arranged differently.
 
 A call is a `call` event of `sys.setprofile` in a file of the package. Such an event occurs when a
 function is entered, when a coroutine or generator is entered or resumed, and for a comprehension
@@ -30,7 +30,7 @@ from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 N = 2
 N_WARM_UP_STEPS = 20
-"""Steps before the counted steps; they fill caches and pass the first steps of the episodes."""
+"""The number of uncounted steps, which fill caches and pass the first steps of the episodes."""
 N_STEPS = 15
 """The number of counted steps; an episode has 240 steps."""
 PACKAGE = str(Path(sc2pool.__file__).parent) + "/"

@@ -29,7 +29,7 @@ from sc2pool.tasks.registry import BUILT_IN, SMAC, SMAC_DUELS, SMACV2
 STEPS = 24
 SEED = 11
 MAX_LOOPS = 80
-"""Ten env steps of most tasks, so that each run has several episodes."""
+"""An episode ends after this many loops (often ten steps), so that a run has several episodes."""
 POOL = {"n": 2, "spares": 1, "max_loops": MAX_LOOPS}
 
 Run = tuple[str, str]
@@ -54,7 +54,7 @@ def differing(revision: Path, runs: Sequence[Run]) -> Iterator[tuple[Run, str]]:
         runs: some of `all_runs`.
 
     Yields:
-        Each run with the first difference, or the error that both commits raise; otherwise "".
+        Each run with a text: its first difference, the error of both commits, or "" if equal.
     """
     programs = [
         child.start_asked("bench.equality", import_from=folders) for folders in ([revision], [])

@@ -1,6 +1,6 @@
 """The result rows of all cases, the table of these rows, and the goals that the rows must reach.
 
-A row holds all of its figures. The table, the JSON file and the goals only show these figures.
+The rows hold all figures; the table, the JSON file and the goals only show the figures.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from bench.tasks import actions_on, bot_on, episode_steps, task_on
 
 try:
     from sc2pool.cli.bench.measuring import step_for
-except ImportError:  # an earlier commit, measured as a side, has the old name
+except ImportError:  # earlier commits, which this module can measure, have an older name
     from sc2pool.cli.bench.rounds import step_for  # type: ignore[import-not-found, no-redef]
 
 START_METHOD = "forkserver"

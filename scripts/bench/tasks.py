@@ -10,7 +10,7 @@ from sc2pool.tasks.task import Task
 
 try:
     from sc2pool.tasks.registry import resolve_task
-except ImportError:  # an earlier commit, measured as a side, has the old name
+except ImportError:  # earlier commits, which this module can measure, have an older name
     from sc2pool.tasks.registry import resolve as resolve_task  # type: ignore[attr-defined, no-redef]
 
 CANNED = "Canned"

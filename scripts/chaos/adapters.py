@@ -64,7 +64,7 @@ class Adapter:
             between()
 
     def harms(self, rows: Iterable[int]) -> list[int]:
-        """The harms of the next actions: `harm` for the first row, and 0 for the other rows."""
+        """The harms of the next actions, namely `harm` for the first row and 0 for other rows."""
         harm, self.harm = self.harm, 0
         return [harm if place == 0 else 0 for place, _ in enumerate(rows)]
 

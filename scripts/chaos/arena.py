@@ -184,7 +184,7 @@ class Arena:
                 adapter.env.close()
 
     def aside(self, what: str, call: Callable[[], object]) -> None:
-        """Make a call other than a step; if the env refuses a pause, it continues."""
+        """Make a call other than a step; a refused pause is counted, but is not a problem."""
         try:
             with bounded():
                 call()
@@ -290,7 +290,7 @@ class Arena:
     def _judge(self, what: str, error: Exception) -> None:
         """Record a problem if the error that ended the env is not allowed."""
         text = "".join(traceback.format_exception(error))
-        self._interrupted = True  # the env may not have reported all its faults
+        self._interrupted = True  # perhaps the env has not reported all its faults
         if not isinstance(error, TYPED):
             self.problems.append(f"{what} raised {error!r}, which is no error of sc2pool:\n{text}")
         elif self.may < May.ENDED:

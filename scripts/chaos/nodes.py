@@ -28,9 +28,9 @@ class Cluster:
     def __init__(self, root: Path, game: Path, most_games: int) -> None:
         self._game = str(game)
         self._lost = False
-        folder = root / "r"  # short, because a socket's path has at most 107 bytes
+        folder = root / "r"  # a short name, because a socket's path has at most 107 bytes
         (folder / "ray").mkdir(parents=True)
-        # If Ray's clock jumped, Ray might miss a lost node. So only the trainer's clock is set.
+        # Only the trainer's clock is set: if Ray's clock jumped, Ray might miss a lost node.
         os.environ.pop("LD_PRELOAD", None)
         os.environ.update(
             HOME=str(folder),

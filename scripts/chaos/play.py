@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def possible(kind: Kind, available: set[str]) -> set[str]:
-    """The attacks that are possible on an adapter on a machine that meets these requirements."""
+    """The attacks that are possible on an adapter, if the machine meets these requirements."""
     has = set(available)
     has |= {"games"} if kind.games else set()
     has |= {"guests"} if kind.players > 1 else set()

@@ -1,8 +1,8 @@
 """The program that plays the rounds; it reads orders as JSON from its standard input.
 
-The script `chaos.py` starts it with the argument ROOT, an empty folder for this run alone. The
-program prints a line of JSON for each event. If the process ends without the line "ended", the last
-round was stuck, or crashed the process.
+The script `chaos.py` starts this program with the argument ROOT, an empty folder for this run
+alone. The program prints a line of JSON for each event. If the process ends without the line
+"ended", the last round was stuck, or crashed the process.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def play_rounds(
     available: set[str],
     cluster: Cluster | None,
 ) -> None:
-    """Play given rounds, or rounds drawn from the seed, until the time or the number is reached."""
+    """Play the given rounds, or rounds drawn from the seed, up to a limit of time or of rounds."""
     weights = {name: attack.weight for name, attack in ATTACKS.items()}
     adapters = attacks_by_adapter(available, orders.get("only", ""))
     end_s = time.monotonic() + 60.0 * orders["minutes"]

@@ -3,7 +3,7 @@
 A round is an adapter with attacks (strikes) on it, as plain data; all functions here are pure. Each
 strike has its own seed, so if some strikes are left out, the other strikes draw the same numbers.
 
-Processes are not deterministic, so a part that fails only sometimes may seem not to fail; `shrink`
+Processes are not deterministic, so a part that fails only sometimes may pass once; `shrink`
 therefore tries each part more than once. The part that `shrink` returns fails, but a shorter part
 that fails may exist.
 """
@@ -108,7 +108,7 @@ def shrink(whole: Sequence[T], fails: Callable[[Sequence[T]], bool], repeat: int
     Args:
         whole: a list that fails.
         fails: tries a part once, and says whether it fails.
-        repeat: how many times a part must pass to count as one that does not fail.
+        repeat: the number of tries of a part, which fails if one of the tries fails.
     """
 
     def fails_once(part: Sequence[T]) -> bool:

@@ -7,8 +7,8 @@ Usage:
 The tasks are Pendulum-v1 (SAC, TD3) and CartPole-v1 (DQN). `--game-ms` makes each step longer
 without using a core, like a game with a core of its own. Each async class learns twice: with
 `game_waits=True`, and with an actor that never waits, as in real time. For each async class, two
-means over all seeds are divided by those of SB3's class: the final policy's return minus the return
-of random actions, and the env steps per second. Run the script on an idle machine.
+ratios to SB3's class are printed, from means over all seeds. The ratios compare the final return
+minus the return of random actions, and the env steps per second. Run the script on an idle machine.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ STUDIES = {
             "action_noise": NormalActionNoise(np.zeros(1), np.full(1, 0.1)),
         },
     ),
-    "DQN": Study(  # as in RL Baselines3 Zoo
+    "DQN": Study(  # with the hyperparameters of RL Baselines3 Zoo
         DQN,
         AsyncDQN,
         "CartPole-v1",
@@ -152,7 +152,7 @@ def compare(name: str, seeds: int, game_s: float) -> None:
     at_random = random_return(study)
     runs: dict[str, list[Run]] = {way: [] for way in WAYS}
     for seed in range(seeds):
-        for way in WAYS:  # in turn, so that a slow phase of the machine slows all ways of training
+        for way in WAYS:  # the ways take turns, so a slow phase of the machine slows all of them
             runs[way].append(train(study, way, seed, game_s))
     plain_gain = mean(run.final_return for run in runs["plain"]) - at_random
     plain_speed = mean(run.steps_per_s for run in runs["plain"])

@@ -329,7 +329,7 @@ def play_rtgym(folder: Path, seed: int, _: float) -> None:
             if control is not None:
                 wall_s = time.monotonic() - self.seen_s
                 ticks_s = (self.env.ticks() - self.seen_tick + 1) * TICK_S
-                self.env.gap_s = min(wall_s, ticks_s)  # as in `RealTimeEnv`
+                self.env.gap_s = min(wall_s, ticks_s)  # the gap is computed as in `RealTimeEnv`
                 self.env.extra_gap_s = self.seen_s - self.seen_before_s
                 right, jump = control > 0
                 self.env.act(np.int64(right + 2 * jump))

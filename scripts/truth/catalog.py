@@ -14,8 +14,8 @@ from pathlib import Path
 MELEE = ("core", "liberty", "swarm", "void", "voidmulti")
 """The mods of a melee map, each after those that it depends on.
 
-`libertymulti` and `swarmmulti` are left out: `void` repeats their changes, and the indices into
-lists in `void` are right only without these two mods.
+`libertymulti` and `swarmmulti` are left out, because `void` repeats their changes, and the indices
+into lists in `void` are right only without these two mods.
 """
 LIBERTY = ("core", "liberty")
 """The mods of a map that depends on Liberty alone, such as SMAC's maps."""

@@ -84,7 +84,8 @@ def facts() -> Iterator[Fact]:
     for scvs, earned in ((6, 359.5), (12, 704), (16, 938), (22, 1089)):
         yield Fact(f"minerals a minute, {scvs} SCVs", earned, MEASURED, partial(_town, scvs))
     yield Fact("minerals in the first 320 loops, 12 SCVs", 120, REPLAYS, _opening)
-    yield Fact("collection rate, 12 SCVs", 727, REPLAYS, _rate, tolerance=56)  # replays: 671 to 783
+    # The collection rate is between 671 and 783 in the replays.
+    yield Fact("collection rate, 12 SCVs", 727, REPLAYS, _rate, tolerance=56)
     yield Fact("gas a minute, an SCV", 59, MEASURED, partial(_gas, 1))
     yield Fact("gas a minute, three SCVs", 162, MEASURED, partial(_gas, 3))
 

@@ -1,7 +1,7 @@
 """Reads the stand-in's facts of unit types from the game's catalogs and data tables.
 
-If the API's data tables have a field, their value is used, because clients see it. The other fields
-come from the catalogs. The game computes in 4096ths, so decimals are rounded to 4096ths.
+Fields come from the API's data tables, because clients see these tables, or from the catalogs if
+the tables lack the field. The game computes in 4096ths, so decimals are rounded to 4096ths.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def completed(shown: Facts | None, known: Facts | None) -> Facts | None:
 
 
 def in_melee(game: GameData, row: data_pb.UnitTypeData) -> Facts:
-    """All facts of a unit type on melee maps that are not 0, by the fields of `UnitType`."""
+    """The facts about a unit type on melee maps, by the fields of `UnitType`; zeros are missing."""
     shown, known = from_tables(row), from_catalogs(game, row.name)
     weapon = completed(shown.get("weapon"), known["weapon"])
     return named(row, known | shown | {"weapon": weapon})

@@ -1,7 +1,7 @@
 """Compares the changes that upgrades make to the stand-in's unit types with the game's catalogs.
 
-Two kinds of changes are left out: a bonus against an attribute, if the weapon has no bonus against
-it without the upgrade, and the speed of units that cannot walk without the upgrade.
+A bonus against an attribute is left out if the weapon has no such bonus without the upgrade. The
+speed of units that cannot walk without the upgrade is left out, too.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _added_to(game: GameData, upgrade: Node, weapon: Node, known: Facts) -> Fact
 
 
 def _added(upgrade: Node, reference: str, before: float = 0.0) -> float:
-    """The amount by which an upgrade changes a number, whether it adds to it or sets it."""
+    """The amount by which an upgrade changes a number, by adding to the number or by setting it."""
     added = 0.0
     for one in upgrade.items("EffectArray"):
         if one.attributes.get("Reference") == reference:

@@ -2,10 +2,10 @@
 
 The script `set_up.sh` calls `python numpy_for_wine.py TARGET`. A second call does nothing.
 
-The modules of numpy import `crealf`, `cexp` and others from api-ms-win-crt-math-l1-1-0.dll. Wine
-has a built-in DLL of this name, with stubs that end the program. This script makes another DLL,
-with a name of the same length, and writes this name into numpy's modules. The new DLL has the
-complex functions of mingw-w64, and forwards all other functions to Wine's DLL.
+The modules of numpy import `crealf`, `cexp` and others from api-ms-win-crt-math-l1-1-0.dll, but in
+Wine's built-in DLL of this name these functions are stubs that end the program. This script makes
+another DLL, with a name of the same length, and writes this name into numpy's modules. The new DLL
+has the complex functions of mingw-w64, and forwards all other functions to Wine's DLL.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.platform import WINDOWS
 
-sys.path.insert(0, str(Path(__file__).parent))  # workers also import the tasks from here
+sys.path.insert(0, str(Path(__file__).parent))  # workers also import the tasks from this folder
 from fault_pools import SEED, MakeEnv, Recording, record
 from fault_tasks import STRIKE_FILE, Saboteur
 

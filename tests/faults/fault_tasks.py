@@ -133,7 +133,7 @@ class Exhausts(MoveToBeacon):
 
 
 class Blocks(MoveToBeacon):
-    """Its `act` does not return, and blocks all envs of its worker."""
+    """A task whose `act` does not return, and blocks all envs of its worker."""
 
     action_space = spaces.Discrete(N_WALKS + 1)
 
@@ -149,7 +149,7 @@ def refuse_thread(_: threading.Thread) -> None:
 
 
 class CrashesEachEpisode(MoveToBeacon):
-    """Its game crashes in the first step of every episode."""
+    """A task whose game crashes in the first step of every episode."""
 
     async def act(self, action: int) -> Any:  # type: ignore[override]
         await ask_to_fail(self.game, "crash")

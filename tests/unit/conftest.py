@@ -63,7 +63,7 @@ def state() -> Callable[..., sc_pb.Observation]:
 
 
 def grid_of(target: Any, cells: np.ndarray[Any, Any], bits: int) -> None:
-    """Write these cells, as (y, x), into a grid of a message, with 1 or 8 bits for each."""
+    """Write these cells, as (y, x), into a grid of a message, with 1 or 8 bits per cell."""
     target.bits_per_pixel = bits
     target.size.y, target.size.x = cells.shape
     target.data = (np.packbits(cells) if bits == 1 else cells.astype(np.uint8)).tobytes()

@@ -37,7 +37,7 @@ def info(last: Any, *, truncated: bool = False, fault: str | None = None) -> dic
 
 
 def play(collector: EpisodeCollector, ends: list[dict[int, dict[str, Any]]]) -> None:
-    """Steps of two rows: in step t, row r observes 10 t + r, does 100 t + r, and is rewarded t."""
+    """Play two rows: in step t, row r observes 10 t + r, takes action 100 t + r, and earns t."""
     seen = np.array([0, 1])
     collector.begin(seen)
     for t, ended in enumerate(ends, 1):
@@ -272,7 +272,7 @@ def test_a_pipe_in_place_of_a_file_is_refused(name: str) -> None:
 
 
 def test_metadata_name_no_env_that_is_made() -> None:
-    """No env is made: Minari would make the env that the file names, if the spaces are missing."""
+    """No env is made, although Minari makes the env that a file names if the spaces are missing."""
     folder = recorded(0)
     spec = EnvSpec("Evil-v0", entry_point="tests.unit.datasets.imported_by_nobody:Evil").to_json()
     about = json.loads((folder / "metadata.json").read_text())

@@ -401,7 +401,7 @@ def test_a_later_training_goes_on(model, tmp_path):
 def test_a_disk_that_refuses_ends_no_training(model, tmp_path, caplog):
     store = SnapshotStore(tmp_path / "store")
     callback = SnapshotCallback(store, every=50)
-    (store.folder / "step-50.zip").mkdir()  # a folder with the name of the file
+    (store.folder / "step-50.zip").mkdir()  # this folder has the name of the snapshot's file
     (store.folder / WIN_RATES_FILE).mkdir()
     store.add(model, 0)
     with caplog.at_level(logging.WARNING, "sc2pool"):

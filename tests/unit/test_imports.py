@@ -20,7 +20,7 @@ from sc2pool import SubprocSC2VecEnv, integration, utilities
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from tests.unit.conftest import printed_by
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so workers need not import this file
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers need not import this file
 
 PACKAGE = Path(sc2pool.__file__).parent
 FOUNDATIONS = set(

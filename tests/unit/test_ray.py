@@ -1,4 +1,4 @@
-"""Tests without Ray of a cluster: the batches of its nodes, and whether its pools agree."""
+"""Tests parts of a cluster without Ray: the nodes' batches, and whether the pools agree."""
 
 from __future__ import annotations
 

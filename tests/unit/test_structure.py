@@ -49,7 +49,7 @@ def assigned(tree: ast.AST) -> Iterator[ast.Attribute]:
 
 
 def changed_records(source: str) -> list[str]:
-    """The attributes of records that a file changes: `seat.fault`, `step.seat.hold`."""
+    """The attributes of records that a file changes, such as `seat.fault` or `step.seat.hold`."""
     return [
         ast.unparse(one)
         for one in assigned(ast.parse(source))
@@ -187,10 +187,7 @@ def test_the_lint_itself(source, found):
 
 
 WITHOUT_ARGUMENTS = {"get", "wait", "join", "result", "acquire", "communicate", "accept"}
-"""Methods that wait for ever if called without arguments.
-
-With arguments, most methods of these names do not wait.
-"""
+"""Methods of these names wait for ever without arguments; with arguments, most do not wait."""
 ALWAYS = {
     "ray.get",
     "ray.wait",

@@ -1,4 +1,4 @@
-"""Functions for the code of a task: `select`, numbers of selected units, and commands for `act`."""
+"""Tests `select`, the numbers of selected units, and the commands that `act` can return."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Board:
 
 
 def board_bytes(n: int, observation_bytes: int) -> int:
-    """The board's size in bytes; a done flag takes eight bytes, so that the rows are aligned."""
+    """The size of the shared memory in bytes; a done flag takes eight bytes to align the rows."""
     return n * (24 + observation_bytes)
 
 

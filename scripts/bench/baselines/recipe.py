@@ -4,8 +4,8 @@ Many bridges have this recipe's structure. Each env of SB3's `SubprocVecEnv` sta
 python-sc2, because python-sc2 runs its own event loop. The env's `step` sends an action through one
 queue, and `on_step` of python-sc2's bot returns the transition through another queue.
 
-The recipe avoids needless delays. The bridge does not sleep, log or poll, and `on_step` blocks in
-`get` without delay. The task computes observations and commands from the raw observation, as in the
+The recipe avoids needless delays. The bridge does not sleep, log or poll, and `on_step` waits in a
+blocking `get`. The task computes observations and commands from the raw observation, as in the
 other compared programs. python-sc2's own loop and queues are unchanged.
 """
 

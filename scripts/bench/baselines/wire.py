@@ -1,8 +1,8 @@
 """The bare wire: the rate of n games that never wait for each other and whose replies stay unread.
 
-Each of n processes has a game and a websocket, and waits for no other process. It sends the
-requests for an action, a step and an observation in one write. When the three replies have come, it
-sends the next requests. Only the boundaries of the replies' frames are read. The rate of these
+Each of n processes has a game and a websocket, and waits for no other process. Each process sends
+the requests for an action, a step and an observation in one write, and sends the next requests when
+the three replies have come. Only the boundaries of the replies' frames are read. The rate of these
 processes is the upper limit for every pool. After each round one observation is read, to prove that
 all steps were made. `bench.child` starts each process as `python -m bench.baselines.wire ROOT MAP`.
 """

@@ -96,7 +96,7 @@ def sleeping_sides(settings: Settings, n: int) -> dict[str, Callable[[], Any]]:
     pool = cache(partial(game_side, POOL_TASK, map_name, n, root))
     return {
         **settings.before("game_side", {POOL_TASK: (POOL_TASK, map_name, n)}),
-        POOL_TASK: pool,  # not in a child process, because POOL_FIRST_READY uses this pool, too
+        POOL_TASK: pool,  # this process makes the pool, because POOL_FIRST_READY uses it, too
         POOL_FIRST_READY: lambda: FirstReadySide(pool(), map_name, n, min(MIN_READY, n)),
         WIRE: partial(game_side, WIRE, map_name, n, root),
         ONE_GAME: partial(game_side, WIRE, map_name, 1, root),

@@ -36,7 +36,7 @@ STEPS = 50
 MAP = "MoveToBeacon"
 OBSERVATION_BYTES = 1024
 PER_ENV = {RECIPE: 2}
-"""For sides with more than one process per env besides the game: the number of these processes."""
+"""The number of processes per env besides the game; sides that are not listed have one process."""
 LIMIT_S = 300.0
 
 

@@ -42,7 +42,8 @@ def set_clock(arena: Arena, rng: Random) -> None:
 
 
 def _write(file: Path, seconds: int) -> None:
-    with file.open("r+b" if file.exists() else "wb") as opened:  # the file stays: processes map it
+    # The file must not be replaced, because processes have mapped it.
+    with file.open("r+b" if file.exists() else "wb") as opened:
         opened.write(struct.pack("l", seconds))
 
 

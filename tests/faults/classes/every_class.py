@@ -96,7 +96,7 @@ class Driver:
         return self._reset()
 
     def step(self) -> Played:
-        """Play a step; before it, reset learners whose episode is over, if no step resets them."""
+        """If no step resets the learners whose episode is over, reset them; else play a step."""
         return self._step()
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
-"""Ends the interpreter in every way, and closes an env at that time: `leaving.py CLASS`.
+"""Ends the interpreter in every way, and closes an env at that time; run as `leaving.py CLASS`.
 
-The program prints a line for each `close` that returned: how it was called, and its seconds.
+For each `close` that returned, the program prints how it was called, and its duration in seconds.
 """
 
 from __future__ import annotations

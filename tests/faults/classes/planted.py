@@ -1,4 +1,4 @@
-"""Makes an env in a folder that another user has prepared: `planted.py CLASS`."""
+"""Makes an env in a folder that another user has prepared; run as `planted.py CLASS`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plays envs of a class, which replace each instance after two episodes: `recycled.py CLASS`.
+"""Plays envs that replace each instance after two episodes; run as `recycled.py CLASS`.
 
 Prints counts of replacements as JSON: for tasks in each mode, and for `env_fns` if possible.
 """
@@ -43,7 +43,7 @@ class OfTheUser(gymnasium.Env[Any, Any]):
 
 
 def count(name: str, mode: str, envs: str) -> dict[str, Any]:
-    print(f"{mode} {envs}", file=sys.stderr)  # printed above a traceback
+    print(f"{mode} {envs}", file=sys.stderr)  # this line names the run if an error follows
     of_tasks = envs == "tasks"
     keywords = short_episodes(name, 3) if of_tasks else {"env_fns": [OfTheUser, OfTheUser]}
     with closing(Driver(name, mode, config=CONFIG, **keywords)) as driver:
@@ -55,7 +55,7 @@ def count(name: str, mode: str, envs: str) -> dict[str, Any]:
             assert not played.synthetic
         driver.reset()
         replacements = driver.pool.stats().replacements
-        # The next reset cuts short an episode: the second episode of the next instance.
+        # The next reset cuts short the second episode of the next instance.
         driver.reset()
         driver.reset()
         return {"replacements": replacements, "cut": driver.pool.stats().replacements}

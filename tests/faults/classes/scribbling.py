@@ -1,4 +1,4 @@
-"""A trainer that writes into every array that it gets: `scribbling.py CLASS TRANSITIONS`.
+"""A trainer that writes into every array that it gets; run as `scribbling.py CLASS TRANSITIONS`.
 
 It plays every mode of the class, with several kinds of observations, and kills workers and games.
 The trainer fails if an observation that is shown again after a fault differs from the first time.
@@ -112,7 +112,7 @@ def is_scribbled(observation: Any) -> bool:
 
 
 def play(name: str, mode: str, envs: str, transitions: int) -> dict[str, Any]:
-    print(f"{mode} {envs}", file=sys.stderr)  # printed above a traceback
+    print(f"{mode} {envs}", file=sys.stderr)  # this line names the run if an error follows
     driver = Driver(name, mode, config=CONFIG, **keywords_of(name, envs))
     killer = Killer(driver, every_s=0.4)
     played = ended = faults = 0

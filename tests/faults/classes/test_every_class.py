@@ -24,7 +24,7 @@ from every_class import LIBRARIES, MODES, OF_ONE_GAME
 
 Programs = Callable[..., subprocess.CompletedProcess[str]]
 _SLOW_TO_IMPORT = "SC2TianshouVectorEnv"
-"""A class whose library imports in 4 s of CPU time; `tests/libraries` always tests this class."""
+"""A class whose library takes 4 s of CPU time to import; `tests/libraries` always tests it."""
 TESTED = [name for name in LIBRARIES if name != _SLOW_TO_IMPORT or is_long()]
 
 

@@ -1,7 +1,7 @@
-"""Leaves the interpreter in one of many ways ("doors"), while a pool plays: `doors.py GAME DOOR`.
+"""While a pool plays, leaves the interpreter in the way DOOR; run as `doors.py GAME DOOR`.
 
-Other tests are elsewhere: signals and `sys.exit` in `test_trainer_ends.py`, and calls of `close` at
-the interpreter's end in `classes/test_every_class.py`.
+`test_trainer_ends.py` tests signals and `sys.exit`, and `classes/test_every_class.py` tests calls
+of `close` at the interpreter's end.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def another_program_takes_over(pool: Pool) -> None:
     os.execv("/bin/sleep", ["sleep", "3"])
 
 
-# Leave during a call of the pool.
+# The program ends during a call of the pool.
 
 
 @door
@@ -118,7 +118,7 @@ def an_event_loop_is_left(pool: Pool) -> None:
     asyncio.run(main())
 
 
-# Leave while the interpreter exits.
+# The program uses the pool while the interpreter exits.
 
 
 @door
@@ -130,7 +130,7 @@ def atexit_steps_and_raises(pool: Pool) -> None:
     atexit.register(last)
 
 
-# Leave after forks.
+# The program ends after it has started other processes.
 
 
 @door
@@ -164,7 +164,7 @@ def a_program_of_its_outlives_it(pool: Pool) -> None:
     subprocess.Popen(["/bin/sleep", "4"], close_fds=False)
 
 
-# Leave while the system lacks something.
+# The program ends without open descriptors, or without streams.
 
 
 @door

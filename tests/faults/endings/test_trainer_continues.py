@@ -104,7 +104,7 @@ def test_at_any_instant_of_a_call(env_class, what):
         env.reset()
         try:
             with interrupt_at(1 + int(part * fewest)):
-                work()  # may end before the chosen call: a shorter wait makes fewer calls
+                work()  # work may end before the chosen call, because short waits make fewer calls
         except KeyboardInterrupt:
             struck += 1
         assert_it_works(env, step)
@@ -187,7 +187,7 @@ def test_an_interrupted_recv_may_be_asked_again(env, monkeypatch, envs):
 
 
 def test_an_alarm_of_the_users_in_the_construction_arrives(monkeypatch):
-    """The alarm's TimeoutError is an OSError, but must not count as a refused process."""
+    """The alarm's TimeoutError is an OSError, but must not count as a process that cannot start."""
 
     def interrupted(work: Callable[[], Any]) -> Any:
         submit(work).result()
@@ -216,7 +216,7 @@ def test_a_handler_that_closes_ends_the_call_with_closed_error(env, monkeypatch,
 
 
 STOPPED_FOR_S = 2.5
-"""How long a trainer is stopped: longer than all time limits of its config "is stopped"."""
+"""A trainer is stopped for this time, which is longer than all limits in its config."""
 
 
 @pytest.mark.usefixtures("swept")
@@ -226,12 +226,12 @@ def test_ctrl_z_and_fg_is_no_fault(trainer, stage):
     stopped = trainer("is stopped")
     stopped.wait_for_stage(stage)
     stopped.process.send_signal(signal.SIGSTOP)
-    time.sleep(STOPPED_FOR_S)  # there is no event to wait for
+    time.sleep(STOPPED_FOR_S)  # no event shows that this time is over
     stopped.process.send_signal(signal.SIGCONT)
     if stage == "resetting":
         stopped.wait_for_stage("training")
         stopped.wait_for_stage("playing")
-    time.sleep(0.5)  # time for two checks by the watchdog
+    time.sleep(0.5)  # the watchdog makes two checks in this time
     stopped.process.send_signal(signal.SIGINT)
     said = stopped.wait_for_stage("interrupted")
     assert said["replacements"] == {}
@@ -336,7 +336,7 @@ def test_an_env_prints(terminal):
     )
     os.close(theirs)
     said = b""
-    with suppress(OSError):  # raised when the terminal is closed
+    with suppress(OSError):  # the end of the terminal raises this error
         while part := os.read(ours, 1 << 16):
             said += part
     assert program.wait(30) == 0, said.decode()

@@ -1,7 +1,7 @@
-"""A training program that a test ends in some way: `trainer.py GAME ENDING`.
+"""A training program that a test ends in some way; run as `trainer.py GAME ENDING`.
 
-The program prints a line of JSON at each stage; while it trains, also the pids of its workers and
-games. It uses the pool without an env class, because Stable-Baselines3 takes seconds to import.
+The program prints a line of JSON at each stage. When the training begins, the line has the pids of
+the workers and games. Stable-Baselines3 takes seconds to import, so the program uses no env class.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sc2pool.envs.shared_keywords import task_spec
 from sc2pool.players.factory import TaskPlayerSpec
 from sc2pool.pool.pool import Pool
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # workers also import the task from here
+sys.path.insert(0, str(Path(__file__).parents[1]))  # workers also import the task from this folder
 from fault_tasks import Saboteur, harm_action
 
 CONFIGS = {
@@ -31,7 +31,7 @@ CONFIGS = {
     ),
 }
 LARGEST_FILE_BYTES = 2048
-"""The limit is enough for a new worker's player, but not for a fault report with much output."""
+"""A file of this size can hold a new worker's player, but no fault report with much output."""
 
 
 def say(**what: Any) -> None:

@@ -1,4 +1,4 @@
-"""A training program that a test kills: `trainer_of_envs.py STATE`.
+"""A training program that a test kills; run as `trainer_of_envs.py STATE`.
 
 The trainer's env has started a program, which has started another program. When STATE is reached,
 the trainer prints the pids of both programs, of its worker, and of its own fork. STATE is what the

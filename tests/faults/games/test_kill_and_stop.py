@@ -105,8 +105,8 @@ def test_between_steps(make_env, undisturbed, wait_for, harm):
         target, name = harm.split()
         strike(processes[target].pid, name)
         if harm == "game KILL":
-            wait_for(lambda: not processes["game"].is_running())  # the worker has reported the end
-        elif name == "KILL" and LINUX:  # on other systems the step ends the game
+            wait_for(lambda: not processes["game"].is_running())  # the game's end is reported
+        elif name == "KILL" and LINUX:  # on other systems the game lives until the step
             for process in processes.values():
                 wait_for(lambda p=process: has_ended(p))
         return step(env, 0, 0)

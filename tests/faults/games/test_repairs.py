@@ -262,7 +262,7 @@ def test_an_executable_that_never_listens(make_env, installation):
 
 
 def test_games_killed_while_they_launch_are_tried_again(begun, installation, tmp_path):
-    """A lack of memory may cause SIGKILL, so two such ends do not show a broken installation."""
+    """A lack of memory may cause SIGKILL, so two SIGKILLs do not prove a broken installation."""
     (tmp_path / "lives").write_text("..")
     script = f'[ -s "{tmp_path}/lives" ] && truncate -s -1 "{tmp_path}/lives" && kill -KILL $$'
     env = begun(n=1, game=installation(script))

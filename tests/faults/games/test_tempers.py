@@ -1,7 +1,7 @@
 """Tests the pool's reaction to odd behaviour of the real game, which the stand-in imitates.
 
-Other tests are elsewhere: ends in real time in `tests/realtime/test_matches.py`, and units that
-come late in `tests/tasks/test_smac.py`.
+`tests/realtime/test_matches.py` tests ends in real time, and `tests/tasks/test_smac.py` tests units
+that come late.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests that a pool ends with the error if user code raises or observes nonsense.
+"""Tests that a pool ends with an error if user code raises an error or observes nonsense.
 
 Tests of all kinds of nonsense are in `tests/unit/tasks/test_episode_rules.py` and
 `tests/unit/pool/test_slots.py`.

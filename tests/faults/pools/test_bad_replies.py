@@ -50,7 +50,7 @@ KINDS = {
     **{harm: {"bad-reply"} for harm in ("truncated", "garbage", "empty", "duplicate")},
     **{harm: {"bad-reply"} for harm in ("swapped", "error", "wrong id", "text")},
     "slow": SILENT,
-    "not finite": {"bad-reply"},  # a fault of the game, not of the task that uses the numbers
+    "not finite": {"bad-reply"},  # the game is at fault, not the task that uses the numbers
 }
 POINTS = {
     "launching": "ping",
@@ -59,7 +59,7 @@ POINTS = {
     "stepping": "step",
 }
 OF_EACH_PHASE = ("close", "garbage", "duplicate", "error", "slow")
-"""In this order: lost connection, wrong reply, surplus reply, refusal, and silence."""
+"""These harms are a lost connection, a wrong reply, a surplus reply, a refusal, and silence."""
 ROWS = [
     (phase, harm) for phase in POINTS for harm in (KINDS if phase == "stepping" else OF_EACH_PHASE)
 ] + [("resetting", "not finite")]
@@ -144,7 +144,7 @@ def play_harmed(
     instance = env.stats().instances[0]
     order: dict[str, Any] = {"seconds": seconds}
     if phase == "launching":
-        strike(processes_of(env, 0)["game"].pid, "KILL")  # the pool then launches another game
+        strike(processes_of(env, 0)["game"].pid, "KILL")  # the pool replaces the killed game
     else:
         order["pid"] = instance.pid
     faulty.order(harm, POINTS[phase], **order)

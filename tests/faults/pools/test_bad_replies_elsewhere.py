@@ -128,7 +128,8 @@ def below_a_script(standin_dir: Path, tmp_path: Path) -> Path:
 def game_of(env: SubprocSC2VecEnv, index: int) -> psutil.Process:
     """The process of the game, a child of the script, which is a child of the worker."""
     worker = psutil.Process(env.stats().instances[index].worker_pid)
-    (script,) = (child for child in worker.children() if child.children())  # guards have no child
+    # The worker's other children are guards, which have no child.
+    (script,) = (child for child in worker.children() if child.children())
     (game,) = script.children()
     return game
 

@@ -1,4 +1,4 @@
-"""Tests matches: a fault of one side ends both games, with one truncation in each of the rows.
+"""Tests matches: a fault of one side ends both games, and each row gets one truncation.
 
 The pool distinguishes a bot's error from the death of its game.
 """
@@ -24,7 +24,7 @@ from sc2pool.tasks.marine_duel import HOLD, MarineDuel
 from tests.matches.duel_bots import WAIT, DuelBot, DuelTask, PlainDuelBot
 from tests.support.programs import assert_gone
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so workers need not import this file
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers need not import this file
 
 QUIET_STEPS = 3
 PATIENT_IN_LAUNCH = PoolConfig(limits=Limits(step_s=2.0, worker_grace_s=0.5))

@@ -224,7 +224,7 @@ def strike_spares(env: SubprocSC2VecEnv, wait_for: Callable[..., None]) -> int:
     for instance in struck:
         game = psutil.Process(instance.pid)
         strike(instance.pid, "KILL")
-        wait_for(lambda g=game: not g.is_running())  # the worker has reported the end by then
+        wait_for(lambda g=game: not g.is_running())  # the game's end is reported
     return len(struck)
 
 
@@ -239,7 +239,7 @@ def test_two_spares(spared, quiet, wait_for):
     env = spared(2)
     assert len(env.stats().instances) == N + 2
     assert_same_run(record(env, STEPS), quiet)
-    # The same run again; now the spares are killed, ready or not.
+    # The same run is played again, and the spares are killed, whether they are ready or not.
     env.seed(SEED)
     assert_same_bytes(env.reset(), quiet.observations[0])
     struck = 0
@@ -282,7 +282,7 @@ VOIDS: tuple[Callable[[SubprocSC2VecEnv], Any], ...] = (
     # Later episodes of env 1 are two steps long, so a spare's episode no longer suits env 1.
     lambda env: env.set_attr("max_loops", 16, indices=[1]),
 )
-"""Calls after which episodes that are prepared but not yet played are no longer valid."""
+"""After each of these calls, episodes that were prepared before the call are no longer valid."""
 
 
 def test_episodes_not_yet_played_are_void(spared):

@@ -172,7 +172,7 @@ def test_a_terminal_that_is_gone_ends_no_training(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("sys.stdout", gone)
     Lines().show(figures())
     with pytest.raises(OSError, match="No space left on device"):
-        check_said()  # every command calls this at its end
+        check_said()  # every command calls this function at its end
     with suppress(OSError):
         gone.close()
 

@@ -77,7 +77,7 @@ def answers(run: RunDir, task: str | None, games: int, uptime_s: float) -> None:
 
 
 def test_several_processes_are_told_apart(runs, temp):
-    """The error names each pool's task and games; for a process's first pool, the pid is enough."""
+    """The error lists each pool with its task, its games and an option that chooses the pool."""
     answers(runs[0], "MoveToBeacon", 2, 184.0)
     answers(runs[1], None, 1, 5.0)
     environment = {**os.environ, "TMPDIR": str(temp)}

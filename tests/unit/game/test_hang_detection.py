@@ -26,7 +26,7 @@ LIMIT_S = 1000.0
 IDLE, STARVED = (0.0, 0.0), (0.0, 0.9)
 WORKS = (0.4, 0.0)
 HARDLY_WORKS = (0.5 * hang_detection.IDLE_CPU_SHARE, 0.0)
-"""The shares of time that a process runs on a processor, and that it waits for a processor."""
+"""Each pair: the share of time that a process runs, and the share that it waits for a processor."""
 
 
 class Clock:
@@ -52,7 +52,7 @@ def play(
     asleep: bool = True,
     in_real_time: bool = False,
 ) -> tuple[Sequence[float], HangDetector, list[str]]:
-    """The waits for a game; each wait takes the next of these shares, and the last one repeats."""
+    """The waits for a game; each wait takes the next pair of shares, and the last pair repeats."""
     used = Activity(0.0, 0.0)
     warnings: list[str] = []
     detector = HangDetector(lambda: [used], lambda: asleep, warnings.append)

@@ -216,7 +216,7 @@ def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
 @has_modes
 def test_maps_that_may_not_be_read(tmp_path, monkeypatch):
     found = find_installation(make(tmp_path / "sc2", 75689))
-    monkeypatch.chdir(found.root)  # with a relative path, no folder above is read
+    monkeypatch.chdir(found.root)  # with a relative path, parent folders are not read
     maps = Path("Maps")
     with (
         forbidden(maps),
@@ -260,7 +260,7 @@ def test_fault_reports_are_in_the_same_cache(tmp_path):
 
 @pytest.mark.skipif(WINDOWS, reason="it has no signals")
 def test_a_signal_to_the_program_that_writes_the_stand_in(tmp_path, monkeypatch):
-    """The error does not advise another folder, which would not help after a signal."""
+    """Another folder would not help after a signal, so the error does not advise it."""
     killed = write_program(tmp_path / "python", "import os; os.kill(os.getpid(), 9)")
     monkeypatch.setattr("sys.executable", str(killed))
     with pytest.raises(ConfigError, match=r"ended with signal SIGKILL$") as raised:

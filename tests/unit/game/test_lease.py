@@ -108,7 +108,7 @@ def test_port_in_use_is_not_leased(tmp_path, two_ports):
 
 @contextmanager
 def held(directory: Path, count: int) -> Iterator[list[str]]:
-    """In its block: the ports that are leased by a process, which is killed at the block's end."""
+    """Yields the ports that another process leases; the process is killed at the block's end."""
     with talking(sys.executable, "-c", HOLDER, directory, count) as holder:
         yield holder.stdout.readline().split()
 
@@ -145,7 +145,7 @@ def test_lease_lasts_as_long_as_worker_or_game_lives(tmp_path, two_ports):
 
 
 def make_unsafe(directory: Path, kind: str) -> None:
-    """Make something in place of a directory: something that another user can have put there."""
+    """Make an unsafe directory, a file or a link at this path, as another user can do."""
     if kind == "open to all":
         directory.mkdir()
         directory.chmod(0o777)

@@ -1,4 +1,4 @@
-"""Queue pairs, a second thread, and fixtures that run a test on both variants or step paths."""
+"""Queue pairs, a second thread, and fixtures to test both kinds of queue pairs and step paths."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Pair:
     """A trainer's end and a worker's end on one slot; a test may replace the player.
 
     Attributes:
-        sent: messages that the worker's end sent outside the slot: (sequence, payload).
+        sent: the messages, as (sequence, payload), that the worker's end sent outside the slot.
         can_be_held: whether the game can be stopped at its first observation.
         replies_when_held: the trainer's reply at each attempt to stop the game.
     """

@@ -1,4 +1,4 @@
-"""Tests outcomes and batches read from real slots, and the delays that align real-time games."""
+"""Tests the reading of outcomes and batches from slots, and delays that align real-time games."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_both_paths_gather_the_same(pair, rows):
 
 @pytest.mark.parametrize("rows", [[0, 1, 2], [2, 0, 1]], ids=str)
 def test_the_fast_path_takes_each_row_from_the_place_of_its_newest_answer(pair, rows):
-    """Request numbers may be odd or even, if envs have played different numbers of episodes."""
+    """The envs' newest requests have different numbers, of which some are odd and some are even."""
     pairs = [pair(SPACE) for _ in range(3)]
     for number, one in enumerate(pairs):
         for _ in range(number + 1):

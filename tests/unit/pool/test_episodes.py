@@ -58,7 +58,7 @@ def test_the_games_seed_fits_31_bits_and_stays_the_same(seed):
 
 @dataclass
 class Plays:
-    """Notes a supervisor's requests: (seat, episode's number) to play, and seats to resume."""
+    """A stub that records the requested episodes as (seat, number), and the seats to resume."""
 
     spare_seats: list[Seat]
     asked: list[tuple[int, int]] = field(default_factory=list)

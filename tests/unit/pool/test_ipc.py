@@ -84,7 +84,7 @@ def test_a_peer_that_does_not_read_ends_the_channel_in_bounded_time(ends):
         ends[0].send(bytes(20_000_000))
     assert time.monotonic() - begin_s < 2
     with pytest.raises(ChannelClosedError):
-        ends[0].send("small")  # "small" would follow half a message
+        ends[0].send("small")  # refused, because half of the other message was sent
     with pytest.raises(ChannelClosedError):
         while True:
             assert ends[1].receive() == []

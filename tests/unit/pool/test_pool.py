@@ -34,7 +34,7 @@ def pool():
 
 
 portable = pytest.mark.parametrize("variant", ["portable"], indirect=True)
-"""Only the portable variant, because `test_rows` and the contract run this system's variant."""
+"""Runs a test on the portable variant; `test_rows` and tests/contract run the system's variant."""
 
 
 def kill_worker(pool: Pool, env: int) -> None:

@@ -1,6 +1,6 @@
 """Tests the parts that trainer and workers share: unnamed memory, its layout, and doorbells.
 
-`test_slots.py` tests the queue pairs that are made of these.
+`test_slots.py` tests the queue pairs that consist of these parts.
 """
 
 from __future__ import annotations

@@ -544,5 +544,5 @@ def test_open_connections_end_with_the_server() -> None:
     with ExitStack() as opened:
         with serving(Handler) as port:
             one = opened.enter_context(half_request(port))
-        with suppress(ConnectionResetError):  # the server may not have accepted yet
+        with suppress(ConnectionResetError):  # perhaps the connection is not accepted yet
             assert one.recv(1) == b""

@@ -86,10 +86,10 @@ class RowsSpec:
     """A player of several rows, as data.
 
     Attributes:
-        rows: number of rows.
-        observation_space: `BOX`, `DISCRETE` or `DICT`.
-        action_space: `ACTION`, `ACTIONS` or `ACTION_DICT`.
-        length: steps of an episode.
+        rows: the number of rows.
+        observation_space: one of `BOX`, `DISCRETE` and `DICT`.
+        action_space: one of `ACTION`, `ACTIONS` and `ACTION_DICT`.
+        length: the number of steps of an episode.
         masked: whether transitions have masks.
     """
 

@@ -256,7 +256,7 @@ def test_those_not_met_for_longest_are_summed_up():
 
 
 def test_no_match_is_lost_or_counted_twice():
-    """An opponent may come back, or may have the name under which others are summed up."""
+    """An opponent may come back, or may have the name under which other opponents are summed up."""
     names = [OTHERS, *(f"step-{n}" for n in range(2 * MOST_OPPONENTS))]
     matches = [(name, "win") for name in names * 3]
     results = counted(*matches)

@@ -1,4 +1,4 @@
-"""Steps of a pool's envs, one property per test, on a simulated machine with scripted events.
+"""Tests a pool's steps on a simulated machine with scripted events, one property per test.
 
 `tests/scripts/test_simulation.py` draws such events at random. The tests of this file choose the
 events, and assert their consequences.

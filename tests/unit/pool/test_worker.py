@@ -53,7 +53,7 @@ def doorbell() -> Iterator[Doorbell]:
 
 @pytest.fixture(params=[pytest.param("compiled", marks=needs_it), "pure Python"])
 def doorbells(request: pytest.FixtureRequest, doorbell: Doorbell) -> Iterator[Doorbells]:
-    """Doorbells of a worker; one serves both directions, so a worker hears its own rings."""
+    """One doorbell serves both directions of a worker, so the worker hears its own rings."""
     if request.param == "compiled":
         yield Doorbells(doorbell, doorbell)
         return

@@ -46,7 +46,7 @@ NO_NUMBER = float("nan")
 
 
 def without(path: str) -> Callable[[Info, Seen], None]:
-    """Removes one field: `info.…` of the map's description, `seen.…` of the observation."""
+    """Removes a field of the map's description (`info.…`) or of the observation (`seen.…`)."""
     *names, last = path.split(".")
 
     def change(info: Info, seen: Seen) -> None:

@@ -319,7 +319,7 @@ HASHED = {
 
 
 def test_no_hash_of_what_a_file_nests_is_computed(saved):
-    """An object in a pickle is not hashed: Python would need years, or end with SIGSEGV."""
+    """An object in a pickle is not hashed, because Python would need years, or end with SIGSEGV."""
     nested = {"twos": TWOS, "levels": LEVELS}
     pickles = {
         f"{place}-{name}": b"\x80\x04" + before + part + after + b"."
