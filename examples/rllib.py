@@ -28,8 +28,9 @@ from sc2pool.ray import configure, connect
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon, MoveToBeaconImage
 
 FRAGMENT = 64
-"""Steps of each game in a sample. In real time, 64 steps with step_mul 8 take 64 × 8 / 22.4 = 23 s.
-RLlib's PPO discards samples that are not complete after `sample_timeout_s`, which is 60 s."""
+"""The number of steps of each game in a sample. In real time, 64 steps with step_mul 8 take 64 × 8
+/ 22.4 = 23 s. RLlib's PPO discards samples that are not complete after `sample_timeout_s` (60
+s)."""
 
 
 class MoveToBeaconPicture(MoveToBeaconImage):
@@ -99,7 +100,7 @@ def appo(games: int, fragment: int) -> AlgorithmConfig:
 
 
 def dreamerv3(games: int, fragment: int) -> AlgorithmConfig:
-    """DreamerV3 with a small model that looks five steps ahead, and large, frequent updates."""
+    """DreamerV3 with large, frequent updates, and a small model that looks five steps ahead."""
     del games, fragment
     return (
         DreamerV3Config()

@@ -87,7 +87,7 @@ class PauseAndCount(RLlibPauseCallback):
 
     def on_episode_step(self, *, episode: Any, metrics_logger: Any, **_: Any) -> None:
         info = episode.get_infos(-1)
-        missed = info["late_ticks"] // 7  # because a period of the env has seven ticks
+        missed = info["late_ticks"] // 7  # a decision period has seven ticks
         for name, count in (
             ("missed", missed),
             *((key, info[key]) for key in ("died", "unattended")),
@@ -108,7 +108,7 @@ def config() -> PPOConfig:
             minibatch_size=64,
             num_epochs=10,
             lr=5e-4,
-            gamma=0.98,  # gives a horizon of five seconds
+            gamma=0.98,  # this discount gives a horizon of five seconds
             entropy_coeff=0.01,
         )
         .fault_tolerance(restart_failed_sub_environments=True)  # a game that crashes is restarted

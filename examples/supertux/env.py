@@ -24,9 +24,9 @@ ACTIONS: Final = ((), ("Right",), ("space",), ("Right", "space"))
 PERIOD_TICKS: Final = 7
 """Length of a decision period in ticks."""
 LANDING_TICKS: Final = 14
-"""The ticks from an episode's beginning until Tux stands on the ground."""
+"""The number of ticks from an episode's beginning until Tux stands on the ground."""
 TIME_LIMIT_TICKS: Final = 2000
-"""The ticks, half a minute, after which an episode is truncated."""
+"""The number of ticks, half a minute, after which an episode is truncated."""
 GOAL_PX: Final = 2900.0
 """The horizontal position, in pixels, of the goal, which ends the episode."""
 SMALL_SHAPE: Final = (1, 60, 80)
@@ -147,7 +147,7 @@ class SuperTuxEnv(RealTimeEnv[Observation, np.int64]):
         }
 
     def render(self) -> Frame | None:
-        """The screen in colours, 240 × 320 × 3, uint8, with `render_mode="rgb_array"`."""
+        """The screen in colours, 240 × 320 × 3, uint8; None without `render_mode="rgb_array"`."""
         return self._window.colours() if self.render_mode == "rgb_array" else None
 
     def close(self) -> None:

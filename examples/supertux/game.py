@@ -120,7 +120,7 @@ class SuperTux:
     def _start(self, game: str) -> None:
         self.state = _NO_STATE
         options = ["--disable-sound", "--disable-music", "-w", "-g", "{}x{}".format(*SIZE)]
-        # An option, because the environment variable for the folder fails with umlauts on Windows.
+        # The folder is an option, because its environment variable fails with umlauts on Windows.
         options += ["--renderer", "sdl", "--userdir", str(self.folder), str(LEVEL)]
         with ExitStack() as owned:
             if WINDOWS:
@@ -145,8 +145,8 @@ class SuperTux:
     def _leave_intro(self) -> None:
         """Press a key to leave the intro, and wait until the level runs.
 
-        On a busy machine a frame may span two ticks. In this case one key press counts in both
-        ticks. The second count leaves the level, and the game ends.
+        On a busy machine a frame may span two ticks. If a key press falls into a frame
+        of two ticks, it counts twice, so the game leaves the level and ends.
         """
         deadline = Deadline.after(_STARTS_WITHIN_S)
         self._await(lambda: self.state.tick >= 0, deadline)

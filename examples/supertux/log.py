@@ -43,7 +43,7 @@ class LogFile:
             file.seek(self._old_bytes)
             line = b""
             while True:
-                closing = self._closing.is_set()  # check before reading, so the last line is read
+                closing = self._closing.is_set()  # check for the end first, so no line is lost
                 part = file.readline()
                 line += part
                 if line.endswith(b"\n"):
@@ -53,7 +53,7 @@ class LogFile:
                     if closing:
                         return
                     self._closing.wait(_POLL_INTERVAL_S)
-                    file.seek(file.tell())  # some C libraries need this to read beyond the old end
+                    file.seek(file.tell())  # some C libraries need this call to read new lines
 
     def close(self) -> None:
         """Remove the game's lines from the file. Call this after the game's end."""

@@ -1,7 +1,7 @@
 """Measures how well a learner keeps up with a real-time game.
 
-Means hide rare long delays. So the report has the delays' median, 99th percentile and maximum. The
-report also has the number of periods without a new action, and the deaths in these periods.
+A mean hides rare long delays, so the report has the delays' median, 99th percentile and maximum.
+The report also has the number of periods without a new action, and the deaths in these periods.
 `Timeliness` wraps the games directly, so it also counts steps that a learner drops.
 """
 
@@ -16,7 +16,7 @@ from examples.supertux.game import TICK_S
 
 
 class Timeliness(VecEnvWrapper):
-    """Collects the infos of all steps of a vector env of `SuperTuxEnv`s."""
+    """Collects the infos of all steps of `SuperTuxEnv`s in a vector env."""
 
     def __init__(self, venv: VecEnv) -> None:
         super().__init__(venv)
@@ -33,7 +33,7 @@ class Timeliness(VecEnvWrapper):
     def step_wait(self) -> VecEnvStepReturn:
         step = self.venv.step_wait()
         for info in step[3]:
-            if "late_ticks" in info:  # missing in the synthetic step after a fault
+            if "late_ticks" in info:  # the delay is missing in the synthetic step after a fault
                 self.late_ticks.append(info["late_ticks"])
                 self.deaths += info["died"]
                 self.deaths_unattended += info["unattended"]
@@ -41,7 +41,7 @@ class Timeliness(VecEnvWrapper):
         return step
 
     def report(self) -> dict[str, float]:
-        """All figures since the start. Times are in ms."""
+        """The figures of all steps since the start, with times in ms."""
         late = np.array(self.late_ticks or [0])
         p50, p99 = np.percentile(late, (50, 99)) * TICK_S * 1000
         return {

@@ -45,7 +45,7 @@ def main() -> None:
             n_epochs=10,
             learning_rate=5e-4,
             ent_coef=0.01,
-            gamma=0.98,  # gives a horizon of five seconds
+            gamma=0.98,  # this discount gives a horizon of five seconds
             seed=arguments.seed,
             device="cpu",
             verbose=1,

@@ -124,7 +124,7 @@ class Actors:
     ) -> list[Reply]:
         """The reply of each actor, or, if an actor has died, the first reply of its successor.
 
-        `references` has None for an actor that was just replaced; `begin` returns the arguments
+        `references` has None for an actor that was just replaced. `begin` returns the arguments
         that reset a successor. Fault reports contain `phase`. Raises `NodeLostError` if no node has
         room in time, and `CrashLoopError` if the actors of a node keep dying.
         """
@@ -222,7 +222,7 @@ class Actors:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """If the block raises an error, not an interrupt, end the pool and its games for good."""
+        """If the block raises an `Exception`, end the pool and its games for good."""
         try:
             yield
         except Exception as error:

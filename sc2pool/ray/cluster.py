@@ -81,7 +81,7 @@ class _Job(JobConfig):
     """A Ray job whose processes import only from folders on this process's import path.
 
     Ray puts the working directory first on its processes' path, even if this process does not
-    import from there. But the files in this directory may belong to another user.
+    import from there. But the working directory may have files of another user.
     """
 
     _py_driver_sys_path: list[str]
@@ -133,7 +133,7 @@ def _probe(address: str | None) -> None:
     if address in (None, "auto"):
         try:
             address = canonicalize_bootstrap_address(address)
-        except (ConnectionError, ValueError) as error:  # ValueError: $RAY_ADDRESS is wrong
+        except (ConnectionError, ValueError) as error:  # ValueError if $RAY_ADDRESS is wrong
             raise _no_cluster(address, error) from error
         if address is None:
             return  # Ray will start a cluster, or report that none exists
@@ -218,7 +218,7 @@ def on_each(
         try:
             found.append((node, ray.get(reference, timeout=deadline.remaining_s())))
         except TaskUnschedulableError as error:
-            # The node may have just joined or died: Ray needs some seconds to spread such news.
+            # Ray needs some seconds to notice a node that has just joined or died.
             if deadline.expired():
                 raise ConfigError(f"node {node.name} takes no work: {error}") from error
             time.sleep(_AGAIN_S)

@@ -1,8 +1,8 @@
 """Checks that all pools of a cluster have the same game, task and package.
 
-Each node finds its game and its packages by itself, so they may differ. If pools differ, an error
-before the first step names the nodes. Both versions and commits of the packages are compared,
-because a commit is more exact.
+Each node finds its game and its packages by itself, so the nodes may differ. If pools differ, an
+error before the first step names the nodes. Both versions and commits of the packages are compared,
+because a commit is more exact than a version.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def commit_of(root: Path) -> str | None:
 
     None if `root` is not a checkout, or if git is missing or fails.
     """
-    if not (root / ".git").exists():  # or git would use a parent folder's repository
+    if not (root / ".git").exists():  # without this check, git may use a parent folder's repository
         return None
     # Git takes no locks, because other nodes may run git in the same checkout on a network disk.
     command = ["git", "--no-optional-locks", "describe", "--always", "--dirty"]

@@ -75,7 +75,7 @@ class Reply(NamedTuple):
 
 
 class NodeGames:
-    """A pool on a node. Ray makes an actor of it."""
+    """A pool on a node. Ray makes an actor of this class."""
 
     def __init__(self) -> None:
         self._pool: Pool | None = None

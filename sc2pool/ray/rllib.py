@@ -80,10 +80,10 @@ _PROBE_S = 0.25
 """Time for which each training step waits for a dead runner's answer. With RLlib's default of 30 s
 the training would stop while a node is away."""
 _RESTART_S = 1.0
-"""Time until a runner that raised is restarted. RLlib's default of 60 s would lose more samples."""
+"""Time until a runner that failed is restarted. RLlib's default of 60 s would lose more samples."""
 _POLL_S = 0.02
-"""Time for which IMPALA and APPO wait for samples in one call. Without this wait RLlib polls
-without a pause, which takes a core from the games. On two busy cores no sample came in 15 s."""
+"""Time for which IMPALA and APPO wait for samples in one call. Without a wait, RLlib polls
+without a pause, which takes a core from the games, so two busy cores made no sample in 15 s."""
 
 
 def configure(
@@ -141,7 +141,7 @@ def configure(
         needs = _needs_of(config, n)
         check_room(nodes(), *needs)
         _check_games(nodes(), games)
-        check_room(nodes(), *needs)  # again, because a node may have died since the first check
+        check_room(nodes(), *needs)  # check again, because a node may have died in the meantime
     else:
         _check_players(games)
     register_env(f"sc2pool/{name}", _make_games)
@@ -231,7 +231,7 @@ class GamesCallback(RLlibCallback):
     **Figures**: The entry `result["env_runners"]["pool"]` has the following sums over all env
     runners since the training began: `env_steps`, `episodes`, `launches`, `faults`, `recoveries`
     (faults after which the env plays again), `replacements` by cause, and in real time `misses`
-    (late actions). Other figures are maxima over the runners. `recovery_s_max` is the longest time
+    (late actions). Four figures are maxima over the runners. `recovery_s_max` is the longest time
     from a fault to the next episode's first observation. In real time, `gap_s_p50`, `gap_s_p99` and
     `gap_s_max` show how long a game waited for its action.
 
@@ -263,7 +263,7 @@ class GamesCallback(RLlibCallback):
             raise ConfigError(f"GamesCallback needs an SC2VectorEnv, got {env!r}")
         self._logged = {}
         if isinstance(env, ReportingEnv):
-            env.run = getattr(env_runner, _RUN, "")  # set if this env replaces another
+            env.run = getattr(env_runner, _RUN, "")  # not empty if this env replaces another env
         config = env_runner.config
         if config.seed is not None:
             # RLlib's seed for an env is the run's seed plus the numbers of runner and env.

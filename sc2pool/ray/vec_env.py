@@ -1,8 +1,8 @@
 """`RaySC2VecEnv` makes one Stable-Baselines3 `VecEnv` of games on the nodes of a Ray cluster.
 
 `RaySC2VecEnv` is `SubprocSC2VecEnv` with another pool, so it works with the same wrappers and
-callbacks. Its pool is a `ClusterPool`, whose games run on the nodes, and which has the methods of
-`Pool`. `send(actions)` makes one call per node. `recv()` receives all replies, starts new actors in
+callbacks. This pool, a `ClusterPool`, has the methods of `Pool`, but its games run on nodes.
+`send(actions)` makes one call per node. `recv()` receives all replies, starts new actors in
 place of the dead actors, and returns one batch in the order of the envs.
 
 Every env gets exactly one transition for each action. If the env's actor or node dies, the
@@ -225,7 +225,7 @@ class ClusterPool:
         return self._spread(rows, "render")
 
     def set_attr(self, rows: Sequence[int], name: str, value: Any) -> None:
-        """Set an attribute of these envs; if a task, game or actor is replaced, set it again."""
+        """Set an attribute of these envs, and again after a task, game or actor is replaced."""
         self._spread(rows, "set_attr", name, value)
         for row in rows:
             games = self._games_of(row)
@@ -395,7 +395,7 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         ConfigError: No cluster answers, the cluster has too little room, a node lacks the game, the
             nodes have different versions of the game or of sc2pool, or a keyword is wrong.
         UserCodeError: A function of `env_fns` raised an exception.
-        NodeLostError: In a step or reset, if a dead node's games find no room in `node_timeout_s`.
+        NodeLostError: In a step or reset, if no node has room in time for a dead node's games.
         CrashLoopError: In a step or reset, if the games of a node keep dying.
     """
 

@@ -1,10 +1,10 @@
 """Reads the pools of a cluster's nodes from their files, for `sc2pool top --ray` and `watch --ray`.
 
-    On each node, a `Viewer` reads the live files of the pools that belong to Ray's processes on it.
+    On each node, a `Viewer` reads the live files of the pools in Ray's processes on this node.
 
-Viewers only read, so they disturb no pool. Viewers listen on no port. Ray carries their answers, so
-only users of the cluster get the answers. A viewer shows only the pools of its own node. The viewer
-and the processes of its node have the same parent process.
+Viewers only read, so they disturb no pool. Viewers listen on no port. Ray carries the viewers'
+answers, so only users of the cluster get these answers. A viewer shows only the pools of its own
+node. The viewer and the processes of its node have the same parent process.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Seen:
 
 
 class Viewer:
-    """Reads the live files on one node. Ray makes an actor of it."""
+    """Reads the live files on one node. Ray makes an actor of this class."""
 
     def __init__(self, node: str) -> None:
         self._node = node
@@ -83,7 +83,7 @@ class Viewer:
 def _read_details(
     run: Path, instances: Sequence[dict[str, Any]]
 ) -> dict[str, tuple[dict[str, Any], float]]:
-    """Read the curves, and each instance's view and map. Instances on one map share its data."""
+    """Read the curves, and each instance's view and map. Instances on one map share map data."""
     paths = [live_files.CURVE_FILE]
     for row in instances:
         paths += [
@@ -118,7 +118,7 @@ class Viewers:
         return found
 
     def _follow_nodes(self) -> bool:
-        """Give each living node one viewer, and drop all others; return True if one has started."""
+        """Give new nodes viewers, and drop dead nodes' viewers; return True if a node is new."""
         now_s = time.monotonic()
         if now_s < self._next_nodes_s:
             return False

@@ -31,8 +31,8 @@ Each late period is stored as a step of its own.
 * Off-policy algorithms learn from any action. Each transition has the observation at its period's
   beginning, the action that was played, and the reward of that period. The Q-value assumes that
   later actions are chosen without a delay. Late periods must not be merged into the transition of
-  the action that the policy was choosing. This action affects neither the rewards of the late
-  periods nor the next observation, so the Q-value would not depend on the action.
+  the action that the policy was choosing. An action that is not chosen yet affects neither the
+  late periods' rewards nor the next observation, so the Q-value would not depend on the action.
 * `AsyncPPO` learns the value of late observations, but not the probability of late actions, because
   the policy has not chosen them. The importance weight of a late action is 0. The policy's next
   action is stored with the observation that the policy saw, because the action's log-prob is for
@@ -50,7 +50,7 @@ dropped. Published weights are never modified, so the actor never mixes two vers
 SB3 updates `VecNormalize`'s statistics in every step. Here the actor's thread steps the env, and at
 the same time a callback in the learner's thread may copy or save the statistics. So the statistics
 change only in `commit`, and all observations between two commits are normalised alike. A reader
-gets mean, variance and count of the same moment. Copies of the statistics have SB3's own class.
+gets mean, variance and count from the same moment. Copies of the statistics have SB3's own class.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Exchange:
         self._added.give()
 
     def _wait_for_step(self, error: BaseException | None) -> None:
-        """Raise the error if it is not None; else wait briefly for the actor's next step."""
+        """Raise this error, or, if it is None, wait briefly for the actor's next step."""
         if error is not None:
             raise error
         self._added.wait_briefly()
@@ -114,7 +114,7 @@ class Choice(Protocol):
 
     @property
     def played(self) -> NDArray[Any]:
-        """The actions as the envs receive them."""
+        """The actions in the form that the envs receive."""
 
 
 class Played(NamedTuple):
@@ -185,7 +185,7 @@ class Actor(ABC, Generic[C]):
 
     @abstractmethod
     def _choose_late(self, chosen: C, played: NDArray[Any]) -> C:
-        """Make a choice of the late actions `played`; `chosen` is the policy's last choice."""
+        """Return a choice with the late actions `played`; `chosen` is the policy's last choice."""
 
     @abstractmethod
     def _exchange(self, choice: C, played: Played) -> bool:
@@ -423,7 +423,7 @@ class Chooser:
         """The result of the pending call of `choose`, or None if the call takes too long.
 
         If no call is pending, begin a call in the other thread. If `timeout_s` is None, wait for
-        the result without a limit. An error of `choose` is raised here.
+        the result without a limit. This method also raises an error that `choose` has raised.
         """
         if self._pending is None:
             self._pending = self._executor.submit(choose)
@@ -448,7 +448,7 @@ _MAX_GAPS: Final = 1 << 16
 
 
 class Signal:
-    """Wakes a thread that waits now or will wait later. One thread gives the signal, another waits.
+    """Wakes a thread that waits now or will wait later. Another thread gives the signal.
 
     The signal is a lock that the giving thread releases. A `threading.Condition` is written in
     Python, so an interrupt inside it could leave the waiting thread blocked for ever.
@@ -507,7 +507,7 @@ class Weights:
 
 
 class Gaps:
-    """Records gaps, the times from observations to actions. The actor writes, the learner reads."""
+    """Records gaps, the times from observations to actions. The learner reads the actor's gaps."""
 
     def __init__(self) -> None:
         self.updating = False

@@ -1,4 +1,4 @@
-"""`AsyncSAC`, `AsyncTD3` and `AsyncDQN`: SB3's algorithms with an actor in a thread of its own.
+"""`AsyncSAC`, `AsyncTD3` and `AsyncDQN` are SB3's algorithms with an actor in its own thread.
 
 The actor is a thread that steps the env. Actor and learner exchange the data in this diagram.
 
@@ -107,7 +107,7 @@ class StepQueue(Exchange):
         After the last step, raises the error that `fail` has received.
         """
         while True:
-            error = self._error  # read before the steps, because `fail` sets it after them
+            error = self._error  # read first, because `fail` sets the error after the last step
             if self._steps:
                 step = self._steps.popleft()
                 self._taken.give()
@@ -115,7 +115,7 @@ class StepQueue(Exchange):
             self._wait_for_step(error)
 
     def rest(self) -> Iterator[PlayedStep]:
-        """Remove and yield the steps that wait after the actor has ended."""
+        """Remove and yield the steps that still wait. Call this after the actor's end."""
         while self._steps:
             yield self._steps.popleft()
 
@@ -142,7 +142,7 @@ class UpdateRatio:
 
     @property
     def is_owing(self) -> bool:
-        """True if a rollout was taken whose updates are not made yet."""
+        """True if the learner has taken a rollout, but has not made its updates yet."""
         return bool(self._owed)
 
     def pay(self) -> int:
@@ -168,9 +168,9 @@ class OffPolicyChoice:
     version: int
     """The version of the weights that chose the actions."""
     played: NDArray[Any]
-    """The actions as the envs received them."""
+    """The actions in the form that the envs received."""
     buffer_actions: NDArray[Any]
-    """The same actions as the replay buffer stores them: actions of a Box are scaled to [-1, 1]."""
+    """The actions in the replay buffer's form: the actions of a Box are scaled to [-1, 1]."""
 
 
 class _Transition:
@@ -185,7 +185,7 @@ class _Transition:
 class OffPolicyActor(Actor[OffPolicyChoice]):
     """An actor that puts its steps into a queue.
 
-    `policy` is the actor's own copy of the whole policy of `model`. `Actor` explains `model`.
+    `policy` is the actor's own copy of the whole policy of `model` (see `Actor`).
     `original_observations` has the newest observations before `VecNormalize` normalised them.
     """
 
@@ -250,7 +250,7 @@ class OffPolicyActor(Actor[OffPolicyChoice]):
                 noise.reset(**({"indices": [env]} if self._env.num_envs > 1 else {}))
 
     def _counted(self, dones: NDArray[np.bool_]) -> int:
-        """Count a step. Return the env steps of the rollout that the step ends, or 0."""
+        """Count a step, and return the number of env steps of the rollout that it ends, or 0."""
         self._num_timesteps += self._env.num_envs
         self._rollout_steps += 1
         self._rollout_episodes += int(dones.sum())
@@ -279,10 +279,10 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
     class has saved, and SB3's class loads models that this class has saved.
 
     There are at most as many updates per step as `train_freq` and `gradient_steps` demand. A
-    learner that is too slow makes fewer updates, and the log shows this. No step is lost: `learn`
-    ends by adding the steps that still wait to the replay buffer. But `num_timesteps` and callbacks
-    do not count these steps. The actor's weights are usually one update old. As in SB3,
-    `VecNormalize`'s statistics change in every step.
+    learner that is too slow makes fewer updates, and the log shows this. No step is lost, because
+    `learn` at its end adds all waiting steps to the replay buffer. But `num_timesteps` and
+    callbacks do not count the steps that are added at the end. The actor's weights are usually one
+    update old. As in SB3, `VecNormalize`'s statistics change in every step.
 
     A callback must not call the training env, because the actor steps it; only `stats()` of a pool
     is always allowed. `PauseCallback` cannot be used.
@@ -291,14 +291,14 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
 
     * `async/updates_per_step` and `async/updates_per_step_wanted` are the numbers of updates per
       env step since `learn` began. The first `learning_starts` steps are not counted.
-    * `async/lag_mean` and `async/lag_max` show, since the last record, by how many versions the
-      actor's weights were older than the learner's. Each rollout of `train_freq` makes a version.
+    * `async/lag_mean` and `async/lag_max` are the mean and maximum age of the actor's weights
+      since the last record, in versions. Each rollout of `train_freq` makes a version.
     * `async/full_queue_steps`: The number of env steps after which the actor waited for the
       learner, since `learn` began. The actor waits if the queue has 1,000 steps of all envs.
     * `async/late_steps`: The number of env steps with late actions since `learn` began.
     * `async/gap_s_p50`, `async/gap_s_p99` and `async/gap_s_max` are seconds from an observation to
       its action, since the last record.
-    * `async/update_gap_s_p50`, … are seconds from an observation to its action during updates.
+    * The figures `async/update_gap_s_*` are seconds from observation to action during updates.
 
     Args:
         args: The arguments of SB3's class.
@@ -488,7 +488,7 @@ class AsyncSAC(AsyncOffPolicy, SAC):
 class AsyncTD3(AsyncOffPolicy, TD3):
     """TD3 for games that do not wait; see `AsyncOffPolicy`.
 
-    Without `action_noise` TD3 does not explore, as in SB3.
+    If no `action_noise` is given, TD3 does not explore, as in SB3.
     """
 
     _acting_module = "actor"

@@ -5,7 +5,7 @@
 A subclass writes `begin`, `act` and `observe`, and sets the two spaces and the length of a decision
 period. `RealTimeEnv` keeps the clock (`sc2pool.game.clock`, the clock of StarCraft II in real
 time). A policy that answers in time acts once per period. An action that is late by less than a
-period shortens its own period. A later action loses whole periods.
+period shortens its own period. If an action is late by a period or more, whole periods are lost.
 
 * The clock counts the game's ticks, if the game reports them (`ticks`, `period_ticks`). If not, the
   clock counts seconds, except the seconds for which the process `game_pid` was stopped or a
@@ -111,15 +111,15 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
     * `game_pid`: The pid of the game's process, if it has one. With a pid, the end of the game is
       noticed immediately, and the clock stands still while the process is stopped. Without pid and
       ticks, only `PausableEnv` can pause the clock; any other pause counts as a late action.
-    * `frozen_after_s`: The time in seconds after which a game counts as frozen, if its ticks stay
-      exactly the same, or, without ticks, its observations. None switches this check off.
+    * `frozen_after_s`: The number of seconds after which unchanged ticks (or observations, if the
+      game has no ticks) mean that the game is frozen. None switches this check off.
 
     A subclass writes `begin`, `act` and `observe`, and if needed `ticks`, `log_tail`, `render` and
     `close`. The method `close` must call `super().close()`.
 
-    The info of each step gets two keys. `sc2pool.gap_s` is the time in seconds from the last
-    observation to this step's action, without pauses. `sc2pool.lost_periods` is the number of whole
-    periods that ended without a new action. A pool sums up both figures in `stats().realtime`.
+    Each step's info has two keys. `sc2pool.gap_s` is the time in seconds from the last observation
+    to this step's action, without pauses. `sc2pool.lost_periods` is the number of whole periods
+    that ended without a new action. A pool sums up gaps and lost periods in `stats().realtime`.
 
     Attributes:
         gap_s: The newest action's `sc2pool.gap_s`, which `act` can already read.
@@ -185,7 +185,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         raise NotImplementedError(f"{type(self).__name__} has no method observe")
 
     def ticks(self) -> int:
-        """The number of ticks that the game has played. Only called if `period_ticks` is set."""
+        """The number of ticks that the game has played; only needed if `period_ticks` is set."""
         raise NotImplementedError(f"{type(self).__name__} has period_ticks, but no method ticks")
 
     def log_tail(self) -> str:
@@ -235,7 +235,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
             self._check_change(result.observation)
         self._note_observed()
         tick = clock.observe(self._ticks(), self._observed_s)
-        self.lateness = tick._replace(skipped_loops=0)  # the game's ticks are not loops
+        self.lateness = tick._replace(skipped_loops=0)  # because ticks are not StarCraft II's loops
         info = {
             **result.info,
             "sc2pool.gap_s": tick.gap_s,
@@ -311,7 +311,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
 
     @contextmanager
     def _blaming_ended_game(self) -> Iterator[None]:
-        """Raise a `GameFault` instead of a hook's error in the block, if the game has ended.
+        """If the game has ended, raise a `GameFault` in place of a hook's error in the block.
 
         A `GameFault` ends the episode. After any other error of a hook the episode goes on.
         """
@@ -329,7 +329,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
             raise
 
     def _check_game(self, error: Exception | None = None) -> None:
-        """Raise `GameFault` if the game has ended. A hook's `error` may be due to this end."""
+        """Raise `GameFault` if the game has ended; its end may have caused a hook's `error`."""
         if self._game is None:
             return
         # A connection to the game breaks a moment before the system reports the game's end.
@@ -484,8 +484,8 @@ class ActionInFlightObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Adds the last action and its delay to the observation of a `RealTimeEnv`.
 
     In real time the last action may not have taken effect yet, so the observation alone is not a
-    Markov state. The new observation is a dict, as with `sc2pool.tasks.in_flight.ActionInFlight`:
-    `observation`, `last_action` and `delay_periods`.
+    Markov state. The new observation is a dict with the keys `observation`, `last_action` and
+    `delay_periods`, as with `sc2pool.tasks.in_flight.ActionInFlight`.
 
     Args:
         env: A `RealTimeEnv`, or a wrapper of a `RealTimeEnv`.
@@ -529,7 +529,7 @@ class ActionInFlightObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 _STOPPED: Final = frozenset({psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP})
 _REST: Final = 20
-"""Rest of `RunningClock`'s thread after a check, in multiples of the time that the check took."""
+"""Sleep of `RunningClock`'s thread after a check, in multiples of the time that the check took."""
 _ENDS_WITHIN_S: Final = 5.0
 
 

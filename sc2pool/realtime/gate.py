@@ -1,8 +1,8 @@
 """The pause gate: pauses and resumes a game, for example while the learner updates the policy.
 
 `PauseGate(game.pid)` stops the game's processes.
-`PauseGate(pause=press_p, resume=press_p, ticks=read_tick)` presses a key that pauses the game.
-`PauseGate(pause=press_p, resume=press_p, picture=grab)` presses the key of a game without ticks.
+`PauseGate(pause=press_p, resume=press_p, ticks=read_tick)` presses a pause key and reads ticks.
+`PauseGate(pause=press_p, resume=press_p, picture=grab)` presses a pause key and reads a picture.
 `PausableEnv(MyGame(), gate)` is an env that `PauseCallback` pauses, and that its next step resumes.
 
 A `PauseGate` is for games that no pool has started. Call `env.pause()` to pause a pool's games.
@@ -14,8 +14,8 @@ paused twice needs two calls of `resume`. Before a pause, receive the replies to
 because a paused game does not reply.
 
 If the program that paused the game ends, `Guard` kills a stopped process tree. Without `Guard` the
-processes would stay for ever, because a stopped process handles no SIGTERM. A game that has paused
-itself stays alive, because its user sees the pause menu, and can resume or close the game.
+processes would stay stopped for ever, because a stopped process handles no SIGTERM. A game that has
+paused itself stays alive, because its user sees the pause menu, and can resume or close the game.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _POLL_S: Final = 0.01
 class PauseGate:
     """Pauses one game; safe to use from several threads.
 
-    Give either `pid` alone, or `pause`, `resume` and one of `ticks` and `picture`. If you give
+    Give either `pid` alone, or `pause` and `resume` together with `ticks` or `picture`. If you give
     `pid` with `pause`, the pid only shows whether the game has ended.
 
     Args:
@@ -132,7 +132,7 @@ class PauseGate:
                 raise
 
     def resume(self) -> None:
-        """Undo one call of `pause`. The game resumes when no pause is left.
+        """Undo one call of `pause`. The game resumes when all pauses are undone.
 
         Raises:
             PauseError: The game did not resume in time, so it still counts as paused.
@@ -385,7 +385,7 @@ class PausableEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
         return self.env.reset(seed=seed, options=options)
 
     def close(self) -> None:
-        """Close the gate, which resumes the game. After this, close the env."""
+        """Close the gate, which resumes the game, and then close the env."""
         try:
             self._gate.close()
         finally:

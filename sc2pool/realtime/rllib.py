@@ -38,7 +38,7 @@ class RLlibPauseCallback(RLlibCallback):
     Add the callback with `config.callbacks(RLlibPauseCallback)`.
 
     The envs are `SC2GymEnv`s, or `PausableEnv`s of other games, in any vectorisation of RLlib. A
-    runner may instead have one `SC2VectorEnv`, which steps its games together
+    runner may also have a single `SC2VectorEnv`, which steps its games together
     (`gym_env_vectorize_mode="vector_entry_point"`).
 
     In each result, `result["env_runners"]["pause"]` has two sums over all env runners since the
@@ -87,7 +87,7 @@ class RLlibPauseCallback(RLlibCallback):
         """Before the training, check that no fragment takes longer than RLlib waits for it."""
         del metrics_logger, keywords
         runners = algorithm.env_runner_group
-        # IMPALA and its variants take ready samples. Without remote runners no wait has a limit.
+        # IMPALA only takes ready samples. Without remote runners, no wait for samples has a limit.
         if isinstance(algorithm.config, IMPALAConfig) or not runners.num_remote_workers():
             return
         try:

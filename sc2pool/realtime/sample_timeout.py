@@ -74,8 +74,8 @@ class Discards:
     def after_training_step(self, discarded: int, steps: int, timeout_s: float | None) -> None:
         """Check RLlib's counters after a training step, which samples and then updates the policy.
 
-        `discarded` counts samples, and `steps` the env steps learned from, since the training
-        began. `SampleTimeoutError` if all samples of the last two training steps were discarded.
+        `discarded` is the total of discarded samples, and `steps` the total of env steps learned
+        from. `SampleTimeoutError` if all samples of the last two training steps were discarded.
         """
         newly_discarded, self._discarded = discarded - self._discarded, discarded
         empty, self._steps = steps == self._steps, steps

@@ -54,8 +54,8 @@ def draw(
         figures: The values of more lines of the panel, by label.
 
     Returns:
-        The frame, uint8, (480, 640, 3). The map is in its left 480 columns, the panel in the
-        others.
+        The frame, uint8, (480, 640, 3). The map is in the 480 columns on the left, and
+        the panel is in the 160 columns on the right.
     """
     view = view_of(playable(game_info), MAP_PX * _OVERSIZE)
     raw = observation.raw_data
@@ -73,7 +73,7 @@ _MARGIN_PX = 12
 _LINE_PX = 19
 _TEXT_SIZE_PX = 13
 _TITLE_SIZES_PX = (16, 15, 14, 13, 12)
-_LEGEND = (  # text, colour, and True for a line, False for a disc
+_LEGEND = (  # text, colour, and whether the sign is a line (otherwise a disc)
     ("own", palette.SIDES[raw_pb2.Self], False),
     ("enemy", palette.SIDES[raw_pb2.Enemy], False),
     ("neutral", palette.SIDES[raw_pb2.Neutral], False),
@@ -149,7 +149,7 @@ def _write(
     size_px: int = _TEXT_SIZE_PX,
     from_right: bool = False,
 ) -> None:
-    """Write one line; `corner` is its upper left or, with `from_right`, upper right corner."""
+    """Write one line. `corner` is the line's upper left corner, or upper right if `from_right`."""
     x, y = corner
     mask = _mask(text, size_px)
     frame.paste(colour, (x - mask.width if from_right else x, y), mask)
@@ -157,7 +157,7 @@ def _write(
 
 @lru_cache(maxsize=256)
 def _mask(text: str, size_px: int) -> Image.Image:
-    """A line of text as a mask. Masks are cached, because the next frame has mostly equal lines."""
+    """A line of text as a mask. Masks are cached, because most lines recur in the next frame."""
     font = _font(size_px)
     mask = Image.new("L", (max(math.ceil(font.getlength(text)), 1), size_px + 6))
     ImageDraw.Draw(mask).text((0, 0), text, 255, font)

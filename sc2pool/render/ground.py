@@ -54,7 +54,7 @@ def ground(game_info: sc_pb.ResponseGameInfo, view: View) -> Image.Image:
 
 
 class _Grid(bytes):
-    """A serialized grid. Unlike the grid's message, it can be a key of the cache."""
+    """A serialized grid. Unlike a grid's message, this object can be a key of the cache."""
 
     def cells(self) -> Cells:
         return cells_of(sc_pb.ResponseGameInfo().start_raw.pathing_grid.FromString(self))

@@ -65,7 +65,7 @@ LABEL: Colour = (142, 150, 164)
 
 @lru_cache(maxsize=64)
 def shade(colour: Colour, brightness: float) -> Colour:
-    """The colour, made darker by a brightness below 1, and brighter by one above 1."""
+    """The colour, darker if `brightness` is below 1, and brighter if `brightness` is above 1."""
     red, green, blue = (min(round(part * brightness), 255) for part in colour)
     return red, green, blue
 

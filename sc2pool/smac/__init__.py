@@ -5,8 +5,8 @@
 * `smac_duel("3m", ZERO_SUM)` has learners on both sides.
 * `smacv2_task("10gen_zerg", example_config("10gen_zerg", 5, 8))` is a scenario of SMACv2.
 
-The results can be used like any task, as in `SubprocSC2VecEnv(smac_task(…))`. With SMAC's default
-options the task's name is enough, as in `SubprocSC2VecEnv("3m")`.
+Each function's result can be used like any other task, as in `SubprocSC2VecEnv(smac_task(…))`. With
+SMAC's default options the task's name is enough, as in `SubprocSC2VecEnv("3m")`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name != "StarCraft2Env":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Not at the top, because workers import this module for a task, and need no env class.
+    # This import is not at the top, because workers import this module only for a task.
     from sc2pool.smac.env import StarCraft2Env  # noqa: PLC0415
 
     return StarCraft2Env

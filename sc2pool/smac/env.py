@@ -16,7 +16,7 @@ unsupported option, a value that would change the game is an error. A game that 
 battle with reward 0, as in SMAC. After such a failure the info also has the fault and
 `episode_limit`, so that learners do not see a defeat.
 
-Two things differ from SMAC. A battle begins in another way; see `reset`. SMAC's methods that take a
+Two things differ from SMAC. A battle is a game of its own (see `reset`). SMAC's methods that take a
 unit of pysc2, such as `unit_max_cooldown`, are missing, because this process has no units of pysc2.
 """
 
@@ -72,8 +72,8 @@ class StarCraft2Env:
         rules: The other options of SMAC and SMACv2, such as `obs_last_action` or `heuristic_ai`, by
             name; see `sc2pool.tasks.teams.scenarios.Rules`. The defaults are SMAC's. If only the
             name of a scenario of SMACv2 is given, the scenario's example config has the defaults.
-            Options without effect: `window_size_x`, `window_size_y`, `debug`, `kill_unit_step_mul`,
-            `num_fov_actions`. `game_version` must be None or "latest".
+            The options `window_size_x`, `window_size_y`, `debug`, `kill_unit_step_mul` and
+            `num_fov_actions` have no effect. `game_version` must be None or "latest".
 
     Attributes:
         map_name: The scenario's name.
@@ -253,7 +253,7 @@ class StarCraft2Env:
             raise ResetNeeded("call reset() first: no game is launched")
         return self._pool
 
-    # Observations, state and masks.
+    # The following methods return observations, state and masks.
 
     def get_obs(self) -> list[Array]:
         """Each agent's observation, float32."""
@@ -359,7 +359,7 @@ class StarCraft2Env:
     # The rest.
 
     def get_stats(self) -> dict[str, float]:
-        """The numbers of battles that were won, played or timed out, and of replaced games."""
+        """How many battles were won, played or timed out, and how many games were replaced."""
         return {
             "battles_won": self.battles_won,
             "battles_game": self.battles_game,
@@ -411,7 +411,7 @@ class StarCraft2Env:
 def _number(agent: int, action: Any) -> int:
     """The number of an agent's action.
 
-    Raises `ActionError` if the action is not one number, before any action is sent to the game.
+    If the action is not one number, raises `ActionError` before any action is sent to the game.
     """
     try:
         # Call `item` if the action has it, because numpy cannot read a tensor on a GPU.

@@ -411,5 +411,5 @@ def test_a_trainer_that_is_killed_leaves_no_process(how, run_temp):
     _, left = psutil.wait_procs(family, timeout=300)
     assert [process for process in left if process.status() != psutil.STATUS_ZOMBIE] == []
     if how == "paused":
-        sweep(run_temp)  # as the next pool would do
+        sweep(run_temp)  # the next pool would call this function
         assert game_folders(run_temp) == folders

@@ -42,8 +42,7 @@ def test_behaviour_cloning_learns_from_a_dataset(standin_dir, tmp_path):
 
 
 def test_ppo_make_vec_learns(standin_dir, tmp_path):
-    """The example, PPO in one file, must learn. With NEXT_STEP, each episode has one more step to
-    reset.
+    """The example, PPO in one file, must learn. With NEXT_STEP, each reset takes a step of its own.
 
     With this seed PPO learns within 4,900 steps. Most seeds need several times as many steps.
     """

@@ -79,7 +79,7 @@ def test_episodes(shared):
         while not terminated and steps < 3000:
             after, reward, terminated, _, info = shared.step(np.int64(action))
             steps, total = steps + 1, total + reward
-        assert terminated  # the tower sinks
+        assert terminated  # the sinking tower must end the episode
         assert total == info["floor"] - 1
     assert (after != seen).any()
 

@@ -30,12 +30,12 @@ PROGRAMS = {
 }
 """The library of each program, if the library has a Python environment of its own; else None."""
 LEARNERS = set(PROGRAMS) - {"gymnasium", "rllib"}
-"""Programs that also train. RLlib's algorithms are not among them; they train in tests/realtime."""
+"""The programs that also train. RLlib's algorithms train in tests/realtime instead."""
 FOLDER = Path(__file__).parent / "programs"
 ROOT = FOLDER.parents[2]
 PAGE = (ROOT / "docs" / "libraries.md").read_text()
 LINE = re.compile(r"\S.*(?:SC2\w+|make_vec|gym_env_vectorize_mode)[(=].*")
-"""A line of a page or program that makes the env for the library."""
+"""Matches a line of code that makes the env for a library, in a page or in a program."""
 NO_JIT = {"NUMBA_DISABLE_JIT": "1"}
 """Without this variable, tianshou would spend 7 s of CPU time on compiling a few functions."""
 TIMEOUT_S = 240.0

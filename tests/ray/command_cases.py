@@ -1,4 +1,4 @@
-"""The commands on two nodes: `command_cases.py TEMP REPORT GAME`. See `vec_env_cases.py`."""
+"""`command_cases.py TEMP REPORT GAME` runs the commands on two nodes. See `vec_env_cases.py`."""
 
 from __future__ import annotations
 

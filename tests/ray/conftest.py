@@ -31,5 +31,5 @@ def other_version(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def run_on_ray(python_with_ray: str) -> Callable[..., Report]:
-    """A function `run_on_ray(program, …)`; see `report_of`."""
+    """A function that runs a program on Ray and returns its report; see `report_of`."""
     return partial(report_of, python_with_ray)

@@ -1,7 +1,7 @@
-"""The network between two Ray nodes is cut and mended: `network_cases.py TEMP REPORT GAME`.
+"""`network_cases.py TEMP REPORT GAME` cuts and mends the network between two Ray nodes.
 
-The second node is in a network namespace of its own. A pair of virtual devices joins it to this
-program's namespace. The program needs root and Debian's iproute2.
+The second node is in a network namespace of its own. A pair of virtual devices connects the
+namespaces of the two nodes. The program needs root and Debian's iproute2.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def two_hosts() -> Iterator[None]:
 
 @contextmanager
 def two_nodes() -> Iterator[None]:
-    """Start a head in this namespace and a node in the second, each with room for all games."""
+    """Start a head and, in the second namespace, a node, each with room for all games."""
     cluster = Cluster(
         initialize_head=True,
         head_node_args={

@@ -1,4 +1,4 @@
-"""RLlib's algorithms on two nodes: `rllib_cases.py TEMP REPORT GAME OTHER_GAME`.
+"""`rllib_cases.py TEMP REPORT GAME OTHER_GAME` runs RLlib's algorithms on two nodes.
 
 All cases share one cluster, because the cluster's start takes longer than any case. The report is a
 JSON object with the result of each case.
@@ -37,7 +37,7 @@ from tests.support.ray_nodes import Nodes, error_of, games_of, run_cases, wait
 
 TEMP, REPORT, GAME, OTHER = sys.argv[1:]
 N = 2
-"""Number of games of each env runner. A node has room for this number only."""
+"""The number of games of each env runner, and the number for which a node has room."""
 FRAGMENT = 8
 KILL_EVERY_S, KILL_FOR_S = 7.0, 120.0
 LENIENT = PoolConfig(restart=RestartPolicy(per_env=100, per_pool_per_env=100))

@@ -1,4 +1,4 @@
-"""The files in `docker/` name existing files and extras, and its nodes play without containers."""
+"""The files in `docker/` name existing files and extras, and `node` plays without containers."""
 
 from __future__ import annotations
 

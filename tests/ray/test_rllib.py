@@ -20,7 +20,7 @@ SHORT = "one_config_twice,errors"
 """The cases of a short test run. Tests in tests/realtime and tests/libraries use RLlib too."""
 GONE_S = 30.0
 FULL_AGAIN_S = 120.0
-"""Time limit until all env runners play again. On a calm machine this takes 14 s."""
+"""Time limit until all env runners play again, which takes 14 s on a calm machine."""
 
 
 @pytest.fixture(scope="module")

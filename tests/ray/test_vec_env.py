@@ -1,6 +1,6 @@
 """`RaySC2VecEnv` on two nodes: steps, errors, processes that die, and a network that is cut.
 
-One program plays all cases on one cluster. The first test that needs its report starts the program.
+One program plays all cases on one cluster. The first test that needs the report starts the program.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`RaySC2VecEnv` on two nodes: `vec_env_cases.py TEMP REPORT GAME OTHER_GAME`.
+"""`vec_env_cases.py TEMP REPORT GAME OTHER_GAME` plays with `RaySC2VecEnv` on two nodes.
 
 All cases share one cluster, because the cluster's start takes longer than any case. The report is a
 JSON object with the result of each case.
@@ -382,7 +382,7 @@ def ray_shut_down() -> dict[str, Any]:
 
 
 def spreads() -> dict[str, Any]:
-    """The number of envs that each node gets. CPUs, games and free games describe a node."""
+    """The number of envs that each node gets. Each node is given as (CPUs, games, free games)."""
 
     def of(n: int, *rooms: tuple[float, float, float], spares: int = 0) -> Any:
         alive = [Node(str(k), f"node {k}", *room) for k, room in enumerate(rooms)]

@@ -41,7 +41,7 @@ def model_of(kind: Any, env: VecEnv | None = None, **options: Any) -> Any:
     policy = "MultiInputPolicy" if isinstance(env.observation_space, spaces.Dict) else "MlpPolicy"
     defaults = {"train_freq": 4, "learning_starts": 2 * ROLLOUT, "batch_size": 8}
     defaults |= {"buffer_size": 1_000, "device": "cpu"}
-    defaults["policy_kwargs"] = dict(SMALL)  # a copy: SB3 changes the dict
+    defaults["policy_kwargs"] = dict(SMALL)  # a copy, because SB3 changes the dict
     return kind(policy, env, **(defaults | options))
 
 

@@ -284,7 +284,7 @@ import sc2pool.realtime.env, sc2pool.realtime.screen.window
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
 
 
-# ---- those who play ------------------------------------------------------------------------------
+# ---- programs that play --------------------------------------------------------------------------
 
 
 def test_the_checkers_of_gymnasium_and_sb3_pass():

@@ -1,4 +1,4 @@
-"""No first call and no garbage collection may delay an action after its observation."""
+"""Neither the policy's first call nor a garbage collection may delay an action."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matches in real time, and each way in which a real game has been reported to end.
+"""Matches in real time, and each reported way in which a real game ends.
 
 Both sides of a match keep up with their games, and are paused together. When a game ends, its
 episode is terminated with the last real observation, without a fault, truncation or wait.

@@ -1,4 +1,4 @@
-"""Pauses in real time: of pools, by `PauseCallback` during updates, and of programs (`PauseGate`).
+"""Pools and `PauseCallback` pause games in real time, and `PauseGate` pauses programs.
 
 Paused games are stopped and miss nothing, and faults of paused games are still found.
 """

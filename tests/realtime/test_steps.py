@@ -122,7 +122,7 @@ def apart_s(env, batches: int = 3) -> float:
 def test_a_game_that_fell_behind_is_waited_for_once_and_not_in_every_step(begun):
     env = begun()
     env.step(ACTIONS)
-    env.pause([1])  # half a period makes this game late
+    env.pause([1])  # a pause of half a period makes this game late
     time.sleep(PERIOD_LOOPS / LOOPS_PER_S / 2)
     env.resume([1])
     env.step(ACTIONS)

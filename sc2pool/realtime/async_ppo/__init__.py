@@ -6,6 +6,6 @@
                      │ rollouts                ▲ weights
     Learner:         ▼                         │
     callbacks ─► update ───────────────────────┴─► callbacks ─► ….
-`decoupled.py` has the update: PPO's loss, corrected for data of an older policy.
-`update_process.py` makes this update in a child process, if `actor="process"`.
+`decoupled.py` has the update with PPO's loss, corrected for data of an older policy.
+If `actor="process"`, `update_process.py` makes the update in a child process.
 """

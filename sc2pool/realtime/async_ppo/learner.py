@@ -21,9 +21,9 @@ actor and learner, `actor="process"` lets a child process compute the updates an
 
 The learner takes whole rollouts, in order. All that SB3 does with a step (callbacks,
 `num_timesteps`, episode statistics) happens in the learner's thread, for the steps that the learner
-gets. Dropped steps are only counted. When `learn` ends, for any reason, it waits for the end of the
-actor's thread and of the child process. A second Ctrl-C ends this wait. Then the thread ends after
-its step, and the process after its update. The next call of `learn` waits for the thread's end.
+gets. When `learn` ends, for any reason, it waits for the end of the actor's thread and of the child
+process. If a second Ctrl-C ends the wait of `learn`, the thread ends after its step, and the child
+process ends after its update. The next call of `learn` waits for the thread's end.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class RolloutStore(Exchange):
 
     If `game_waits`, the actor waits after a rollout until the learner has taken it.
     `dropped_steps` counts the steps that were dropped because the learner was too slow.
-    `stale_steps` counts the steps that were too old for the learner. Steps are steps of all envs.
+    `stale_steps` counts the steps that were too old for the learner. Each step is made by all envs.
     """
 
     def __init__(self, n_steps: int, *, game_waits: bool = False) -> None:
@@ -116,7 +116,7 @@ class RolloutStore(Exchange):
         rollout, raises the error that `fail` has received.
         """
         while True:
-            error = self._error  # read before the steps, because `fail` sets it after them
+            error = self._error  # read first, because `fail` sets the error after the last step
             with self._lock:
                 waiting, self._waiting = self._waiting, None
                 rollout = self._in_progress if waiting is None else waiting
@@ -137,7 +137,7 @@ class RolloutStore(Exchange):
     def follow(self, rollout: Rollout) -> Iterator[ExchangedStep]:
         """Yield each step of a rollout from `take` as soon as the actor has added the step.
 
-        If the actor fails, raises the error that `fail` has received, after the last step.
+        If the actor fails, the method yields the last step, and then raises the actor's error.
         """
         for index in range(self._n_steps):
             error = self._error
@@ -185,7 +185,7 @@ class PPOActor(Actor[PPOChoice]):
         )
         self._n_steps: int = 0
         self._ended: NDArray[np.bool_] = np.zeros(self._env.num_envs, bool)
-        """True for envs whose episode has ended since the policy received its observation."""
+        """True for an env whose episode has ended since the policy got the env's observation."""
 
     def _choose(self, observations: Any) -> PPOChoice:
         policy, version = self._actor_critic, self._loaded.number
@@ -259,8 +259,8 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
     `load`, callbacks and loggers work as in PPO, and it loads models that PPO has saved.
 
     The data comes from a slightly older policy than the policy that learns. The loss corrects for
-    the policy's age (`sc2pool.realtime.async_ppo.decoupled`). On data of the current policy the
-    loss is PPO's.
+    the policy's age (`sc2pool.realtime.async_ppo.decoupled`). On data of the current policy, the
+    loss is equal to PPO's loss.
 
     If the learner is slower than the actor, rollouts are dropped. One complete rollout waits for
     the learner, and the next rollout replaces it, unless `game_waits`. `num_timesteps` and
@@ -268,15 +268,15 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
     because the actor steps it; only `stats()` of a pool is always allowed. `PauseCallback` cannot
     be used.
 
-    After each rollout the following figures are logged.
+    After each rollout the following figures are logged. All counts are 0 when `learn` begins.
 
     * `async/lag_mean` and `async/lag_max` show the age, in updates, of the policy that acted.
-    * `async/dropped_steps`: Env steps dropped, because of a slow learner, since `learn` began.
-    * `async/stale_steps`: Env steps discarded, because of `max_lag`, since `learn` began.
-    * `async/late_steps`: Env steps with late actions since `learn` began, even if dropped.
+    * `async/dropped_steps`: The number of env steps dropped because the learner was too slow.
+    * `async/stale_steps`: The number of env steps that were discarded because of `max_lag`.
+    * `async/late_steps`: The number of env steps with late actions, including dropped steps.
     * `async/gap_s_p50`, `async/gap_s_p99` and `async/gap_s_max` are seconds from an observation to
       its action, for all steps since the last record, even if dropped.
-    * `async/update_gap_s_p50`, … are seconds from an observation to its action during updates.
+    * The figures `async/update_gap_s_*` are seconds from observation to action during updates.
 
     After each update three figures of the importance weights are logged. `async/weight_mean` is
     the mean. `async/weight_max` is the maximum before the cap. `async/weight_capped` is the
@@ -342,7 +342,7 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
         process = UpdateProcess(self) if self.actor == "process" else None
         lifeline = nullcontext() if process is None else process.lifeline
         # A second Ctrl-C may interrupt `closing`, which is Python code.
-        # Ctrl-C cannot interrupt the release of `lifeline` or `learning`, which is not Python code.
+        # Ctrl-C cannot interrupt the release of `lifeline` or `learning`: no Python code runs then.
         with nullcontext() if process is None else closing(process), lifeline:
             policy = copied(self.policy)
             self._warm_up(policy)

@@ -14,8 +14,8 @@ changes that `train` has made, and keeps no model between updates.
 The model is sent as one pickle. So the child process gets everything that the user may have
 changed: parameters, frozen parameters, the optimizer, and the user's attributes. Modules,
 parameters, buffers and optimizers are numbered in the order in which they are pickled. The trainer
-changes its own objects in place, so the user's references to them stay valid. Env, logger and
-attributes that cannot be pickled are not sent. An attribute is replaced only if it has changed.
+changes its own objects in place, so the user's references to them stay valid. The env, the logger,
+and attributes that pickle rejects are not sent. An attribute is replaced only if it has changed.
 
 `copied` copies a policy for the actor.
 """
@@ -85,7 +85,7 @@ class UpdateProcess(ChildProcess):
         )
 
     def update(self, model: PPO) -> None:
-        """Run `model.train()` in the child process. An error of `train` is raised here.
+        """Run `model.train()` in the child process, and raise an error of `train` in this process.
 
         Raises `LearnerError` if the process has exited, or uses no CPU time.
         """
@@ -132,7 +132,7 @@ _OBJECTS = (nn.Module, th.optim.Optimizer)
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
-    """Pickles a part of a model, or a model without its attributes in `left_out`.
+    """Pickles a part of a model, or a whole model without the attributes in `left_out`.
 
     `numbers` maps an object's id to the number that is written in place of the object. Without
     `numbers`, the model and its modules, tensors and optimizers are collected in `parts`.
@@ -172,7 +172,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no
 
 
 class _Unpickler(pickle.Unpickler):
-    """Unpickles data of `_Pickler`; each number `i` for an object becomes the object `parts[i]`."""
+    """Unpickles data of `_Pickler`, with the object `parts[i]` in place of a written number `i`."""
 
     def __init__(self, data: bytes, parts: list[Any]) -> None:
         super().__init__(io.BytesIO(data))
@@ -258,7 +258,7 @@ def _dump(model: PPO, left_out: frozenset[str]) -> tuple[_Pickler, bytes]:
 
 
 def _pickled(value: Any, numbers: Mapping[int, int]) -> bytes | None:
-    """The pickle of an attribute; None if it cannot be pickled. `_Pickler` explains `numbers`."""
+    """The pickle of an attribute (see `_Pickler` for `numbers`); None if pickle rejects it."""
     file = io.BytesIO()
     try:
         _Pickler(file, numbers=numbers).dump(value)
@@ -299,7 +299,7 @@ class Unpacked:
         return pickle.dumps((tensors, entries), protocol=pickle.HIGHEST_PROTOCOL)
 
     def _entries(self) -> dict[tuple[int, str], bytes | None]:
-        """All parts' attributes by part and name, pickled; None for those that pickle rejects."""
+        """The pickled attributes by part and name; None for an attribute that pickle rejects."""
         return {
             (number, name): _pickled(value, self._numbers)
             for number, part in enumerate(self._parts)

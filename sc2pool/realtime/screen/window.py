@@ -69,7 +69,7 @@ class Screen(Protocol):
 
 
 class GameWindow:
-    """A live game's window. Make it with `start` or `attach`.
+    """A live game's window. Make a `GameWindow` with `start` or `attach`.
 
     Keys have the names of X11 on every system, for example `"Right"`, `"space"`, `"Return"`, `"a"`.
 
@@ -160,13 +160,13 @@ class GameWindow:
     ) -> GameWindow:
         """Play in a window that is already open; `close` does not end the game.
 
-        If a game was already running, a `PauseGate` can pause it, but a pool raises `PauseError`.
+        A pool cannot pause a game that was already running (`PauseError`), but a `PauseGate` can.
 
         Args:
             title: A part of the window's title; the case of letters does not matter.
             pid: The pid of the window's process.
             size: Width and height to which pictures are scaled; None for the window's own size.
-            display: The name of the X11 display, by default the value of `DISPLAY`; not on Windows.
+            display: The X11 display's name, by default the value of `DISPLAY`; not used on Windows.
 
         Raises:
             ConfigError: There is no display, or another env plays on this desktop. No window or
@@ -231,7 +231,7 @@ class GameWindow:
         for key in wanted - self._held:
             self._screen.check_key(key)
         with self._reached():
-            # After a window was behind another window, it does not know which keys are down.
+            # A window that was behind another window does not know which keys are down.
             in_front = self._is_in_front()
             staying = self._held & wanted if in_front else frozenset()
             for key in self._held - staying:

@@ -1,4 +1,4 @@
-"""An X server's windows, and its keyboard. For a game, XTEST's presses look like a person's."""
+"""An X server's windows, and its keyboard. Games see XTEST's presses as a person's key presses."""
 
 from __future__ import annotations
 

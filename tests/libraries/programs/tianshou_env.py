@@ -109,7 +109,7 @@ def test_ready_envs_go_on_while_one_is_waited_for(gated, gate):
         envs = [info["env_id"] for info in infos]
         seen += zip(envs, observations[:, 0].tolist(), strict=True)
         if terminated.any():
-            gated.reset(np.array(envs)[terminated])  # only returns the result of the autoreset
+            gated.reset(np.array(envs)[terminated])  # this reset returns the autoreset's result
     assert {env for env, _ in seen} == {0, 2}
     for env in (0, 2):
         counts = [count for other, count in seen if other == env]

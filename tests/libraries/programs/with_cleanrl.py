@@ -1,4 +1,4 @@
-"""A loop in the shape of CleanRL's scripts, on two games, one of which is killed: `… REPORT`.
+"""`with_cleanrl.py REPORT` runs a loop like CleanRL's on two games, one of which is killed.
 
 The loop plays rollouts of 50 steps, with an actor-critic update after each rollout. CleanRL's
 scripts expect SAME_STEP: an episode's last step returns the next episode's first observation.

@@ -1,4 +1,4 @@
-"""gymnasium's `make_vec` and a loop on two games, one of which is killed: `… REPORT`."""
+"""`with_gymnasium.py REPORT` steps two games of `make_vec`, one of which is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RLlib's env runner on two games, one of which is killed: `with_rllib.py REPORT`."""
+"""`with_rllib.py REPORT` runs RLlib's env runner on two games, one of which is killed."""
 
 from __future__ import annotations
 

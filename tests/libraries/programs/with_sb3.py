@@ -1,4 +1,4 @@
-"""Stable-Baselines3's PPO on two games, one of which is killed: `with_sb3.py REPORT`."""
+"""`with_sb3.py REPORT` runs Stable-Baselines3's PPO on two games, one of which is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""skrl's PPO agent on two games, one of which is killed: `with_skrl.py REPORT`."""
+"""`with_skrl.py REPORT` runs skrl's PPO agent on two games, one of which is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tianshou's collector and PPO on two games, one of which is killed: `with_tianshou.py REPORT`."""
+"""`with_tianshou.py REPORT` runs tianshou's PPO on two games, one of which is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TorchRL's collector and PPO on two games, one of which is killed: `with_torchrl.py REPORT`."""
+"""`with_torchrl.py REPORT` runs TorchRL's PPO on two games, one of which is killed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def refusal_of_next_step() -> str:
 
 
 def next_observations_wrong(data: Any) -> int:
-    """Count steps with a wrong first observation: between steps, only a reset changes it."""
+    """Count the observations that changed without a reset, or stayed the same despite a reset."""
     after, following = data["next", "observation"][:, :-1], data["observation"][:, 1:]
     ended = data["next", "done"][:, :-1, 0]
     return int(((after != following).any(-1) != ended).sum())

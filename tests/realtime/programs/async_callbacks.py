@@ -56,8 +56,8 @@ class Raises(BaseCallback):
 class Interrupts:
     """A tracer that interrupts `learn` a second time, `line` lines after a first Ctrl-C.
 
-    The tracer does not interrupt at the end of a `with` block. The interpreter calls tracers at
-    this point, but a real Ctrl-C cannot come before `__exit__` is called.
+    The tracer does not interrupt at the end of a `with` block, because no real Ctrl-C can come
+    between the block and the call of `__exit__`.
     `reached` is True if `learn` has reached the line of the second interrupt.
     """
 
@@ -93,9 +93,9 @@ class RaisesInterrupt(BaseCallback):
 def interrupt_at_every_line(
     model: Any, env: VecNormalize, steps: int, wait_for: Callable[[Callable[[], object]], None]
 ) -> None:
-    """Interrupt `learn` twice, at each line after a first Ctrl-C; afterwards no actor may act.
+    """At each line after a first Ctrl-C, interrupt `learn` again; afterwards no actor may act.
 
-    The observations of `env` count its steps. After each interrupt, a training must succeed.
+    The observations count the env's steps. After each interrupt, a training must succeed.
     """
     for line in itertools.count(1):
         before = threading.gettrace()

@@ -1,6 +1,6 @@
 """Starts a program, pauses it, prints its pids, and waits to be killed: `gate_trainer.py HOW`.
 
-With "by key" as HOW, this trainer pauses a live game, else it stops a program with a child.
+The program is a live game with a pause key if HOW is "by key", else a program with a child.
 """
 
 from __future__ import annotations

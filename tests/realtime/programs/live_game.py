@@ -1,7 +1,7 @@
 """A small live program without an interface, and an env that plays it.
 
 Every 10 ms the program writes a number into the file that its first argument names. The number is
-twice its tick, plus one while it is paused. The program prints a line when it has begun. A line `p`
+twice the game's tick, plus one in a pause. The program prints a line when it has begun. A line `p`
 on its standard input acts as its pause key. With the option `paused`, the program starts paused.
 With the option `no-key`, its pause key has no effect.
 """

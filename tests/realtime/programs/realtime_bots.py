@@ -1,4 +1,4 @@
-"""Bots and a task of two players that report events in their worker, and their opponents.
+"""Bots and a task that report events in their infos, and opponents that note their turns.
 
 These classes are not in `realtime_tasks`, whose workers need no python-sc2.
 """
@@ -91,7 +91,7 @@ class TellsLoops(Task):
 
 
 class TellsLoopsBot(RLBotAI):
-    """`TellsLoops` as an `RLBotAI`, without the last action."""
+    """A bot like `TellsLoops`, but without the action that kills marines."""
 
     map_name: ClassVar[str] = "MarineDuel"
     players: ClassVar[int] = 2

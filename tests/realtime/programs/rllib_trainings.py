@@ -38,7 +38,7 @@ UPDATE_S = 0.5
 FRAGMENT = 4
 SAMPLE_TIMEOUT_S = 5.0
 SLOW_STEP_S = 0.8
-"""The delay of a step in seconds. With it, two envs that step in turn take 6.4 s a fragment."""
+"""The delay of a step in seconds. So a fragment of two envs that step in turn takes 6.4 s."""
 
 
 class Slow(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -116,7 +116,7 @@ def in_this_process() -> dict[str, Any]:
 
 
 def in_another_process() -> dict[str, Any]:
-    """RLlib steps two envs in turn. Then the envs become slow, and exceed RLlib's timeout."""
+    """RLlib steps two envs in turn. Then steps are slow, and a fragment exceeds RLlib's timeout."""
     algorithm = training(
         updates=2, fragments=2, num_env_runners=1, num_envs_per_env_runner=2
     ).build_algo()

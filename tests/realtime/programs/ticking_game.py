@@ -1,8 +1,8 @@
 """A live game: `ticking_game.py STATE_FILE`. The game plays 100 ticks a second.
 
 At each tick the game writes the tick, the episode and the position into the file. Commands are
-lines on its standard input. `begin` begins an episode at position 0. `move N` moves by N per tick
-until the next `move`. `freeze` stops the ticks. `exit N` exits with code N.
+lines on its standard input. `begin` begins an episode at position 0. `move N` adds N to the
+position at each tick until the next `move`. `freeze` stops the ticks. `exit N` exits with code N.
 """
 
 from __future__ import annotations
