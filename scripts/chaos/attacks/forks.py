@@ -132,19 +132,25 @@ def bait(arena: Arena, rng: Random) -> None:
 
 def _bait(arena: Arena) -> None:
     temp = Path(tempfile.gettempdir())
-    pid = _neighbour(arena, "playing", 0.0, signal.SIGKILL)
-    for run in temp.glob(f"sc2pool-run-*-{pid}-*"):
-        precious = temp / f"precious-{pid}"  # a copy, because a pool may delete the run
-        with suppress(shutil.Error):  # a socket cannot be copied
-            shutil.copytree(run, precious, symlinks=True)
-        (precious / "file").touch()
-        shutil.rmtree(run, ignore_errors=True)
-        run.symlink_to(precious)
-        _neighbour(arena, "playing", 0.0, signal.SIGKILL)
-        if precious.is_dir() and not (precious / "file").exists():
-            arena.report([f"a sweep followed the link {run.name}"])
-        run.unlink(missing_ok=True)
-        shutil.rmtree(precious, ignore_errors=True)
+    # The attack "read-only folder" may hide `temp` below a mount; this descriptor still reaches it.
+    folder = os.open(temp, os.O_DIRECTORY)
+    try:
+        pid = _neighbour(arena, "playing", 0.0, signal.SIGKILL)
+        for run in temp.glob(f"sc2pool-run-*-{pid}-*"):
+            precious = temp / f"precious-{pid}"  # a copy, because a pool may delete the run
+            with suppress(shutil.Error):  # a socket cannot be copied
+                shutil.copytree(run, precious, symlinks=True)
+            (precious / "file").touch()
+            shutil.rmtree(run, ignore_errors=True)
+            run.symlink_to(precious)
+            _neighbour(arena, "playing", 0.0, signal.SIGKILL)
+            if precious.is_dir() and not (precious / "file").exists():
+                arena.report([f"a sweep followed the link {run.name}"])
+            with suppress(FileNotFoundError):
+                os.unlink(run.name, dir_fd=folder)
+            shutil.rmtree(precious.name, ignore_errors=True, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 LOCAL = needs("local")
