@@ -130,7 +130,8 @@ class MarineDuel(Task):
             Values 7 to 31: five values for each own marine: its place (x, y), its hit points / 45,
             the loops until its weapon is ready / 15, and its distance to the nearest enemy in tens
             of cells. The marine nearest to the enemy's centre is first: enemies shoot at it first.
-            Values 32 to 56: each enemy's place, hit points, loops and distance, the nearest first.
+            Values 32 to 56: the same five values for each enemy marine, with its distance to the
+            nearest own marine. The enemy marine nearest to the own marines' centre is first.
         """
         own, enemies = select(self.lazy_observation, OWN_MARINES, ENEMY_MARINES)
         self.own, self.enemies = own, enemies

@@ -273,7 +273,8 @@ class MeleeImage(Melee):
 
     The action space is `Discrete(8)`, as in `Melee`.
 
-    The observation space is `Box(0, 255, (9, 64, 64), uint8)`, with the planes as the first axis:
+    The observation space is `Box(0, 255, (9, 64, 64), uint8)`, with the planes as the first axis.
+    The file's docstring says how the image shows the map.
 
     * Planes 0 to 3 show the own SCVs, command centres and supply depots, barracks, and marines.
     * Planes 4 and 5 show enemy units and enemy structures.

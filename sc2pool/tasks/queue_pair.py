@@ -43,7 +43,7 @@ class Transition(NamedTuple):
     truncated: bool
     info: Mapping[str, Any]
     action_masks: Masks | None = None
-    """One bool for each action: whether it is possible. None if the task has no masks."""
+    """One bool for each action: False masks the action. None if the task has no masks."""
 
 
 _POOLS_KEYS: Final = "sc2pool."

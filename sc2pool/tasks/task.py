@@ -196,8 +196,8 @@ class TaskDefinition(ABC):
         """The map, players and options of the task's game.
 
         Raises:
-            ConfigError: one of the values `race_requested`, `opponents` and `players` is wrong, or
-                a task of two players has `opponents`.
+            ConfigError: `race_requested` is not a race, `opponents` are not `Computer`s, `players`
+                is neither 1 nor 2, or a task of two players has `opponents`.
         """
         opponents = cls.opponents
         if type(cls.players) is not int or cls.players not in (1, 2):

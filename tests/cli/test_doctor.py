@@ -182,7 +182,7 @@ def test_a_game_of_another_system(doctor: Doctor, game_of: Installed) -> None:
 
 
 def test_too_little_time(doctor: Doctor, fake_game: Callable[..., Path]) -> None:
-    # The game hangs in its fifth step, for which the usual time limit would be too slow here.
+    # The game hangs in its fifth step; the usual time limit would make this test too slow.
     code, out = doctor("--json", "--timeout", "5", "--game", fake_game(on_step={"5": "stop"}))
     checks = json.loads(out)["checks"]
     assert code == 1

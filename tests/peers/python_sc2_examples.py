@@ -4,7 +4,8 @@ Usage: `python tests/peers/python_sc2_examples.py REPOSITORY [--bots NAME ...] [
 
 REPOSITORY is a clone of python-sc2 (github.com/BurnySc2/python-sc2), because its package has no
 examples. The bots run on the installed package `sc2`. Each bot plays each seed in a process of its
-own, and a line of the table says how the game ended. The exit status is 1 if a bot failed.
+own, and a line of the table says how the game ended. The exit status is 1 if a bot raised an
+error, or did not do its job.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Plays pysc2 4.0.0, as it is published, on the stand-in: its own game tests, and its agents.
 
 `python tests/peers/run_pysc2.py tests [MODULE ...]` runs pysc2's game tests (by default all).
-`python tests/peers/run_pysc2.py scores [--episodes 20]` plays pysc2's agents on feature layers.
+`python tests/peers/run_pysc2.py scores [--episodes 20]` plays pysc2's scripted agents, which use
+feature layers.
 
 Both commands take `--environment DIR`, the virtual environment of pysc2 (default: .venv/pysc2). If
 the environment does not exist, it is made with `--python`, by default Python 3.10 if the machine

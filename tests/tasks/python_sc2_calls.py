@@ -2,7 +2,8 @@
 
 Usage: `python python_sc2_calls.py INSTALLATION`.
 
-The program prints JSON: each call's result or error, and the bot's view after the call.
+The program prints JSON. For the pool and for `run_game`, the JSON has each call's result or error,
+and the bot's view after the call.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ class CollectMineralsAndGasImage(CollectMineralsAndGas):
     The observation space is `Box(0, 255, (6, 64, 64), uint8)`, with the planes as the first axis.
     Plane 0 shows SCVs, plane 1 command centres and supply depots, plane 2 mineral fields, plane 3
     geysers (half as bright) and refineries. Plane 4 is minerals (255 is 1000), plane 5 free supply
-    (255 is 20).
+    (255 is 20). The file's docstring says how the image shows the map.
     """
 
     observation_space = spaces.Box(0, 255, (N_PLANES, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
@@ -214,7 +214,8 @@ class BuildMarinesImage(BuildMarines):
 
     The observation space is `Box(0, 255, (6, 64, 64), uint8)`, with the planes as the first axis.
     Plane 0 shows SCVs, plane 1 command centres and supply depots, plane 2 barracks, plane 3
-    marines. Plane 4 is minerals (255 is 1000), plane 5 free supply (255 is 20).
+    marines. Plane 4 is minerals (255 is 1000), plane 5 free supply (255 is 20). The file's
+    docstring says how the image shows the map.
     """
 
     observation_space = spaces.Box(0, 255, (N_PLANES, IMAGE_SIZE, IMAGE_SIZE), np.uint8)

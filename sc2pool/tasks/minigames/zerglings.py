@@ -392,7 +392,7 @@ class FindAndDefeatZerglingsImage(FindAndDefeatZerglings):
     The observation space is `Box(0, 255, (3, 64, 64), uint8)`, with the planes as the first axis.
     Plane 0 shows marines, and plane 1 the zerglings in sight. Plane 2 shows how long ago each block
     of the playable area was last seen: 0 is now (or outside the area), and 255 is 36 seconds (800
-    loops) ago or never.
+    loops) ago or never. The file's docstring says how the image shows the map.
     """
 
     observation_space = spaces.Box(0, 255, (3, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
@@ -424,7 +424,7 @@ class DefeatZerglingsAndBanelingsImage(DefeatZerglingsAndBanelings):
 
     The observation space is `Box(0, 255, (4, 64, 64), uint8)`, with the planes as the first axis.
     Plane 0 shows marines, plane 1 zerglings, plane 2 banelings. Plane 3 is 255 on the playable
-    area.
+    area. The file's docstring says how the image shows the map.
     """
 
     observation_space = spaces.Box(0, 255, (4, IMAGE_SIZE, IMAGE_SIZE), np.uint8)

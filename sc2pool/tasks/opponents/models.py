@@ -1,7 +1,8 @@
 """Models that SB3 has saved, as opponents: only their policies are loaded, and only in a worker.
 
 A saved model's file has the parts `data` (observation space, action space, and the policy's class
-and arguments) and `policy.pth` (the policy's weights). The other parts are never read.
+and arguments) and `policy.pth` (the policy's weights). The other parts, such as optimizers, are
+needed only for training, and are never read.
 
 Rules: the trainer reads the observation space and the action space as data. The trainer runs no
 code from the file and imports neither torch nor SB3. A part of a file that unpacks to much more

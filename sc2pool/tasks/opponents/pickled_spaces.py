@@ -35,7 +35,7 @@ _TYPES: Final[Mapping[str, np.dtype[Any]]] = {
     for kind, sizes in {"i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8)}.items()
     for size in sizes
 }
-"""The types of an array's numbers, by their names in a pickle."""
+"""The types of numbers, by the names of the types in a pickle."""
 _MARK: Final = object()
 _Container = TypeVar("_Container", list[Any], set[Any], dict[Any, Any])
 
@@ -58,7 +58,7 @@ class _Noted:
 
 
 def load_space(pickled: bytes) -> spaces.Space[Any]:
-    """The space in a pickle. Another object raises UnpicklingError; damage raises any exception."""
+    """The space in a pickle. Another object raises UnpicklingError; damage may raise any error."""
     return _Spaces().space_of(_Machine().run(pickled))
 
 
@@ -96,15 +96,15 @@ class _Machine:
         return parts
 
     def extend(self, parts: list[Any]) -> None:
-        """Add the values above the last mark to the list below it."""
+        """Add the values in `parts` to the list on top of the stack."""
         self._last(list).extend(parts)
 
     def add(self, parts: list[Any]) -> None:
-        """Add the values above the last mark to the set below it."""
+        """Add the values in `parts` to the set on top of the stack."""
         self._last(set).update(map(_single, parts))
 
     def set_items(self, parts: list[Any]) -> None:
-        """Add the alternating keys and values above the last mark to the dict below it."""
+        """Add the alternating keys and values in `parts` to the dict on top of the stack."""
         last = self.stack[-1]
         held = last.items if isinstance(last, _Noted) else self._last(dict)
         held.update(zip(map(_single, parts[::2]), parts[1::2], strict=True))

@@ -17,9 +17,10 @@ The state has three parts:
 The sources are `StarCraft2Env.get_obs_agent` and `get_state_dict`. Rules: distances and offsets are
 in lengths of the agent's sight range. The agent's own place is in lengths of the map. In the state,
 x and y are relative to the map's centre, in lengths of the playable area. Health, shield and
-cooldown are shares of the largest value. A type is one-hot. The numbers of a dead or invisible unit
-are all zeros; a dead agent observes only the time. With `obs_timestep_number` SMAC's observation
-has one number more than its `get_obs_size` says. That number is always 0, and is left out here.
+cooldown are shares of the largest value. A type is one-hot. The numbers of a unit that is dead or
+out of sight are all zeros; a dead agent observes only the time. With `obs_timestep_number` SMAC's
+observation has one number more than its `get_obs_size` says. That number is always 0, and is left
+out here.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def observations(
 def state(
     battle: Battle, ground: Ground, last_actions: Features, elapsed: float, seen: Features
 ) -> Features:
-    """The whole battle as one vector; with `obs_instead_of_state`, it consists of `seen`."""
+    """The whole battle as one vector; with `obs_instead_of_state`, the observations in `seen`."""
     rules, allies, enemies = battle.rules, battle.allies, battle.enemies
     if rules.obs_instead_of_state:
         return seen.ravel()

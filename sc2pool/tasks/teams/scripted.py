@@ -78,7 +78,8 @@ def towards(offset: Floats) -> int:
 
 Vector = NDArray[np.float32]
 _DISTANCE, _OFFSET, _HEALTH = 1, slice(2, 4), 4
-"""The indices of distance, offset and health in the numbers that an agent observes of a unit."""
+"""The indices of distance, offset and health in the numbers that an agent observes of a unit. If
+the number at index 0 is above 0, the unit is a possible target."""
 
 
 def choose(observation: Vector, sizes: Sizes, ahead: int) -> int:

@@ -111,7 +111,8 @@ _BESIDE_MIDDLE = 1.0
 """The least distance of agents from the map's centre, along x, in cells. According to SMACv2, units
 that are created at the same place block each other."""
 _OFFSET = 2.0
-"""The least distance of enemies from the map's centre, along both axes, in cells."""
+"""The least distance of enemies from the map's centre, along both axes, in cells: the agents are at
+the centre, and units that are created at the same place block each other."""
 _DIAGONALS = ((0, 0), (0, 1), (1, 1), (1, 0))
 """The corners of the map, in lengths of the map."""
 

@@ -1,4 +1,4 @@
-"""Whatever user code raises or returns, errors name their env, and no pool deadlocks."""
+"""Whatever user code raises, returns or passes on, errors name their env; no pool deadlocks."""
 
 from __future__ import annotations
 

@@ -56,7 +56,8 @@ def place_of_the_marine(frame: Any, game_info: Any) -> Any:
     ("task", "spares"), [(Placed, 0), (Placed, 2), (PlacedBot, 0)], ids=["task", "spares", "bot"]
 )
 def test_frames_show_the_observed_moment(vec_task, task, spares):
-    """Each frame shows the newest observation, also an episode's first one after an autoreset."""
+    """Each frame shows the newest observation, even an episode's first one after an autoreset or
+    from a spare."""
     made = vec_task(task, n=2, spares=spares, seed=3, render_mode="rgb_array")
     observations = made.reset()
     ((game_info, _),) = made.env_method("_seen", indices=0)
