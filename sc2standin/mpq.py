@@ -128,7 +128,7 @@ def _sectors(stored: bytes, size: int, sector_bytes: int) -> bytes:
 
 
 def _expanded(stored: bytes, size: int) -> bytes:
-    """The content of a file or sector, compressed if `stored` has less than `size` bytes."""
+    """The content of a file or sector; `stored` is compressed if it has less than `size` bytes."""
     return _inflated(stored, size) if len(stored) < size else stored
 
 

@@ -272,7 +272,7 @@ class Crowd:
         return not is_free
 
     def _lock(self, place: int, length: int = 1, *, exclusive: bool = True) -> bool:
-        if sys.platform != "win32":  # Windows has no `fcntl`
+        if sys.platform != "win32":  # Windows has no such locks: there, no process sees another
             kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
             try:
                 fcntl.lockf(self._file, kind | fcntl.LOCK_NB, length, place)

@@ -84,7 +84,7 @@ class Spell:
     hallucinates: bool = False
     """True if the summoned units are hallucinations."""
     becomes: str = ""
-    """The type of the new unit into which caster and target merge; it grows for the duration."""
+    """The type of unit into which caster and target merge; the unit grows while the spell lasts."""
     shown_as: int = 0
     """The ability id that observations show for an order to cast, if it is not `ability_id`."""
     ground_only: bool = False

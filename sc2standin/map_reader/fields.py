@@ -33,7 +33,7 @@ MAX_SIDE_CELLS = 256
 T = TypeVar("T")
 Point = tuple[float, float]
 Region = tuple[float, float, float, float]
-"""A rectangle: A rectangle: its left, lower, right and upper edge (x0, y0, x1, y1)."""
+"""A rectangle: its left, lower, right and upper edge (x0, y0, x1, y1)."""
 
 
 class ScenarioError(ValueError):

@@ -159,7 +159,7 @@ class Scenario:
     army_selected: bool = False
     """True if the client's units are selected at the start and after each wave."""
     camera_on_workers: bool = False
-    """True if the camera begins at the client's workers instead of the playable area's centre."""
+    """True if the camera begins at the client's workers, not 3 cells below the area's centre."""
     ground: Ground | None = None
     """The cells of the map; None if all of the playable area is flat and open."""
     melee: MeleeRules | None = None

@@ -1,7 +1,7 @@
 """A client's session: checks each request against the API's status table, and answers it.
 
 Rules of the replies:
-* Every frame gets exactly one reply, in order. Requests that end or hang the process get no reply.
+* Every frame gets exactly one reply, in order, unless it ends or hangs the process at once.
 * Every reply carries the request's `id` and the `status`.
 * A reply to a protocol error has only `error`, id and status.
 
@@ -88,8 +88,8 @@ _ALLOWED = {name: tuple(statuses) for name, statuses in LEGAL.items()}
 def wait_s(state: State, request: sc_pb.Request | None) -> float:
     """Seconds until a request can be answered; more than 0 only in real time and with two clients.
 
-    Infinity means that the request waits for the other player (`Hooks.wake` is called later).
-    Infinity also means that a temper, an imitated fault of the real game, prevents the answer.
+    Infinity means that the request waits for the other player (`Hooks.wake` is called later), or
+    that a temper, an imitated fault of the real game, prevents the answer.
 
     An observation may ask for a future loop. The wait for this loop is split into single loops, so
     that the game continues during the wait, and the game's end is noticed immediately.

@@ -136,7 +136,7 @@ def _map_content(state: State, request: sc_pb.RequestCreateGame) -> bytes:
     maps = state.data_dir / "Maps"
     path = maps / text(local.map_path)  # if map_path is absolute, the result is map_path
     try:
-        path = path.resolve()  # symbolic links and `..` are followed
+        path = path.resolve()  # symbolic links and `..` are followed before the comparison
         if state.temp_dir is not None:
             saved = (state.temp_dir / text(local.map_path)).resolve()
             path = saved if saved.is_file() else path

@@ -85,7 +85,7 @@ def _placed(ability_id: int) -> UnitType | None:
 def _placement(
     game: Game, place: query_pb.RequestQueryBuildingPlacement, player: int, known: Known
 ) -> error_pb.ActionResult.ValueType:
-    """Success if the ability's structure fits at a place; without a structure, if a unit fits."""
+    """Success if the ability's structure fits there; for other abilities, if the place is free."""
     x, y = place.target_pos.x, place.target_pos.y
     made = _placed(abilities.specific(place.ability_id))
     economy = game.economies.get(player, game.economy)

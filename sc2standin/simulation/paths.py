@@ -187,8 +187,10 @@ class Cells:
     def __init__(self, terrain: Terrain) -> None:
         self._terrain = terrain
         self.row = terrain.width + 2
+        """The number of cells in a row, with the border."""
         border = [NO_GROUND] * self.row
         self.cells = list(border)
+        """For each cell: FREE, NO_GROUND, or the tag of the unit that stands on the cell."""
         for line in terrain.open_cells.tolist():
             kinds = (FREE if is_open else NO_GROUND for is_open in line)
             self.cells += [NO_GROUND, *kinds, NO_GROUND]

@@ -74,7 +74,7 @@ class CollectRule:
         self._version = -1
         self._mine: list[Unit] = []
         self._scans: list[tuple[int, int, Unit]] = []
-        """A heap of targets, each with its tag and the earliest loop at which it can be reached."""
+        """A heap: the earliest loop at which a unit can reach the target, its tag, the target."""
         self._lay_out()
 
     def apply(self) -> int:
@@ -220,7 +220,7 @@ def fields_near(world: World, place: Point) -> list[Unit]:
 STRAY = 0.2
 """The largest random offset of a unit from its place in its group along each axis, in cells.
 
-We do not know the offsets in the real game. Without a random offset the enemies would always
+We do not know the units' places in the real game. Without a random offset the enemies would always
 approach in the same way, and a battle of equal sides would always have the same winner.
 """
 REACTION_LOOPS = 4

@@ -76,8 +76,8 @@ class View:
         """The observation at the current loop; valid until the next update.
 
         Args:
-            fog: if false, the whole map is shown, even if the episode has fog. lifted: if true, the
-                units that the client sees only because `fog` is false are marked.
+            fog: if false, the whole map is shown, even if the episode has fog.
+            lifted: if true, the units that the client sees only because `fog` is false are marked.
         """
         seen, world = self._seen, self._game.world
         seen.game_loop = world.loop
@@ -409,7 +409,7 @@ class ScoreView:
 def _fill_economy(
     details: score_pb.ScoreDetails, army: Army, economy: Economy, rates: tuple[float, float]
 ) -> None:
-    """Set income and spending, which count workers and structures separately from the army."""
+    """Set the income and spending; count workers and structures separately from the army."""
     details.collected_minerals, details.collected_vespene = economy.earnings.collected
     details.collection_rate_minerals, details.collection_rate_vespene = rates
     details.spent_minerals, details.spent_vespene = economy.spent
@@ -493,7 +493,7 @@ def _paid(upgrades: list[int]) -> tuple[float, float]:
 
 
 def _values(kinds: Counter[UnitType]) -> tuple[float, float]:
-    """Two costs in minerals and gas: of the units, and of the structures."""
+    """Two sums of minerals and gas: the cost of the units, and the cost of the structures."""
     return (
         _value(kinds, (kind for kind in kinds if STRUCTURE not in kind.attributes)),
         _value(kinds, (kind for kind in kinds if STRUCTURE in kind.attributes)),

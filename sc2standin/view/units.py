@@ -125,7 +125,7 @@ class UnitsView:
                 if unit.job is not None:
                     self._deposits.append((unit, message))
                 continue
-            # A unit's type, or the detection of a cloaked unit, may have changed since the update.
+            # Since the last update, a unit's type or a cloaked unit's detection may have changed.
             if unit.type.cloaked or message.unit_type != unit.type.id:
                 self._show(message, unit)
             changing = _Changing(unit, message, self._world, self._player, self._hills)

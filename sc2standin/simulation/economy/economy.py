@@ -11,9 +11,10 @@ minute of 960 loops, and multiplied by 1.4 (rounded to 4096ths, as in the game).
 `Morphs`: a zergling that becomes a baneling is first a cocoon, which does nothing. The player needs
 a baneling nest or a debug command, and pays when the cocoon is made.
 
-`Modes`: a siege tank, viking or hellion that changes its mode stands still and does not fire. New
-orders wait until the change of mode ends. A viking that lands over a cliff or a structure comes
-down beside it. A unit keeps the same share of its full life through the change.
+`Modes`: a siege tank, viking or hellion that changes its mode stands still and does not fire. The
+unit obeys no order, not even a stop, during the change; it carries out queued orders afterwards. A
+viking that lands over a cliff or a structure comes down beside it. A unit keeps the same share of
+its full life through the change.
 
 `Stimpacks`: a marine or marauder loses some life, and walks and fires faster for a while. If the
 unit takes a second stimpack, the time of the effect starts again.

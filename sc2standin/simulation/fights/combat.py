@@ -4,8 +4,8 @@ Rules of combat:
 * An attack begins if the target is in range, measured between the edges of the two units, and the
   cooldown is over. A little later, at the weapon's damage point, the attack does its damage, or
   launches its missile. A missile follows its target.
-* Before the damage point, an attack ends without a cooldown if the unit does something else. An
-  attack also ends if the target dies, hides or is beyond the weapon's range plus its slop.
+* Before the damage point, an attack ends without a cooldown if the unit does something else, or if
+  the target dies, hides or is beyond the weapon's range plus its slop.
 * After an attack the unit stands for the weapon's backswing, unless the next target is in range or
   a client orders the unit to move.
 * All hits of a loop count, even those of units that die in this loop.

@@ -147,7 +147,7 @@ _BY_ITSELF = (OrderKind.IDLE, OrderKind.ATTACK, OrderKind.PATROL, OrderKind.SCAN
 def heal(world: World, pairs: Pairs, ways: list[Way | None]) -> bool:
     """Let healers heal for one loop; True if one of them has a unit to heal.
 
-    A healer stands if the unit to heal is in range, and otherwise walks to this unit.
+    Changes `ways`: a healer stands if the unit to heal is in range, and otherwise walks to it.
     """
     heals = False
     for i in pairs.healers:

@@ -100,7 +100,8 @@ class Mining:
         if free_at > loop:
             other = self._emptier(worker) if minerals else None
             if other is None:
-                # With one extra loop of waiting, three SCVs bring 145 minerals or 162 gas a minute.
+                # Wait one loop more, because in real games three SCVs bring 145 minerals a minute
+                # from one field, and 162 gas from one geyser.
                 worker.job = Errand(free_at + 1, self._arrive)
                 return
             worker.order = Order(OrderKind.GATHER, 0.0, 0.0, other.tag)
