@@ -2,8 +2,9 @@
 
 The public names load on first use, so `import sc2pool` imports neither torch nor Stable-Baselines3
 nor python-sc2. The built-in tasks are registered with gymnasium when both sc2pool and gymnasium
-have been imported, in either order. The import of sc2pool must be short: while it lasts, a worker
-does not notice that its trainer has ended, and Ctrl-C in a command shows a traceback.
+have been imported, in either order. Nothing else is imported here, because the import of sc2pool
+must be short: while it lasts, a worker does not notice that its trainer has ended, and Ctrl-C in a
+command shows a traceback.
 """
 
 from __future__ import annotations

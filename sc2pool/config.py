@@ -93,7 +93,7 @@ class Limits(_Checked):
     call_s: float = 300.0
     """A call or attribute access that the user makes with `env_method`, `get_attr` or `render`."""
     worker_grace_s: float = 5.0
-    """The worker applies the other limits to its game; the trainer waits this much longer."""
+    """The worker applies the limits above to its game; the trainer waits this much longer."""
     concurrent_launches: int | None = None
     """How many games may launch at the same time; the two games of a match launch in turn. None
     means two games. After a first launch of less than five seconds, None means one game per core,
@@ -196,7 +196,8 @@ class RecyclePolicy(_Checked):
     """
 
     soft_memory_bytes: int | None = None if WINDOWS else 2_000_000_000
-    """Soft limit of the memory; by default None on Windows, where a new game may take 2.5 GB."""
+    """Soft limit of the memory; by default None on Windows, where a new game may take 2.5 GB, and
+    where `growth_bytes` limits the memory."""
     hard_memory_bytes: int | None = 8_000_000_000 if WINDOWS else 4_000_000_000
     growth_bytes: int | None = 1_000_000_000
     """Soft limit: how much the memory may grow after the first measurement."""

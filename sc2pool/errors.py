@@ -56,7 +56,7 @@ class ObservationError(SC2PoolError, ValueError):
 
 
 class UserCodeError(SC2PoolError, RuntimeError):
-    """A user's code (a task's hook, a gym environment) raised; has the remote traceback."""
+    """Code of the user (a task's hook, a gym environment) raised in its worker."""
 
 
 class CrashLoopError(SC2PoolError, RuntimeError):

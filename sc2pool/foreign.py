@@ -100,7 +100,7 @@ def _read_as(kind: str, what: object) -> Iterator[None]:
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES, *, only_ours: bool = False) -> bytes:
-    """A file's bytes; raises ConfigError for an unreadable, too long or unsafe file."""
+    """A file's bytes; ConfigError if unreadable, too long or (with `only_ours`) not private."""
     with _read_as("a file", path), open(path, "rb", buffering=0, opener=_at_once) as file:
         found = os.fstat(file.fileno())
         if only_ours and (why := why_not_ours(found)):
@@ -112,7 +112,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES, *, only_ours: bool = False) -
 
 
 def _at_once(path: str, flags: int) -> int:
-    """Open a file without waiting; a plain open would wait until a program writes a pipe."""
+    """Open a file without waiting; a plain open of a pipe would wait for a program that writes."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 

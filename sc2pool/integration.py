@@ -4,9 +4,9 @@
     with closing(players.make_pool()) as pool:  # see `sc2pool.pool.pool.Pool`
         batch = pool.reset()
 
-The adapters for other libraries, AsyncPPO, the datasets and the commands use only these names,
-`sc2pool.utilities`, and the names in the reference. The page "Integration" describes each name. The
-module that defines a name is imported on the first use of the name.
+The adapters for SMAC, tianshou, PettingZoo and Ray, AsyncPPO, the datasets and the commands use
+only these names, `sc2pool.utilities`, and the names in the reference. The page "Integration"
+describes each name. The module that defines a name is imported on the first use of the name.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@
     health(roaches)  # hit points, (n,) float64
 
 Rules: tags and positions are read as columns, and each other attribute (health, cooldown) has a
-function. For these functions, pure Python decodes the messages of the selected units, because the
-compiled step path does not decode messages. Units are in the order of their tags, so a unit keeps
-its row until another unit of its kind appears or disappears. `with_tags` follows units by their
-tags.
+function. In these functions the pure-Python step path decodes the messages of the selected units;
+the compiled step path does not decode messages. Units are in the order of their tags, so a unit
+keeps its row until another unit of its kind appears or disappears. `with_tags` follows units by
+their tags.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Kind(_Kind):
         return super().__new__(cls, number, alliance)
 
 
-@dataclass(slots=True)  # a frozen object would take twice as long to make
+@dataclass(slots=True)  # not frozen: making a frozen object takes as long as finding the units
 class Units:
     """Some units of one observation, in the order of their tags.
 

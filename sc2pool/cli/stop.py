@@ -2,7 +2,7 @@
 
 On Windows, it handles Ctrl-C, Ctrl-Break and the closing of the console.
 
-The function `say` prints, even if the terminal or pipe is closed or the disk is full.
+The function `say` prints, and does not fail if the terminal or pipe is closed or the disk is full.
 
 Rules: inside `Stop.polite()` the first signal only sets `Stop.signal`, so the training loop ends
 between two steps and saves a whole model. Outside of `polite`, and at a second signal, the handler

@@ -254,8 +254,8 @@ PACE_TOLERANCE: Final = 0.05
 LATE_LOOPS: Final = 2
 """If a later loop's observation is requested, the reply may be this many loops too late."""
 FREEZES_BELOW, CATCHES_UP_ABOVE = 0.25, 0.75
-"""A stopped game counts as frozen if it later plays at most the share `FREEZES_BELOW` of the loops
-that it missed. A game that plays at least the share `CATCHES_UP_ABOVE` counts as catching up."""
+"""A stopped game counts as frozen if it makes up for at most the share `FREEZES_BELOW` of the loops
+that it missed. If it makes up for at least `CATCHES_UP_ABOVE`, it counts as catching up."""
 
 TIMES = Section("times and memory of the game")
 BEHAVIOUR = Section("behaviour of the game")

@@ -66,7 +66,7 @@ FULL_S = 900.0
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The doctor's findings, one for each check; `base_build` is None if no game was found."""
+    """The doctor's findings, one per check, in order; `base_build` is None if no game was found."""
 
     findings: Sequence[Finding]
     base_build: int | None

@@ -322,7 +322,7 @@ async def _await_caused_end(
     """Measure one end of a game; None if the game does not end in this way."""
     await client.begin(*lab.mini(realtime=True))
     seen = await client.observe()
-    # Send both requests at once, because the first request ends the game in the next loop.
+    # Send both requests in one burst, because the first one ends the game in the next loop.
     cause = debug_request(_cause(way, seen))
     awaited = requests.observation(seen.observation.game_loop + ahead)
     began_s = time.monotonic()

@@ -41,7 +41,8 @@ LOUD_BYTES: Final = 100_000
 """A normal game prints fewer bytes than this before it ends."""
 LAUNCH_FACTOR, JOIN_FACTOR, MORE_S = 4.0, 2.0, 0.2
 """Time limits of simultaneous launches and joins: multiples of their time if sharing the cores were
-the only delay. A join may take `MORE_S` longer: other programs may slow the reading of files."""
+the only delay. A join may take `MORE_S` seconds more. Other programs may slow the reading of
+files."""
 AGEING_FACTOR: Final = 1.3
 """Other programs on the machine may increase the CPU time per loop by up to this factor."""
 

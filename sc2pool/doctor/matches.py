@@ -274,7 +274,7 @@ def _rss_bytes(pair: Pair) -> int:
 
 
 async def measure_lost_sides(lab: Lab) -> None:
-    """Begin matches, let the host step, and remove the guest in several ways."""
+    """Begin matches and remove the guest in several ways, while the host steps."""
     losses: list[Loss] = []
     pair = await lab.pair()
     for way in lab.while_time((LEAVES, STOPPED, QUITS, KILLED), 3 * _WAIT_S):

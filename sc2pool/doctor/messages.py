@@ -1,4 +1,4 @@
-"""Measures single messages: delays of actions, ids, replays, and warnings in successful replies.
+"""Measures single messages: delays of actions, ids, replays, and warnings that are no refusals.
 
 Rule: `measure_warnings` is the last measurement of an examination, because it reports the counts
 of all replies in the `Ledger`.

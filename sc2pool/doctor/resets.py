@@ -195,7 +195,7 @@ def limits(
 _NEAR: Final = 12.0
 """A mineral field belongs to a town if it is at most this many cells from the workers."""
 _MINING_LOOPS: Final = 13_500
-"""Mining takes at most this many loops; an episode of BuildMarines ends after 14,400 loops."""
+"""The most loops of mining; must be below 14,400, at which an episode of BuildMarines ends."""
 _LOOK_EACH_LOOPS: Final = 60
 """Loops between two orders to workers; a worker leaves for another field if its own is busy."""
 _MULE: Final = 268
@@ -395,7 +395,7 @@ async def measure_many_resets(lab: Lab) -> None:
             try:
                 if kind == "restart":
                     await client.restart()
-                else:  # alternate between the map's path and its content
+                else:  # in turns by path and by content, as for a map outside the map folder
                     await client.begin(setup, path, None, content if done % 2 else b"")
                 await client.observe()
                 await client.step(1)

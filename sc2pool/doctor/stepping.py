@@ -304,7 +304,7 @@ def _leaves(message: Any, tags: dict[int, int], path: str = "") -> Iterator[Leaf
             if field_.message_type is not None:
                 yield place, "present"
                 yield from _leaves(one, tags, place)
-            elif field_.type == field_.TYPE_UINT64 and one:  # a unit's tag; 0 stands for no unit
+            elif field_.type == field_.TYPE_UINT64 and one:  # only tags have this type; 0: no unit
                 yield place, tags.setdefault(one, len(tags) + 1)
             else:
                 yield place, one

@@ -2,7 +2,8 @@
 
 Bots are called as in python-sc2's `run_game`. An `RLBotAI` without a second player uses the
 learner's queue pair directly. In a match the bot requests its action in the middle of its turn,
-when the other side's transition may not be known yet. So the turn is a task that awaits the action:
+when the other side's transition may not be known yet. So the turn is an asyncio task that awaits
+the action:
 
     Turn: on_step ─ put ─ get_action ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄ act ─► orders
                             └► transition ─► both rows ─► action ┘.

@@ -260,7 +260,7 @@ def tell(line: str) -> None:
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], align: str = "") -> str:
-    """A Markdown table; `align` aligns each column to the left (`l`) or to the right (`r`)."""
+    """A Markdown table; ` | ` in `head` separates titles, `align` is `l` or `r` for each column."""
     titles = " | ".join(head).split(" | ")
     rules = ["--:" if side == "r" else "---" for side in align.ljust(len(titles), "l")]
     return "\n".join(f"| {' | '.join(line)} |" for line in (titles, rules, *rows))
@@ -322,7 +322,7 @@ class Resets:
 GOOD_ENOUGH = 0.95
 """A smaller pool is preferred if it reaches this share of the best rate: it needs less memory."""
 CORES_FULL = 0.85
-"""The cores are the bottleneck if at least this share of their time is used."""
+"""The cores are the bottleneck if this share of their time is used; the system needs the rest."""
 IN_STEP = 0.85
 """Games hardly wait for each other if each reaches at least this share of a single game's rate."""
 DEAR_RESET_PERCENT = 10.0

@@ -233,7 +233,7 @@ class ClusterRun:
         return merged.as_dict(), max(pool.stats[1] for pool in pools)
 
     def first_poll(self) -> dict[str, Any] | None:
-        """Wait for the merged statistics; raises `ConfigError` if no pool is running."""
+        """Wait for the merged statistics; `NoAnswerError` if late, `ConfigError` without a pool."""
         self._read_pools()  # viewers may start slowly, so the time limit begins below
         began_s = time.monotonic()
         while time.monotonic() - began_s < ANSWER_S:

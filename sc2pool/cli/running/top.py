@@ -48,7 +48,7 @@ _ENDED = frozenset({"dead", "failed", "closed"})
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run `sc2pool top`; raises `ConfigError` without a pool or without a terminal."""
+    """Run `sc2pool top`; `ConfigError` if no pool runs, or if a live table lacks a terminal."""
     pool = ClusterRun(args.ray) if args.ray else choose(args.run_dir, args.pid)
     once = args.json or args.once
     console = open_console()

@@ -34,7 +34,7 @@ _KEPT = "\xa0"
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the table. `--sort NAME` sorts by the column's `value`.
+    """One column of the table. `--sort NAME` sorts by the column's `value`, None last.
 
     `width` is the minimum width in characters, so that columns do not move. A narrow terminal hides
     the columns with the highest `rank`. Text is left-aligned and sorted in ascending order, figures
@@ -137,7 +137,7 @@ def names(pool: Row, sort: str) -> list[str]:
 
 
 def rows(pool: Row) -> list[dict[str, Any]]:
-    """A row for each instance, with the pid of its game, or of its worker if it has no game."""
+    """A row for each instance; adds `gap_s` in real time; without a game, `pid` is the worker's."""
     late = pool["realtime"]["envs"]
     return [
         {
@@ -170,8 +170,9 @@ class Table:
     """The instances of a pool, in the columns that fit into a terminal of this width.
 
     The column by which rows are sorted is always shown, and then as many of the most important
-    other columns as fit. `hidden` has the titles of the columns that do not fit. The column of
-    replacements is not in `hidden`, because lines of their own show the causes.
+    other columns as fit, in the order of `COLUMNS`. `hidden` has the titles of the columns that do
+    not fit. The column of replacements is not in `hidden`, because lines of their own show the
+    causes.
     """
 
     def __init__(self, pool: Row, sort: str, *, flipped: bool, width: int) -> None:

@@ -169,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def listen_as(args: argparse.Namespace) -> socket.socket:
-    """The socket of `--listener`, or one that listens on `--port`; may raise `ConfigError`."""
+    """The socket `--listener`, or one that listens on `--port` or a free port; or `ConfigError`."""
     try:
         return listen_for_page(args.port, args.listener)
     except OSError as error:

@@ -349,7 +349,7 @@ class TensorBoardEvents(Output):
 
 
 _MOST_TIME_S: Final = 1e10
-"""The latest time that counts, in seconds; only damaged files have later times."""
+"""Later times are ignored: only damaged files have them, and a file's name has too few digits."""
 
 
 def _latest_s(events: Path) -> float:
@@ -370,9 +370,9 @@ def _latest_s(events: Path) -> float:
 class WandbOutput(Output):
     """Weights & Biases: a run in the project `sc2pool`, in a group named after the run's folder.
 
-    If a training is resumed, each part is a separate run in that group. Environment variables, such
-    as `WANDB_PROJECT`, set the project and all other options. Raises
-    `ConfigError` if wandb refuses to start.
+    If a training is resumed, each part is a separate run in that group. wandb's environment
+    variables, such as `WANDB_PROJECT` and `WANDB_MODE=offline`, set the project and all other
+    options. Raises `ConfigError` if wandb refuses to start.
     """
 
     format = "wandb"

@@ -1,11 +1,13 @@
 """Writes the files in a training run's folder, and reads and continues them in a resumed run.
 
-The file model.zip has the newest policy; best_model.zip has the policy of the best evaluation.
+The file model.zip has the newest policy, in SB3's format.
+The file best_model.zip has the policy of the best evaluation.
 The file learning_curve.png is redrawn while the run continues.
 The files episodes.csv and evaluations.csv have one row for each episode or evaluation.
 The file win_rates.csv has one row for each evaluation and opponent, if the run has self-play.
 The folder videos has an episode of each evaluation; snapshots has the policies of self-play.
-The file progress.csv has SB3's and the pool's figures, which TensorBoard's events also have.
+The file progress.csv has SB3's and the pool's figures, one row per update.
+TensorBoard's events have the same figures.
 The file config.json describes the run: it has the options, hyperparameters and versions.
 The file training.lock exists while a training writes into the folder.
 
