@@ -24,7 +24,7 @@ class Deadline:
 
     @classmethod
     def after(cls, timeout_s: float | None) -> Deadline:
-        """The deadline after this many seconds; `NEVER` if the timeout is None or very long."""
+        """The deadline after `timeout_s`; `NEVER` if that is None or at least `_LONGEST_S`."""
         if timeout_s is None or timeout_s >= _LONGEST_S:
             return NEVER
         return cls(time.monotonic() + timeout_s)

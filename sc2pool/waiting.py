@@ -93,7 +93,7 @@ class WorkerLoop(asyncio.SelectorEventLoop):
 
 
 class BlockingWait:
-    """Waits for new data of one descriptor; the caller must read older data first."""
+    """Waits for new data of one descriptor. Read older data first: old data do not end a wait."""
 
     def __init__(self, descriptor: int) -> None:
         loop = asyncio.get_running_loop()
@@ -158,7 +158,7 @@ class Turn:
         return self._task is not None
 
     def go_on(self, *, in_time: bool = True) -> None:
-        """Run the waiting task, whose `await` returns `in_time`; tasks must not call this."""
+        """Run the waiting task to its next wait; its `await` returns `in_time`. Not for tasks."""
         if self._task is not None:
             (call, context), self._task = self._task, None
             self._leave_line()

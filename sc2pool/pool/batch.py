@@ -56,7 +56,7 @@ def is_batch_of(leaf: Leaf, actions: Any, n: int) -> bool:
 def check_actions(
     space: spaces.Space[Any] | None, actions: Any, numbers: Sequence[int], each: str = "env"
 ) -> Sequence[Any] | Array:
-    """Check the actions and return them; the actions of an array space are returned as one array.
+    """Check the actions and return them, for array spaces as one array (len(numbers), *shape).
 
     Args:
         space: the space of one action, or None to check only the number of actions.

@@ -139,7 +139,7 @@ def answer(descriptor: int, handle: Callable[[Any], Any], phase: str) -> None:
 
     Args:
         descriptor: the socket's descriptor, from `become_follower`.
-        handle: the function that answers a message by its result or its exception.
+        handle: the function that answers a message; its result or exception is sent pickled.
         phase: the name of the child's work in messages about an exception.
     """
     leave_interrupts_to_parent()

@@ -9,8 +9,9 @@ or, if there is no spare, the next episode of the book. Rules:
   env with the lowest index comes first. So the duration of resets does not affect a seeded run.
 * Episode seeds come from numpy's `SeedSequence(seed, spawn_key=(number,))`, which gives independent
   streams for neighbouring episode numbers.
-* When the trainer resets or seeds the envs, or sets options or attributes, all unplayed episodes,
-  such as those of the spares, first go back into the book.
+* Before an episode is dealt out of order, the episodes of the spares go back into the book. All
+  unplayed episodes go back when the trainer resets or seeds the envs, or sets options or
+  attributes.
 
 Rules of the spares (instances that are reset before an env needs them):
 * Spares hold consecutive episodes, beginning with the next to be played, so a seeded run does not

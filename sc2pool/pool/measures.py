@@ -304,7 +304,7 @@ class History:
             self._interval_s *= 2
 
     def as_dict(self) -> dict[str, Any]:
-        """All samples: lists `at_s` and `steps`, and a list for each figure (None marks a gap)."""
+        """All samples: lists `at_s` and `steps`; `figures` has a list per name (None: a gap)."""
         return {
             "at_s": [round(at_s, 1) for at_s, _, _ in self._samples],
             "steps": [steps for _, steps, _ in self._samples],

@@ -102,7 +102,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Pause:
-    """Stop the player's processes (`Player.processes`); sent while no reply is awaited."""
+    """Stop the player's processes (`Player.processes`); sent only while no reply is awaited."""
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,8 @@ class Pool:
         until all games have reached theirs, because some games may have to be launched first.
 
         Args:
-            seeds: a seed for each env of the user; tasks get their seeds from the method `seed`.
+            seeds: a seed for each env of the user; tasks ignore `seeds`, because the method `seed`
+                sets their seeds.
             options: a mapping of reset options for each env.
         """
         self.drop()
@@ -293,7 +294,8 @@ class Pool:
         else:
             with self._bookkeeping:
                 self._pauses.end(numbers)
-                # Copy the actions, because the trainer may overwrite its array before it is sent.
+                # Copy the actions, because the trainer may overwrite its array before it is sent,
+                # or before a fault report lists the actions.
                 actions = actions.copy() if isinstance(actions, np.ndarray) else deepcopy(actions)
                 if self.rows > 1:
                     starts = range(0, len(actions), self.rows)

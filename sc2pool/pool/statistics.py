@@ -138,7 +138,7 @@ class InstanceStats:
             or None before the second sample.
         replacements: the number of instances replaced on this seat, by cause.
         faults: how many of these replacements followed a fault.
-        episodes: the number of episodes that ended in this env, with synthetic endings.
+        episodes: the number of episodes that ended in this env, synthetic endings included.
         node: the Ray node that plays the instance; empty if this machine plays it.
         other_games: "pid" and "port" of each further game, which is the guest's game of a match.
     """
@@ -186,7 +186,7 @@ class PoolStats:
         base_build: the number of the game's build, or None for envs of the user.
         env_steps: the number of transitions given to the trainer, one for each row.
         steps_per_s: transitions per second over the newest 5 s, or None before the second sample.
-        episodes: the number of episodes that ended, with synthetic endings.
+        episodes: the number of episodes that ended, synthetic endings included.
         mean_return: the mean return, in the first row of an env, of the newest hundred episodes
             that no fault cut short, or None if there are no returns.
         matches: the results of the matches against each opponent, the most recent opponent first;

@@ -340,7 +340,7 @@ class Stepping(Listener):
         self._slots.batch.send(actions)
         for doorbell in self._doorbells:
             doorbell.ring()
-        # Read the time last: workers must lose no time if this process stops before the rings.
+        # Read the time last: if this process is stopped before the rings, workers lose no time.
         self._plain_step = _PlainStep(actions, time.monotonic())
         self._bookkeeping.torn = False
 

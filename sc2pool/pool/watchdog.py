@@ -86,7 +86,8 @@ class Sample:
     stopped_games: Sequence[int] = ()
     """The indices of stopped games in `watched.game_pids`, if there are several games."""
     waited_s: float | None = None
-    """How long its processes waited for a CPU; None before half of `limit_s` has passed."""
+    """How long its processes, ready to run, waited for a CPU. None until the reply has been awaited
+    for half of `limit_s`."""
     is_ready: bool = False
     """True if one of its processes ran, or waited for a CPU. False if `waited_s` is None."""
 

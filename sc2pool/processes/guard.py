@@ -48,7 +48,7 @@ class Guard:
     def note(self, paused: tuple[int, float] | None) -> None:
         """Name the tree to kill when this program ends, by its root's pid and creation time."""
         line = json.dumps(paused).encode() + b"\n"
-        with suppress(BrokenPipeError):  # without a guard, the tree stays unguarded
+        with suppress(BrokenPipeError):  # the guard was killed, so the tree stays unguarded
             try:
                 self._write(line)
             except BlockingIOError:  # replace a guard that has thousands of unread lines

@@ -61,7 +61,8 @@ def descendants(process: psutil.Process) -> list[psutil.Process]:
     if not _KERNEL_LISTS_CHILDREN:
         return process.children(recursive=True)
     # On Linux, do not use psutil, which would read the parent of every process on the machine.
-    # On a busy machine, these reads take longer than the rest of the watchdog's work.
+    # On a busy machine, these reads take as long as a game loop, and longer than the rest of the
+    # watchdog's work.
     found: list[int] = []
     parents = [process.pid]
     while parents:
@@ -116,7 +117,7 @@ class ProcessTree:
         """The processes that this object has stopped."""
 
     def stop(self, deadline: Deadline) -> None:
-        """Stop all processes; if this takes too long, resume them and raise PauseError."""
+        """Stop all processes; if the deadline passes first, resume them and raise PauseError."""
         try:
             self._stop(deadline)
         except OSError as error:

@@ -41,7 +41,8 @@ if WINDOWS:
     """The exit code of processes that a job has ended."""
     _CTRL_C: Final = 0
     _CTRL_BREAK: Final = 1
-    """Events above number 1 are a closed console, a logoff of the user or a shutdown of Windows."""
+    """Events with higher numbers end the program: a closed console, a logoff of the user, or a
+    shutdown of Windows."""
     _CLOSES_WITHIN_S: Final = 60.0
     """How long a handler waits; the system waits for the handler only about five seconds."""
 
@@ -123,7 +124,7 @@ if WINDOWS:
 
     @cache
     def _own_job() -> int | None:
-        """The job of this process, made at the first call; None if the system refuses a job."""
+        """Put this process into a job, at the first call; None if the system refuses the job."""
         job = _kernel32.CreateJobObjectW(None, None)
         if job and _kernel32.AssignProcessToJobObject(job, _kernel32.GetCurrentProcess()):
             return int(job)
@@ -134,9 +135,9 @@ if WINDOWS:
         """Within the block, new children end with this process from the moment of their start.
 
         A child gets its `Job` only after `CreateProcess` has returned. Without this block, a child
-        would stay suspended if this process were killed during the call. If this process ends in
-        the block, all processes that it has started since the first block also end. Blocks must not
-        overlap.
+        would stay suspended if this process were killed before the child has its `Job`. If this
+        process ends in the block, all processes that it has started since the first block also end.
+        Blocks must not overlap.
         """
         job = _own_job()
         if job is None:

@@ -85,8 +85,7 @@ def hopeless(causes: Sequence[Fault], *, any_was_ready: bool) -> str | None:
 
     If two launches fail with the same message before the pool's first observation, the cause is the
     installation or the system, not chance. Killed games and refused descriptors or threads do not
-    count, because a shortage of these resources is temporary. In `causes` the newest cause is the
-    last.
+    count, because their cause, a shortage, is temporary. In `causes` the newest cause is the last.
     """
     if any_was_ready or len(causes) < 2 or causes[-1] != causes[-2] or causes[-1].refused:
         return None
@@ -98,8 +97,8 @@ def unplayable(setups_failed: int, fault: Fault, any_was_ready: bool) -> str | N
 
     The first failure proves nothing: a process that has already played may have run out of a
     resource. If a new process reports the same failure, the map or the players are the cause. If a
-    new process crashes or hangs instead, the map or the players are the cause only if no game of
-    the pool has begun an episode.
+    new process crashes or hangs instead, the map or the players are certainly the cause only if no
+    game of the pool has begun an episode.
     """
     if setups_failed < 2 or not fault.map_note:
         return None

@@ -2,9 +2,10 @@
 
 On Linux the memory is a memfd. On other systems the memory is a mapped file. POSIX systems unlink
 the file as soon as it is open, and Windows deletes the file at its last close. Other processes get
-the memory's descriptor. The pages are allocated when the size is set, so that a shortage raises an
-error at that time and not a SIGBUS later. `multiprocessing.shared_memory` is unsuitable: the first
-process outside `multiprocessing` that exits would destroy the memory.
+the memory's descriptor, never a name. The pages are allocated when the size is set, so that a
+shortage raises an error at that time and not a SIGBUS later. `multiprocessing.shared_memory` is
+unsuitable: such a memory is found by its name, and the first process outside `multiprocessing` that
+exits would destroy the memory.
 """
 
 from __future__ import annotations

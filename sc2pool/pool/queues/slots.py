@@ -73,7 +73,7 @@ class Flag:
     """The worker was asked to stop the game at this first observation, but could not."""
 
     CAUSE_SHIFT = 8
-    """The higher bits hold an index in `RECYCLE_CAUSES`: the reason to replace the game."""
+    """From this bit on, the flags hold an index in `RECYCLE_CAUSES`: why to replace the game."""
 
     TELLING = TERMINATED | TRUNCATED | OUT_OF_BAND | TICK
     """A reply without these flags is plain: it has only an observation and a reward."""

@@ -1,10 +1,10 @@
 """Writes fault reports: folders with the evidence of one fault, for later debugging.
 
-A folder's name has the time, the env, the instance and the kind of the fault, for example
-`20260131-235959-env3-instance12-game-exited-x1y2z3`. The file `fault.json` has the fault's kind,
-phase and detail, the seed and episode, the last actions, the state and the versions. `game.log` is
-the end of the game's output, and `traceback.txt` shows where the worker was. If the game still
-answered, there is also `last.SC2Replay`.
+The folders are in `PoolConfig.fault_report_dir`. A folder's name has the time, env, instance and
+kind of the fault, for example `20260131-235959-env3-instance12-game-exited-x1y2z3`. The file
+`fault.json` has the fault's kind, phase and detail, the seed and episode, the last actions, the
+state and the versions. `game.log` is the end of the game's output, and `traceback.txt` shows where
+the worker was. If the game still answered, there is also `last.SC2Replay`.
 
 The number of reports is limited, and the oldest reports are deleted first. Writing a report never
 raises an error. Values that JSON cannot represent are written as text. If a file cannot be written

@@ -105,7 +105,7 @@ class WorkerProcess:
     def _on_control(self) -> None:
         # Receive one order at a time, because two orders together could need too many descriptors.
         self._loop.remove_reader(self._control.fileno())
-        for order, descriptors in self._control.receive() or ():  # the trainer has exited
+        for order, descriptors in self._control.receive() or ():  # None: the trainer has exited
             self._order(order, descriptors)
 
     def _order(self, order: Host | Leave | Over, descriptors: Sequence[int] = ()) -> None:
@@ -159,8 +159,8 @@ def main(control_fd: int, request_fd: int, reply_fd: int, memory_fd: int) -> Non
             runner.run(until_done(OwnTask(worker.serve(), loop)))
         except BaseException as error:  # raised by a signal handler or a callback of the user
             worker.report(error)
-    # After this line no thread and no atexit handler of the user may keep the process alive.
-    # A stream may be missing or closed, or its reader may have ended.
+    # After this line the user's code must not keep the process alive: no thread, no atexit handler,
+    # and no stream that is missing or closed, or whose reader has ended.
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, OSError, ValueError):
             stream.flush()
