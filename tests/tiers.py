@@ -1,6 +1,6 @@
 """Decides which tests run when, and how many at a time. A test's folder or file decides its tier.
 
-    ./scripts/test             The fast tier: parts that a change breaks most often come first.
+    ./scripts/test             The fast tier: tests of the parts that a change breaks most often.
     ./scripts/test --all       The fast tier, and tests that take minutes or need other libraries.
     ./scripts/test --long      Tests that take an hour; they run by hand and on a schedule.
     ./scripts/test --windows   Tests for a Windows Python, which run under Wine.

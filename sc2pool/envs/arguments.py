@@ -79,7 +79,7 @@ def _is_list(seed: Seeds) -> TypeGuard[Sequence[int | None]]:
 def seeds_of_tasks(
     seed: Seeds, seeds: Sequence[int | None], envs: Sequence[int]
 ) -> tuple[list[int | None], int | list[int] | None]:
-    """How tasks use `seed`: a single seed is for all episodes, a list only for the first episodes.
+    """How tasks use `seed`: a single seed is for all episodes, a list for each env's first episode.
 
     `seeds` is what `seed_of_each(seed)` returns. Returns a seed, or None, for each env's first
     episode, and a seed for all other episodes, or None if these keep their previous seed.

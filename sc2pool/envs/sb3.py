@@ -253,8 +253,8 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
             The result of each env, in the order of `indices`.
 
         Raises:
-            Exception: the method raised this exception; a `UserCodeError` if it could not be
-                pickled. The envs continue.
+            Exception: the method raised this exception; a `UserCodeError` if the exception could
+                not be pickled. The envs continue.
             multiprocessing.TimeoutError: see `get_attr`.
         """
         envs = self._envs(indices)
@@ -422,7 +422,7 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
         """Send actions to some games, or to all; `recv` returns their transitions.
 
         `step` is a `send` to all games, then a `recv` from all games. If the learner can use the
-        transitions of any games, call `send` and `recv` to get the first transitions.
+        transitions of any games, call `send` and `recv`: `recv` returns those that are ready first.
 
         Args:
             actions: One action for each env of these games, in the order of the games.

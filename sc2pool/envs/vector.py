@@ -387,7 +387,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         return tuple(masks_of(self.pool, everyone, call) if is_masks else call())
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """The attribute of each env. A method is called, as in `AsyncVectorEnv`.
+        """The attribute of each env, or the result if it is a method, as in `AsyncVectorEnv`.
 
         Raises:
             AttributeError: an env has no such attribute.
@@ -421,12 +421,12 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
 
     @property  # type: ignore[misc]  # no setter, because n envs have n generators
     def np_random(self) -> Any:
-        """The random generators of the user's envs; for tasks, generators that no game uses."""
+        """The random generators of the user's envs; for tasks, a generator that no game uses."""
         return super().np_random if self._is_task else self.get_attr("np_random")
 
     @property
     def np_random_seed(self) -> Any:
-        """The seeds of the generators in `np_random`."""
+        """The seed of each generator in `np_random`."""
         return super().np_random_seed if self._is_task else self.get_attr("np_random_seed")
 
     def render(self) -> tuple[Any, ...] | None:

@@ -34,7 +34,7 @@ class Tick(NamedTuple):
     lost_periods: int
     """The number of decision periods that ended before the action came."""
     skipped_loops: int
-    """By how many loops the periods moved; 0 if the action was in time and no delay was set."""
+    """Loops by which the grid moved; 0 unless the action was a period late or a delay was set."""
 
 
 class ElasticClock:

@@ -245,7 +245,7 @@ class Game:
     # ---- episodes ---------------------------------------------------------------------------
 
     async def start_episode(self, setup: GameSetup, map_path: Path, seed: int | None) -> ResetKind:
-        """Begins an episode in the cheapest way that works; `observe` returns the first state."""
+        """Begins an episode in the cheapest way known to work; `observe` gives its first state."""
         world = (setup, map_path)
         if self._ladder.may_restart(world, seed) and await self._restart(setup):
             lacks = await self._lacks(restarted=True)
@@ -330,7 +330,7 @@ class Game:
         self.tick = None
 
     def begin_phase(self, map_path: Path) -> None:
-        """Begin the time limit of an episode's first requests; a busy game gets more time."""
+        """Begin the common time limit of an episode's first requests; a busy game gets more."""
         self._first_map = None if self._began else map_path
         self._detector.begin(self._limits.create_join_s)
 

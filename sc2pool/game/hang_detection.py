@@ -7,7 +7,7 @@
     In real time a game that sleeps through `SILENCE_S` has ended without a report (`silent`).
 
 The worker applies these rules to each burst of requests (`HangDetector`). The supervisor's deadline
-for a step and the watchdog's samples use the same limits. A game that answers within half of the
+for a step and the watchdog's samples use the same figures. A game that answers within half of the
 limit causes no work here, because its CPU time is read only after half of the limit.
 
 In lock-step no game of a match answers before both players have requested their step. So if one
@@ -152,7 +152,7 @@ class HangDetector:
         return self.deadline
 
     def _further_waits(self) -> Iterator[float]:
-        """The waits after the first deadline; after the last wait the game counts as hung."""
+        """The waits after the first deadline; after the last wait the game is given up."""
         limit_s, half_s = self._limit_s, self._limit_s / 2
         if self._may_fall_silent:
             noted, noted_at_s = self._activity(), time.monotonic()

@@ -83,7 +83,7 @@ def program(text: str, library: str | None = None) -> tuple[str, list[str]]:
     """The page's Python as one program, and the lines that it prints if all of it runs.
 
     Args:
-        library: The blocks that import this library; None for blocks that need no extra library.
+        library: The library that the blocks import; None for blocks that import no such library.
     """
     lines = [""] * (len(text.splitlines()) + 1)
     expected = []

@@ -2,7 +2,8 @@
 
 Rules: `diagnose` and `known_faults` are pure. The game's log is searched first, because it is the
 most exact source. A build's known faults count only if they fit the game's end. The patterns are
-texts that games were seen to print. So `diagnose` may give no advice, but no wrong advice.
+texts that games were seen to print. So `diagnose` may give no advice, but should not give wrong
+advice.
 
 `sc2pool doctor --full` measures ("settles") facts that the game's documentation leaves open. The
 facts are stored for later pools on the same build:

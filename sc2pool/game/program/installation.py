@@ -1,6 +1,6 @@
 """Finds the installation to play, its executable and its maps.
 
-    `"auto"` looks at SC2PATH, then at the platform's usual places, then at the stand-in's folder.
+    `"auto"` takes SC2PATH, else the platform's usual place, else the stand-in in the user's cache.
     `"real"` looks at SC2PATH and at the usual places, but never at the stand-in.
     `PATH` looks only at the installation at this path.
 

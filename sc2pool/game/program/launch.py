@@ -256,7 +256,7 @@ def _speaks_otherwise(process: GameProcess, listener_pid: int | None, answer: st
 
 
 def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> int | None:
-    """The game's pid or None; PORT_TAKEN if another program listens, NotReadyError if none does."""
+    """The listener's pid or None; PORT_TAKEN if another program listens, NotReadyError if none."""
     try:
         pid = find_listener(process.family(), port)
     except (psutil.Error, OSError):

@@ -186,7 +186,7 @@ class GameProcess:
 
     @property
     def was_killed(self) -> bool:
-        """True if SIGKILL ended the game. Only the system or a person sends SIGKILL."""
+        """True if SIGKILL ended the game. The system or a person sends SIGKILL, not the game."""
         return self._child.poll() == KILLED
 
     def exit_fault(self, kind: FaultKind = FaultKind.GAME_EXITED) -> GameFault:

@@ -42,7 +42,8 @@ class Fighter(BotAI):
 
     async def on_start(self) -> None:
         # In real time python-sc2 repeats its request if an observation is late.
-        # A request that is repeated after the game's end fails, so steps are long (24 loops).
+        # After the end such a repetition fails, because a game reports its results only once.
+        # So steps are long (24 loops).
         self.client.game_step = 24 if self.realtime else 8
         enemies = [list(point) for point in self.enemy_start_locations]
         self.seen.append({"player": self.player_id, "marines": len(self.units), "enemy": enemies})

@@ -308,7 +308,7 @@ def test_stalled_map(launch, temper):
 
 
 def test_slowing(launch, changed, wait_for):
-    """A loop's usual CPU time must double 0.11 s after launch, and be tenfold 1 s after launch."""
+    """A loop's usual CPU time is doubled 0.11 s after launch, and tenfold 1 s after launch."""
 
     def begin(temper: str) -> tuple[psutil.Process, Wire]:
         game = launch("--temper", temper)

@@ -1,4 +1,4 @@
-"""Tests which requests each status allows, the errors of wrong requests, and replies' contents."""
+"""Tests which requests each status allows, errors like the real game's, and replies' contents."""
 
 from __future__ import annotations
 
@@ -355,7 +355,7 @@ def test_restart_begins_anew_with_another_seed(offline):
     again = offline.observe()
     assert again.game_loop == 0
     assert again.raw_data != first
-    assert offline.step(8).step.simulation_loop == 108  # a restart does not set the loop back to 0
+    assert offline.step(8).step.simulation_loop == 108  # a restart does not reset this loop
 
 
 def test_hard_reset_is_asked_for_and_time_ends(offline):
@@ -384,7 +384,7 @@ def test_interface_without_raw_or_score(offline):
 
 def test_a_defect_is_answered_not_silent(offline, capsys):
     offline.start()
-    offline.state.game.world = None  # no request leads to this status
+    offline.state.game.world = None  # no request leads to this state
     reply = offline.step()
     assert "Internal error" in reply.error[0]
     assert "Traceback" in capsys.readouterr().err

@@ -55,7 +55,7 @@ def _has_reply(wire, within_s: float) -> bool:
 
 
 def _listening(*games: GameProcess) -> set[int]:
-    """The ports on which two game processes listen."""
+    """The ports on which these game processes listen."""
     return {
         one.laddr.port
         for game in games

@@ -132,7 +132,7 @@ def test_a_summoned_unit_fights_and_goes(offline):
     offline.step(120)
     assert offline.units(TURRET)
     offline.step(60)
-    assert not offline.units(TURRET)  # the effect is gone after 224 loops
+    assert not offline.units(TURRET)  # the turret is gone after 224 loops
 
 
 def test_a_shield_goes_with_its_sentry(offline):

@@ -20,7 +20,7 @@ TYPES = {1: np.uint8, 8: np.uint8, 24: np.uint8, 32: np.int32}
 
 
 def image(plane: common.ImageData) -> np.ndarray:
-    """The pixels of a feature layer, each as (y, x) or as (y, x, colour)."""
+    """The pixels of a layer or an image, as an array with the axes (y, x) or (y, x, colour)."""
     pixels = np.frombuffer(plane.data, dtype=TYPES[plane.bits_per_pixel])
     count = plane.size.x * plane.size.y
     if plane.bits_per_pixel == 1:

@@ -101,7 +101,7 @@ def describe(process: psutil.Process) -> str:
 
 
 def descriptors(run_temp: Path) -> Counter[str]:
-    """This process's open descriptors, sorted by target, without the files of libraries."""
+    """This process's open descriptors, counted by target, without the files of libraries."""
     targets: Counter[str] = Counter()
     if WINDOWS:  # Windows tells only the number of handles, and some are Python's
         return targets

@@ -72,7 +72,7 @@ def play(
                 raise FuzzFailure(_what(seed, number, frame, f"{problem}: {reply}"))
             draw.told(reply)
             report.replies[reply.WhichOneof("response") or "error"] += 1
-            if reply.join_game.player_id:  # player_id is 0 if the file is no map (no-player)
+            if reply.join_game.player_id:  # 0 if the file is no map (temper no-player)
                 wires[0].send_frame(_GAME_INFO)
                 info = sc_pb.Response.FromString(wires[0].receive()).game_info
                 report.games[info.map_name] += 1

@@ -63,7 +63,7 @@ def interrupt_at(lines: int, world: World) -> Iterator[None]:
             shielded += 1
             return in_shield
         if code.co_flags & CO_GENERATOR:
-            return None  # Python prints, but does not raise, an error in a generator's close()
+            return None  # an error in a generator that is being closed is only printed
         if left > 0 and not shielded and code.co_filename.startswith(POOL):
             return in_frame
         return None
