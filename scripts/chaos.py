@@ -312,7 +312,7 @@ def part_of_a_name(text: str) -> str:
 
 
 def parse() -> argparse.Namespace:
-    """The parser of the command line."""
+    """The options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("run", help="rounds of attacks, drawn from a seed")

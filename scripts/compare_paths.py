@@ -345,7 +345,8 @@ def compare(
         steps: whether the samples are frames of steps' replies.
 
     Returns:
-        The differences, and how many messages the compiled path accepted or left to pure Python.
+        The differences; and the number of messages that the compiled path accepted, and the number
+        of messages that it left to pure Python.
     """
     read: Callable[[bytes], Any] = partial(compiled.fast.observation, request_id=REQUEST_ID)
     damage, differs = damaged, difference

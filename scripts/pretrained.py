@@ -34,7 +34,7 @@ TRAININGS = {
     "3m": ("maskable-ppo", 300_000),
     "MarineDuel": ("ppo", 300_000),
 }
-"""The algorithm and the number of env steps of each training."""
+"""The algorithm and the env steps of each training, which uses the bundled hyperparameters."""
 AGAINST = {"MarineDuel": "scripted"}
 MARK = "<!-- the table that scripts/pretrained.py writes -->"
 

@@ -6,7 +6,8 @@ prepare and run the side, and answers with the number of steps and their time.
 
 The commit is installed in another folder; the checkout is not touched. If possible, the commit's
 compiled step path is built in the same way as the checkout's. The commit's pool plays the commit's
-own stand-in. The trainers of both sides are children of the benchmark, so they count as workers.
+own stand-in. The trainers of both sides are children of the benchmark, so their CPU time counts as
+CPU time of workers.
 """
 
 from __future__ import annotations

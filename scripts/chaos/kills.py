@@ -70,7 +70,7 @@ class Trainee:
 
 
 def stage_ends(game: Path, n: int) -> list[float]:
-    """The times from the start until each stage begins, and until the first stage comes again."""
+    """The seconds from the start until each stage begins, and until the first stage comes again."""
     trainee = Trainee(game, n)
     began_s = time.monotonic()
     ends = []

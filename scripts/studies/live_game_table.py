@@ -389,7 +389,7 @@ def play_rtgym(folder: Path, seed: int, _: float) -> None:
 
 
 def play_async_gym_agents(folder: Path, seed: int, _: float) -> None:
-    """Play with the library's PPO on a Box; version 0.5.0 fails on a Dict."""
+    """Play with the library's PPO on a Box; on a Dict 0.5.0 fails (`unhashable type: 'slice'`)."""
     from async_gym_agents.agents.async_agent import get_injected_agent  # noqa: PLC0415
     from async_gym_agents.envs.multi_env import IndexableMultiEnv  # noqa: PLC0415
     from gymnasium.wrappers import FlattenObservation  # noqa: PLC0415

@@ -29,7 +29,7 @@ from tests.support.audit.audited.task import harm_request
 from tests.support.systems import strike
 
 STRIKE_FILE = "SC2POOL_TEST_STRIKE"
-"""The variable names a file with an order; the process that takes the file does the harm."""
+"""The environment variable names a file; the process that takes the file does the harm in it."""
 
 
 def taken(armed: Path) -> str | None:

@@ -78,7 +78,7 @@ POOL_ROOMS = {
     "worker": {"messages", "ipc", "queues", "report"},
     "instances": {"messages", "ipc", "queues", "statistics", "report", "machine", "watchdog"},
 }
-"""For each folder of `pool`, and for some files in it: the folders that may be imported there."""
+"""For each folder and some files of `pool`: the other folders and files that it may import."""
 HEAVY = {
     module: tuple(places.split())
     for module, places in {

@@ -53,7 +53,7 @@ def unit(x: float, y: float, **fields: Any) -> raw_pb2.Unit:
 
 
 def pixel(x: float, y: float) -> tuple[int, int]:
-    """The pixel of a map point, computed from the area's centre, unlike in the tested code."""
+    """The row and column of a map point, computed from the area's centre, unlike in the code."""
     middle_x, middle_y = LEFT + WIDTH / 2, BOTTOM + HEIGHT / 2
     row = MAP_PX / 2 - (y - middle_y) * PX_PER_CELL
     column = MAP_PX / 2 + (x - middle_x) * PX_PER_CELL

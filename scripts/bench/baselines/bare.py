@@ -5,7 +5,7 @@ and copies all rows. Each child waits for its ring, steps its env, writes its ro
 
 This baseline is a limit for comparisons, not a pool: nothing is checked, no process is watched, and
 an exception hangs the batch. The trainer waits in the fastest way: for a single child with a
-blocking read, and for several children with an edge-triggered epoll.
+blocking read, and for several children with an edge-triggered epoll, which needs no read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Case *training*: The env steps per second of a whole PPO training, with the resets.
 
 The sides are the pool, SB3's `SubprocVecEnv` over the recipe, and the same class over `SC2GymEnv`.
-All sides have the same hyperparameters, task and games. Only this case counts the time of resets,
-because resets are part of a training. The recipe starts a new game for every episode.
+All sides have the same hyperparameters, task and games. Of all cases that count steps per second,
+only this case also counts the time of resets, because resets are part of a training. The recipe
+starts a new game for every episode.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Played(NamedTuple):
     """The result of a step. A learner is an env, a row or an agent, and is named by its index."""
 
     observations: dict[int, Any]
-    """The newest observation of every learner, also of those in `unchanged`."""
+    """The newest observation of each learner that was played, was reset, or is in `unchanged`."""
     last: dict[int, Any]
     """The last observation of each learner whose episode is over."""
     synthetic: set[int]

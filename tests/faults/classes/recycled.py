@@ -23,7 +23,7 @@ CONFIG = PoolConfig(recycle=RecyclePolicy(episodes=2))
 
 
 class OfTheUser(gymnasium.Env[Any, Any]):
-    """An env with episodes of three steps; the observations follow from the seed."""
+    """An env of three-step episodes; observations follow from the seed; `close` writes a line."""
 
     observation_space = gymnasium.spaces.Box(0, 1, (2,), np.float64)
     action_space = gymnasium.spaces.Discrete(2)

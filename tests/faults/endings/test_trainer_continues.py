@@ -216,7 +216,7 @@ def test_a_handler_that_closes_ends_the_call_with_closed_error(env, monkeypatch,
 
 
 STOPPED_FOR_S = 2.5
-"""A trainer is stopped for this time, which is longer than all limits in its config."""
+"""A trainer is stopped for this time, longer than the limits of `CONFIGS` in `trainer.py`."""
 
 
 @pytest.mark.usefixtures("swept")

@@ -65,7 +65,7 @@ def test_killed_while_workers_import(trainer, wait_for, monkeypatch, tmp_path):
     try:
         assert_gone([min(workers, key=psutil.Process.create_time)])
     finally:
-        for worker in workers:  # a worker may not yet watch its trainer
+        for worker in workers:  # perhaps a worker does not watch its trainer yet
             with suppress(psutil.NoSuchProcess):
                 worker.kill()
 

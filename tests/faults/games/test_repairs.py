@@ -85,7 +85,7 @@ def test_no_more_than_allowed(make_env, installation, wait_for, tmp_path, allowe
 
 @pytest.fixture
 def report(tmp_path: Path) -> Iterator[Path]:
-    """The file into which an impostor on a game's port writes its pid and its received bytes."""
+    """An impostor on a game's port writes its pid and the number of received bytes to this file."""
     path = tmp_path / "impostor"
     yield path
     pid, _ = path.read_text().splitlines()[0].split()

@@ -1,4 +1,4 @@
-"""Tests that a pool ends with an error if user code raises an error or observes nonsense.
+"""Tests that errors and nonsense of user code end a pool, and tests calls to hung or dead envs.
 
 Tests of all kinds of nonsense are in `tests/unit/tasks/test_episode_rules.py` and
 `tests/unit/pool/test_slots.py`.

@@ -161,7 +161,7 @@ def test_harm(env, faulty, quiet_run, phase, harm):
         assert_env_0_cut_short(run, quiet_run, kinds)
         assert_fault(run.infos[HARM_STEP - 1][0], kinds, "stepping", instance.instance)
     elif phase == "launching":
-        # If the replacement game does not start either, only the first fault is reported.
+        # Even if the replacement game does not start, only the first fault is reported.
         assert_env_0_cut_short(run, quiet_run, {"game-exited"})
         kinds = kinds | {"game-exited"}
         fault = next(e for e in reversed(env.stats().events) if e.event == "fault")

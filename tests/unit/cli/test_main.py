@@ -508,8 +508,7 @@ def test_a_drive_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
         check_writable(Path("runs"), "--out")
 
 
-# ---- signals: the first signal asks to stop, the second interrupts
-# --------------------------------
+# ---- signals: the first signal asks to stop, the second interrupts -------------------------------
 
 
 HANGUP = None if WINDOWS else signal.SIGHUP

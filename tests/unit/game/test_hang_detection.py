@@ -89,7 +89,7 @@ def test_how_long_a_game_is_waited_for(clock, shares, waits):
     ("share", "told"),
     [
         (0.9, "90%"),
-        (1.2, "100%"),  # a wait for a processor is counted when it ends
+        (1.2, "100%"),  # a wait for a processor is counted in full when it ends
     ],
 )
 def test_starved_is_waited_for_while_it_is_starved(clock, share, told):
@@ -174,7 +174,7 @@ def test_the_one_with_a_sign(culprit, shown, why):
 
 @pytest.mark.parametrize("culprit", list(MatchSide))
 def test_the_one_that_has_not_answered(culprit):
-    """The game that has not answered is blamed, whatever the other game's CPU times are."""
+    """The game that has not answered is blamed, whatever signs the other game shows."""
     other = MatchSide.GUEST if culprit is MatchSide.HOST else MatchSide.HOST
     answered = SideEvidence(answered=True, stopped=True, unread=True)
     assert judge({culprit: WAITS, other: answered})[0] == (culprit,)

@@ -50,7 +50,7 @@ def game(sample: Sample, **what: object) -> Sample:
 
 
 def paused(sample: Sample, pauses: int, now: bool = True) -> Sample:
-    """A sample of a stopped game after this number of pauses; if `now`, it is still paused."""
+    """A sample of a stopped game after this number of pauses; if `now`, the pool pauses it."""
     watched = replace(sample.watched, paused=now, pauses=pauses)
     return replace(game(sample, stopped=True), watched=watched)
 

@@ -1,4 +1,4 @@
-"""Tests the definition of a task: attributes, a pool's overrides, the last action, and teams."""
+"""Tests the definition of a task: attributes, a pool's overrides, actions in flight, and teams."""
 
 from __future__ import annotations
 

@@ -281,9 +281,10 @@ print(json.dumps(told))
 
 
 def told_of(saved, pickles: dict[str, bytes]) -> dict[str, str]:
-    """The errors of a child process that reads models whose observation space has these pickles.
+    """For each model: the error, or the spaces, that a child process gets from the model's file.
 
-    A child reads the models, because a failure would end the reading process with SIGSEGV.
+    The observation space of each model is one of the pickles. A child reads the models, because a
+    failure would end the reading process with SIGSEGV.
     """
     models = [with_pickle(saved(name), pickled) for name, pickled in pickles.items()]
     return json.loads(printed_by(READ % [str(model.source) for model in models]))
