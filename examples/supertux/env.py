@@ -60,8 +60,8 @@ class SuperTuxEnv(RealTimeEnv[Observation, np.int64]):
     The game has no seed, so `reset(seed=…)` does not make episodes repeatable.
 
     Raises:
-        ConfigError: The game, Xvfb or a Python package is not installed. GameFault: A program does
-            not start, has ended, or does not respond.
+        ConfigError: The game, Xvfb or a Python package is not installed.
+        GameFault: A program does not start, has ended, or does not respond.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - gymnasium declares it as an instance attribute

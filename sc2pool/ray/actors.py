@@ -53,8 +53,8 @@ class Actors:
 
     If an actor is replaced between two steps, `begin` returns the arguments of its reset, or None
     for no reset. The games of a dead actor wait up to `node_timeout_s` for a node with room. If a
-    node lacks room or the game, or if the nodes' games differ, the constructor ends all actors, and
-    raises `ConfigError`.
+    node lacks room or the game, or if the nodes differ in game, task or package, the constructor
+    ends all actors, and raises `ConfigError`.
     """
 
     def __init__(
@@ -204,7 +204,7 @@ class Actors:
                 f"{self._node_timeout_s:g} s (node_timeout_s): start the node again, or another"
             ) from error
         except BaseException:
-            games.kill()  # the new actor may still be starting
+            games.kill()  # the new actor may lack its pool, attributes or episodes
             raise
 
     def _count_loss(self, games: RemoteGames, error: LostError, phase: Phase) -> None:

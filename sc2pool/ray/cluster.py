@@ -103,7 +103,7 @@ def connect(address: str | None = None) -> None:
             process.
 
     Raises:
-        ConfigError: No cluster answers at the address, or this process is in another cluster.
+        ConfigError: No cluster answers at the address, or this process is connected to another.
     """
     if ray.is_initialized():
         here = ray.get_runtime_context().gcs_address
@@ -200,7 +200,7 @@ def nodes() -> list[Node]:
 def on_each(
     chosen: Sequence[Node], call: Callable[..., Any], *arguments: Any
 ) -> list[tuple[Node, Any]]:
-    """The result of a call on each of these nodes, in a new process. Dead nodes are left out.
+    """The result of a call on each of these nodes, in a Ray process. Dead nodes are left out.
 
     Raises `ConfigError` if a call fails or does not return, for example if a module is missing.
     """

@@ -1,4 +1,4 @@
-"""The games of one node: a pool in a Ray actor, and the object with which the driver calls it.
+"""A node's games: a pool in a Ray actor, and the driver's object that starts and calls the actor.
 
     RemoteGames (driver) ── a call, one array each way ──► NodeGames (node) ─► Pool ─► workers.
 
@@ -270,8 +270,8 @@ class RemoteGames:
     def place_anew(self, deadline: Deadline) -> None:
         """Start a new actor on any node with room; raise `NoPlaceError` after the deadline."""
         while not deadline.expired():
-            # If nodes declare games, Ray chooses the node.
-            # If no node declares games, choose the node with most CPUs: games reserve no CPUs.
+            # If the actor reserves `sc2_game` resources, Ray chooses the node. If not, choose the
+            # node with the most CPUs, because games reserve no CPUs.
             best = None if self.declared else max(nodes(), key=lambda node: node.cpus, default=None)
             if self.declared or (best is not None and best.cpus):
                 with suppress(LostError):

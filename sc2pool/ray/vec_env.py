@@ -61,7 +61,7 @@ class ClusterPool:
     `keywords` are the keywords of `make_players` without `n` and `env_fns`. `env_fns` is None for a
     task. A step waits up to `node_timeout_s` for a node with room for a dead node's games.
     Raises `ConfigError` if the cluster has too little room, if a node lacks the game, or if the
-    nodes' games differ.
+    nodes differ in game, task or package.
     """
 
     __reduce__ = refuse_to_travel

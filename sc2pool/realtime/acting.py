@@ -50,7 +50,8 @@ dropped. Published weights are never modified, so the actor never mixes two vers
 SB3 updates `VecNormalize`'s statistics in every step. Here the actor's thread steps the env, and at
 the same time a callback in the learner's thread may copy or save the statistics. So the statistics
 change only in `commit`, and all observations between two commits are normalised alike. A reader
-gets mean, variance and count from the same moment. Copies of the statistics have SB3's own class.
+gets mean, variance and count from the same moment. Copies and pickles of the statistics have SB3's
+own class.
 """
 
 from __future__ import annotations
@@ -288,9 +289,9 @@ class ActsWhileLearning(BaseAlgorithm, Generic[A]):
             wait for the policy without a limit.
         on_late: The kind of late actions. `"repeat"` plays the last actions of the policy again.
             An action of the action space, for example a no-op, is played by all envs. A function
-            gets the last actions of the policy for the n envs, as an array whose first axis is n,
-            and the number of late steps since these actions, counted from 1. The function returns
-            late actions in the same shape.
+            gets the last actions of the policy, in the form that the n envs received, as an array
+            whose first axis is n. It also gets the number of late steps since these actions,
+            counted from 1. The function returns late actions in the same shape.
         kwargs: The keyword arguments of SB3's class.
 
     Raises:
@@ -315,7 +316,8 @@ class ActsWhileLearning(BaseAlgorithm, Generic[A]):
         """Choose an action, compute a gradient and make an optimizer step, all for the first time.
 
         Without this warm-up, the first gradient and optimizer step would block the interpreter for
-        30 ms during play, so the actor would be late. Call this method before the envs are reset.
+        30 ms during play, so the actor would be late. Call this method before the envs are reset,
+        because a game in real time does not wait after its reset.
         """
         policy.predict(
             batch_space(self.observation_space, self.n_envs).sample(), deterministic=True

@@ -58,7 +58,8 @@ from sc2pool.realtime.async_ppo.update_process import copied
 
 _MAX_QUEUED: Final = 1_000
 """Maximum length of the queue, in steps of all envs. The learner takes all steps between any two
-updates. For 8 envs with four frames of 84 x 84 pixels, a full queue takes 450 MB."""
+updates, so only a slow callback fills the queue. For 8 envs with four frames of 84 x 84 pixels, a
+full queue takes 450 MB."""
 
 
 class PlayedStep(NamedTuple):

@@ -117,7 +117,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
     A subclass writes `begin`, `act` and `observe`, and if needed `ticks`, `log_tail`, `render` and
     `close`. The method `close` must call `super().close()`.
 
-    Each step's info has two keys. `sc2pool.gap_s` is the time in seconds from the last observation
+    Each step's info gets two keys. `sc2pool.gap_s` is the time in seconds from the last observation
     to this step's action, without pauses. `sc2pool.lost_periods` is the number of whole periods
     that ended without a new action. A pool sums up gaps and lost periods in `stats().realtime`.
 

@@ -132,7 +132,7 @@ class PauseGate:
                 raise
 
     def resume(self) -> None:
-        """Undo one call of `pause`. The game resumes when all pauses are undone.
+        """Undo one call of `pause`, if any. The game resumes when all pauses are undone.
 
         Raises:
             PauseError: The game did not resume in time, so it still counts as paused.
@@ -355,7 +355,7 @@ class PausableEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
         self._holds = False
 
     def pause(self) -> None:
-        """Pause the game until the next call of `step`, `reset` or `resume`."""
+        """Pause the game until the next `step`, `reset` or `resume`; see `PauseGate.pause`."""
         if not self._holds:
             self._gate.pause()
             self._holds = True

@@ -87,7 +87,7 @@ class RLlibPauseCallback(RLlibCallback):
         """Before the training, check that no fragment takes longer than RLlib waits for it."""
         del metrics_logger, keywords
         runners = algorithm.env_runner_group
-        # IMPALA only takes ready samples. Without remote runners, no wait for samples has a limit.
+        # IMPALA and APPO only take ready samples. Without remote runners, no wait has a limit.
         if isinstance(algorithm.config, IMPALAConfig) or not runners.num_remote_workers():
             return
         try:

@@ -69,7 +69,7 @@ ENDED: dict[str, Any] = {}
 
 
 def ended() -> dict[str, Any]:
-    """End the training with Ctrl-C, and report how it ended."""
+    """How the training ended after the Ctrl-C in `looked_at`."""
     return ENDED
 
 

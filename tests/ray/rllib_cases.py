@@ -176,7 +176,7 @@ def appo_in_real_time() -> dict[str, Any]:
         for result in results(algorithm):
             pool = result["env_runners"]["pool"]
             gaps = [pool[f"gap_s_{name}"] for name in ("p50", "p99", "max")]
-            if not np.isnan(gaps).any():  # the mean is NaN in an iteration without samples
+            if not np.isnan(gaps).any():  # figures are NaN in an iteration without samples
                 break
         return {"counts": counts, "gaps": gaps, "killed": a_game_killed(algorithm)}
 

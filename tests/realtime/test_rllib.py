@@ -1,4 +1,4 @@
-"""RLlib's PPO pauses games in real time while it updates, and reports late samples.
+"""RLlib's PPO pauses games in real time while it updates, and late samples are reported.
 
 One program runs all trainings. The first test that needs the program's report starts the program.
 """

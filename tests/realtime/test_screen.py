@@ -76,7 +76,7 @@ def opened(display: VirtualDisplay) -> Iterator[Callable[[str], subprocess.Popen
 def test_a_small_frame():
     screen = np.zeros((240, 320, 3), np.uint8)
     screen[:4, 4:8] = 255
-    screen[4:8, :4] = (0, 0, 255)  # this pixel is red, and the order is blue, green, red
+    screen[4:8, :4] = (0, 0, 255)  # red, because the order is blue, green, red
     small = shrunk(screen, 60, 80)
     assert small.shape == (1, 60, 80)
     assert small.dtype == np.uint8

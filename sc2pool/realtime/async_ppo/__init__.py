@@ -6,6 +6,7 @@
                      │ rollouts                ▲ weights
     Learner:         ▼                         │
     callbacks ─► update ───────────────────────┴─► callbacks ─► ….
+
 `decoupled.py` has the update with PPO's loss, corrected for data of an older policy.
 If `actor="process"`, `update_process.py` makes the update in a child process.
 """

@@ -52,7 +52,7 @@ def policy_loss(
     weights: th.Tensor,
     clip_range: float,
 ) -> th.Tensor:
-    """PPO's clipped surrogate loss around the proximal policy, with importance weights; a scalar.
+    """PPO's clipped surrogate loss around the proximal policy, weighted; a scalar to minimise.
 
     All tensors are float (n,). `log_prob` belongs to the current policy. The advantages may be
     normalised. The ratio current / proximal is clipped to 1 ± `clip_range`.

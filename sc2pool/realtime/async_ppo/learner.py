@@ -22,8 +22,8 @@ actor and learner, `actor="process"` lets a child process compute the updates an
 The learner takes whole rollouts, in order. All that SB3 does with a step (callbacks,
 `num_timesteps`, episode statistics) happens in the learner's thread, for the steps that the learner
 gets. When `learn` ends, for any reason, it waits for the end of the actor's thread and of the child
-process. If a second Ctrl-C ends the wait of `learn`, the thread ends after its step, and the child
-process ends after its update. The next call of `learn` waits for the thread's end.
+process. If a second Ctrl-C ends the wait of `learn`, the thread makes no further step, and the
+child process no further update. The next call of `learn` waits for the thread's end.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class RolloutStore(Exchange):
 
     If `game_waits`, the actor waits after a rollout until the learner has taken it.
     `dropped_steps` counts the steps that were dropped because the learner was too slow.
-    `stale_steps` counts the steps that were too old for the learner. Each step is made by all envs.
+    `stale_steps` counts steps that were too old for the learner. A step of all envs counts once.
     """
 
     def __init__(self, n_steps: int, *, game_waits: bool = False) -> None:
@@ -163,7 +163,8 @@ class PPOChoice:
     values: th.Tensor | None
     """Values, float (n, 1), on the CPU; None if the policy was late, so the learner adds them."""
     log_probs: th.Tensor
-    """The behaviour policy's log-probs, float (n,), on the CPU; infinity for late actions."""
+    """The behaviour policy's log-probs, float (n,), on the CPU; infinity for an action that the
+    policy has not chosen for these observations."""
 
 
 class PPOActor(Actor[PPOChoice]):
@@ -289,16 +290,16 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
             start, and each update sends the model's state both ways. The script needs no `__main__`
             guard. In the child process, `train` can read and change any attribute of the model that
             can be pickled. Changes to the class, a module or a callback are lost.
-        max_lag: The maximum age of a rollout's oldest step, usually one or two updates. Older
-            rollouts are discarded.
+        max_lag: The maximum age of a rollout's oldest step, in updates. Older rollouts are
+            discarded. An age of one or two updates is usual.
         game_waits: True if the env does not advance between two steps, like StarCraft II without
             `realtime=True`. The actor then waits for a slower learner, and nothing is dropped.
         weight_cap: The upper bound of an action's importance weight.
         kwargs: The keyword arguments of PPO and of `ActsWhileLearning`.
 
     Raises:
-        ConfigError: The value of `actor`, `max_lag`, `weight_cap`, `late_after_s` or `on_late` is
-            unknown or out of range.
+        ConfigError: `actor` is unknown, `max_lag` is below 0, `weight_cap` is below 1, or the
+            value of `late_after_s` or of `on_late` is invalid.
         LearnerError: In `learn`, if the process that computes the updates has ended or hangs.
         Exception: In `learn`, if the policy cannot be pickled, so the actor cannot have a copy.
     """
