@@ -1,4 +1,4 @@
-"""A running stand-in for clients that connect (`game`), and one without socket (`session_for`)."""
+"""Stand-ins to which clients connect (`game`), and stand-ins without a socket (`session_for`)."""
 
 from __future__ import annotations
 

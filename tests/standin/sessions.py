@@ -245,7 +245,7 @@ class OfflineSession(Client):
         self.state.playing().world.minerals = minerals
 
     def look(self, **fields: Any) -> bytes:
-        """Returns the updated observation; checks that a newly made one has the same bytes."""
+        """Returns the updated observation; a newly made observation must have the same bytes."""
         request = sc_pb.RequestObservation(**fields)
         first = self.ask_bytes(observation=request)  # only the first reply has deaths and errors
         assert first == sc_pb.Response.FromString(first).SerializeToString(deterministic=True)
@@ -337,7 +337,7 @@ def results(observed: sc_pb.ResponseObservation) -> dict[int, int]:
 def step_until(
     session: Any, condition: Callable[[], object], limit: int = 3000, each: int = 8
 ) -> int:
-    """Step, this many loops at a time, until the condition holds; returns the number of loops."""
+    """Step, `each` loops at a time, until the condition holds; returns the number of loops."""
     for loops in range(0, limit, each):
         if condition():
             return loops

@@ -95,7 +95,7 @@ def test_without_a_choice_the_start_script_has_none(installation):
 
 
 SILENCE_S = 0.5
-"""Seconds of eleven loops in real time; a reply that waits for a loop comes within three loops."""
+"""Eleven loops of real time, in seconds; a reply that waits for a loop comes within three loops."""
 LAST_LOOP = 6
 OBSERVE, PING = sc_pb.RequestObservation(), sc_pb.RequestPing()
 LEAVE, ACT = sc_pb.RequestLeaveGame(), sc_pb.RequestAction()

@@ -166,7 +166,7 @@ def begin_duel(
 
 
 def units(*named: tuple[Any, ...]) -> list[Spawn]:
-    """Units to create, each given as name, owner, x, y and, if there are several, their number."""
+    """Units to create; each entry has a name, owner, x, y and, for several units, their number."""
     return [(unit_id(one[0]), *one[1:]) for one in named]
 
 

@@ -16,7 +16,7 @@ from tests.standin.sessions import Wire, options
 MINIMAP, SCREEN = 64, 84
 ATTACKS, ATTACK_GENERAL, SCAN_MOVE, MOVE = (23, 3674), 3674, 19, 16
 OWN = 1  # in `player_relative`
-REMAPS = {  # each name is our choice, and has a specific id and a general id
+REMAPS = {  # names of our own, each with the specific id and the general id of an ability
     "stop": (4, 3665),
     "move": (16, 3794),
     "patrol": (17, 3795),
@@ -166,7 +166,7 @@ def test_s44_actions_are_reported_one_loop_later_with_their_arguments(on_screen)
     command = spatial_pb.ActionSpatialUnitCommand(
         ability_id=MOVE, target_screen_coord=common.PointI(x=40, y=40)
     )
-    # The command follows the selection while the selected workers are still on the screen.
+    # The command comes before the camera move, while the selected workers are on the screen.
     for part in (
         {"unit_selection_rect": rectangle},
         {"unit_command": command},

@@ -42,8 +42,8 @@ class Fighter(BotAI):
 
     async def on_start(self) -> None:
         # In real time python-sc2 repeats its request if an observation is late.
-        # After the end such a repetition fails, because a game reports its results only once.
-        # So steps are long (24 loops).
+        # After the end a repeated request fails, because a game reports its results only once.
+        # Therefore steps in real time are long (24 loops).
         self.client.game_step = 24 if self.realtime else 8
         enemies = [list(point) for point in self.enemy_start_locations]
         self.seen.append({"player": self.player_id, "marines": len(self.units), "enemy": enemies})
@@ -57,7 +57,7 @@ class Fighter(BotAI):
                 unit.attack(near.closest_to(unit) if near else self.game_info.map_center)
 
     async def on_end(self, game_result: Result) -> None:
-        """Quit with the other player, because python-sc2 kills both games when one has quit."""
+        """Wait for the other player, then quit: python-sc2 kills both games when one has quit."""
         del game_result
         if self.together is None:
             return

@@ -20,7 +20,7 @@ from tests.support.fuzz.draw import is_harmless
 from tests.support.fuzz.play import FuzzFailure, play, problem_of
 
 REQUESTS = 6000
-"""Number of random requests, which is enough to play nearly every map of the installation."""
+"""Enough random requests to play nearly every map of the installation."""
 MAPS = {file.stem for file in Path(sc2standin.__path__[0], "maps").rglob("*.SC2Map")}
 MAPS |= {"Simple96", "Flat64"}  # the installation makes these maps from the melee's map
 

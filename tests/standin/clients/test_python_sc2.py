@@ -160,7 +160,7 @@ def test_a_host_that_stays_and_external_guests(run, tmp_path):
 
 
 def test_whoever_leaves_has_lost(run, tmp_path):
-    # `run_game` kills a game as soon as the other one is done, even if the game saves a replay.
+    # `run_game` kills a game as soon as the other game is done, even if a replay is being saved.
     # So two programs play, and each has one game.
     host, guest = _play_host_and_guest(run, tmp_path, "--leaves")
     assert (host["results"], guest["results"]) == (["Defeat"] * 2, ["Victory"] * 2)

@@ -101,7 +101,7 @@ def test_a_race_without_towns_is_refused(offline, race):
     assert reply.join_game.error == sc_pb.ResponseJoinGame.FeatureUnsupported
     assert common.Race.Name(race) in reply.join_game.error_details
     assert "--any-race" in reply.join_game.error_details
-    # python-sc2 ignores this reply, and sends further requests.
+    # python-sc2 ignores the refusal of join_game, and sends further requests.
     (error,) = offline.ask(observation=sc_pb.RequestObservation()).error
     assert "join_game comes first, and was refused" in error
     assert "--any-race" in error

@@ -85,7 +85,7 @@ def test_teams_stand_apart_on_the_ground(offline, scenario):
 
 @pytest.mark.parametrize("scenario", ["8m", "2s3z", "3s5z", "1c3s5z", "MMM", "bane_vs_bane"])
 def test_equal_sides_stand_alike(offline, scenario):
-    """Both sides must stand alike: a side with more units in front would win most battles."""
+    """Both sides need equal formations: a side with more units in front would win most battles."""
     begin(offline, scenario)
     mine = [(one.pos.x, one.pos.y) for one in team(offline, 1)]
     theirs = [(32 - one.pos.x, 32 - one.pos.y) for one in team(offline, 2)]

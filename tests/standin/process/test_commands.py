@@ -92,7 +92,7 @@ def test_an_action_is_observed_once(offline):
 
     assert told() == ([], [], 2)
     offline.step()
-    walk = command(marine, MOVE, (30, 20))  # the observation reports only units that obey
+    walk = command(marine, MOVE, (30, 20))  # the reported action names only units that obey
     done = [walk, chat, camera]
     for action in done:
         action.game_loop = 5

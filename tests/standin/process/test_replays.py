@@ -130,7 +130,7 @@ def test_an_episode_after_restarts_and_its_end(session_for):
     played = play(session, steps=1000, enemies=False)
     data = session.replay()
     assert watched(session_for(), data) == played
-    # Before the replay, another client plays something else on the same process.
+    # Before the replay, the session begins another episode.
     session.ask(restart_game=sc_pb.RequestRestartGame())
     session.step(8)
     assert watched(session, data) == played
@@ -380,7 +380,7 @@ except recording.ReplayError as error:
 """
 """Prints how many MiB of memory the refusal of a replay took, and the refusal's reason.
 
-`ru_maxrss` would count the starting process's memory, because Linux keeps the figure on exec.
+`ru_maxrss` would also count the parent process's memory, because Linux does not reset it on exec.
 """
 
 
@@ -478,7 +478,7 @@ def test_a_replay_becomes_a_picture(offline, installation, tmp_path):
 
 
 def forged(replay: bytes, **about: object) -> bytes:
-    """Returns the replay with other facts in its description of the game."""
+    """Returns the replay with changed facts in its description of the game."""
     named = read_by_mpyq(replay)
     info = sc_pb.ResponseReplayInfo.FromString(named["sc2pool.info"])
     for name, value in about.items():

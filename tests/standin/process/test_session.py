@@ -355,7 +355,7 @@ def test_restart_begins_anew_with_another_seed(offline):
     again = offline.observe()
     assert again.game_loop == 0
     assert again.raw_data != first
-    assert offline.step(8).step.simulation_loop == 108  # a restart does not reset this loop
+    assert offline.step(8).step.simulation_loop == 108  # a restart does not reset the loop count
 
 
 def test_hard_reset_is_asked_for_and_time_ends(offline):
@@ -384,7 +384,7 @@ def test_interface_without_raw_or_score(offline):
 
 def test_a_defect_is_answered_not_silent(offline, capsys):
     offline.start()
-    offline.state.game.world = None  # no request leads to this state
+    offline.state.game.world = None  # no request makes a game without a world
     reply = offline.step()
     assert "Internal error" in reply.error[0]
     assert "Traceback" in capsys.readouterr().err

@@ -399,7 +399,7 @@ def test_random_requests_leave_both_games_the_same(pair, name):
             seen = wire.ask(observation=OBSERVE)
             if player == 2:
                 for unit in seen.observation.observation.raw_data.units:
-                    unit.owner = {1: 2, 2: 1}.get(unit.owner, unit.owner)  # as if player 1 saw it
+                    unit.owner = {1: 2, 2: 1}.get(unit.owner, unit.owner)  # as seen by player 1
             draw.told(seen)
             for _ in range(rng.randint(0, 4)):
                 frame = _one_of(draw, ("action", "debug", "query"))

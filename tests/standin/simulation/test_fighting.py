@@ -27,7 +27,7 @@ def _enemy_life(session) -> list[float]:
 
 
 LIFE_PER_LOOP = 0.2734375 / 16
-"""The regeneration of a roach."""
+"""The number of hit points that a roach regains in a loop."""
 LATEST_HIT_LOOPS = 24
 """The latest loop of a fight's first hit, after the damage point and a missile's flight."""
 

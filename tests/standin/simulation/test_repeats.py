@@ -161,7 +161,7 @@ ZEALOT, COLOSSUS = (
 
 
 def _facing(*points: tuple[float, float]) -> tuple[Pairs, list]:
-    """A zealot walks along x to an enemy 3 cells away; zealots at the points fight the enemy."""
+    """A zealot walks along x to an enemy 3 cells away; zealots at `points` fight the enemy."""
     world = World()
     world.spawn(ZEALOT, 1, [(20.0, 20.0), *points])
     world.spawn(ZEALOT, 2, [(23.0, 20.0)])

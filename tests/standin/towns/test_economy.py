@@ -275,7 +275,7 @@ def alerts(session) -> list[str]:
 
 @pytest.fixture
 def rich(field):
-    """A town without workers that can make each unit and structure in a second."""
+    """A town that has no workers, and can make each unit and structure in a second."""
     field.kill(field.units(SCV))
     cheat(field, debug_pb.all_resources, debug_pb.tech_tree, debug_pb.food, debug_pb.fast_build)
     alerts(field)
@@ -370,7 +370,7 @@ BESIDE = (24.5, 42.0)
 
 @pytest.fixture
 def damaged(town):
-    """Begins a melee without opponent, with money, a barracks at half its life, and an SCV near."""
+    """Begins a melee without an opponent, with money, one SCV, and a barracks at half its life."""
 
     def begin(kind: int = BARRACKS, money: int = 1000):
         session = town(kind, money=money)
@@ -399,13 +399,13 @@ def test_a_structure_gets_its_life_back_for_a_quarter_of_its_cost(damaged):
     assert (order.ability_id, order.target_unit_tag) == (REPAIR_SCV, barracks.tag)
     step_until(session, lambda: session.one(BARRACKS).health > 500)
     began_at = session.one(BARRACKS).health
-    session.step(260)  # a quarter of 1040 loops, the building time
+    session.step(260)  # a quarter of the building time of 1040 loops
     assert session.one(BARRACKS).health - began_at == pytest.approx(250)
     assert session.money()[0] == pytest.approx(1000 - 150 / 16, abs=1)
     session.step(262)
     assert session.one(BARRACKS).health == 1000
     assert not session.one(SCV).orders
-    assert session.money() == (1000 - 18, 1000)  # half of a full repair's cost, 150 · 0.25
+    assert session.money() == (1000 - 18, 1000)  # half of a full repair's cost, which is 150 · 0.25
 
 
 def test_several_workers_add_up_and_gas_is_paid(damaged):
@@ -490,7 +490,7 @@ def test_targets_that_cannot_be_repaired(damaged):
     scv = session.one(SCV)
     harm(session, session.one(MARINE), 0.5)
     harm(session, session.one(HELLION), 0.5)
-    for kind in (MARINE, HELLION, DEPOT):  # no machine, an enemy's unit, an undamaged depot
+    for kind in (MARINE, HELLION, DEPOT):  # a biological unit, an enemy, an undamaged structure
         repair = command(scv, REPAIR, target=session.one(kind).tag)
         assert session.act(repair) == [error_pb.RequiresRepairTarget]
     harm(session, scv, 0.5)

@@ -250,7 +250,7 @@ def test_an_effect_is_on_the_screen(offline):
     offline.step(2)
     plane = offline.observe().feature_layer_data.renders.effects.data
     assert set(plane) == {0, 2}
-    assert 200 < plane.count(2) < 320  # a circle of 9 cells, 2 pixels each
+    assert 200 < plane.count(2) < 320  # a circle 9 cells (18 pixels) wide
     offline.step(260)
     assert set(offline.observe().feature_layer_data.renders.effects.data) == {0}
 

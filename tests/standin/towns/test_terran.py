@@ -1,4 +1,4 @@
-"""Tests the add-ons, lifted structures and orbital commands of Terran towns, and their products."""
+"""Tests the add-ons, lifted structures, orbital commands and products of Terran towns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOWERED, BUILD_DEPOT, LOWER = 47, 319, 556
 
 
 def _nearest(session, unit_type: int, center: raw_pb.Unit) -> raw_pb.Unit:
-    """The unit of a type in sight that is nearest to another unit."""
+    """Of the visible units of a type, the unit that is nearest to another unit."""
     seen = [one for one in session.units(unit_type) if one.display_type == raw_pb.Visible]
     return min(seen, key=lambda one: apart(one, center))
 
