@@ -54,7 +54,7 @@ def main() -> None:
         arguments.out.mkdir(parents=True, exist_ok=True)
         model.save(arguments.out / "model.zip")
 
-        # The evaluation, on the same games, with deterministic actions.
+        # The evaluation, on the training's games, with deterministic actions.
         mean, deviation = evaluate_policy(model, env, n_eval_episodes=arguments.n)
         print(f"mean return {mean:.1f} ± {deviation:.1f} over {arguments.n} episodes")
     finally:

@@ -4,7 +4,7 @@
 
 Read this file from top to bottom. It needs gymnasium, torch and sc2pool, but not SB3. The autoreset
 mode is gymnasium's NEXT_STEP. The last step of an episode returns the episode's last observation.
-The next step only resets the env, so the learner skips it.
+The step after an episode's last step only resets the env, so the learner skips this step.
 """
 
 from __future__ import annotations

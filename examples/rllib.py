@@ -38,7 +38,7 @@ class MoveToBeaconPicture(MoveToBeaconImage):
 
     The two planes are shrunk to 16 × 16 pixels and concatenated. The beacon is bright, because the
     model keeps only details that change the picture much. The reward is 1 on arrival at the beacon.
-    In other steps the reward is the distance, in map units, by which the marine has come nearer.
+    Without an arrival, the reward is the distance, in map units, by which the marine came nearer.
     """
 
     observation_space = spaces.Box(0.0, 50.0, (2 * 16 * 16,), np.float32)

@@ -42,7 +42,7 @@ Observation = dict[str, Any]
 
 
 class SuperTuxEnv(RealTimeEnv[Observation, np.int64]):
-    """SuperTux on a level for training. The game has its own virtual display, or Windows' desktop.
+    """SuperTux on a level for training, on a virtual display of its own or on Windows' desktop.
 
     The observation is a dict. `frame`: The screen in grey, 1 × 60 × 80, uint8. `state`: An array,
     float32 (10,), of x and y, horizontal and vertical speed, elapsed fraction of the time limit,

@@ -172,8 +172,8 @@ class SuperTux:
 
     def write_episode(self, number: int) -> None:
         """Ask the game for the episode with this number. A new number restarts the level."""
-        # The game may read the file at any moment, and Windows does not replace open files.
-        # So one call writes the whole text, whose length is constant.
+        # One call writes the whole text, of constant length: the game may read it at any moment.
+        # The file is not replaced, because Windows does not replace open files.
         text = f"state.wanted <- {number:9d};\n".encode()
         file = os.open(self.folder / "episode.nut", os.O_WRONLY | os.O_CREAT)
         try:

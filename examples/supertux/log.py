@@ -1,7 +1,7 @@
 """The game's log on Windows, where the game writes a file instead of standard error.
 
-The game appends to `console.err`, one file for all runs of the game (SuperTux's main.cpp). When a
-run ends, its lines, about 14 MB an hour, are removed from the file.
+The game appends to `console.err`, one file for all runs of the game (see SuperTux's main.cpp). When
+a run ends, its lines, about 14 MB an hour, are removed from the file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 _POLL_INTERVAL_S: Final = 0.002
-"""Seconds between two reads. Windows does not wake a file's reader, and a tick is 15 ms."""
+"""Seconds between two reads. Windows does not report new lines, and a tick is 15 ms."""
 
 
 def windows_log() -> Path:

@@ -29,7 +29,7 @@ _DIGITS: Final = {
 }
 """Each digit's pixels as bits, row by row."""
 _BOX: Final = (203, slice(202, 268))
-"""The upper edge of the box "Game Over". Without the box, its pixels show bricks or a floor."""
+"""The upper edge of the box "Game Over". Without the box, the edge shows bricks or a floor."""
 
 
 def floor_of(picture: Frame) -> int | None:

@@ -1,8 +1,8 @@
 """Starts, calls and replaces a pool's actors, the Ray processes that have the pool's games.
 
-A dead actor is replaced immediately, on a node with room, after any kind of call. If too many
-actors die, or if no node has room in time, the pool fails, and all its actors are ended. Only this
-module replaces actors.
+If a call of any kind finds an actor dead, the actor is replaced immediately, on a node with room.
+If too many actors die, or if no node has room in time, the pool fails, and all its actors are
+ended. Only this module replaces actors.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ ResetArguments = tuple[Any, ...]
 class Actors:
     """Starts the games of all actors. `every` has all actors, in the order of their envs.
 
-    If an actor is replaced between two steps, `begin` returns the arguments of its reset, or None
-    for no reset. The games of a dead actor wait up to `node_timeout_s` for a node with room. If a
-    node lacks room or the game, or if the nodes differ in game, task or package, the constructor
-    ends all actors, and raises `ConfigError`.
+    If an actor is replaced between two steps, `begin` returns the arguments of the new actor's
+    reset, or None for no reset. The games of a dead actor wait up to `node_timeout_s` for a node
+    with room. If a node lacks room or the game, or if the nodes differ in game, task or package,
+    the constructor ends all actors, and raises `ConfigError`.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Actors:
         for games, reference in zip(self._every, references, strict=True):
             try:
                 games.about = games.result(reference)
-            except Exception as error:  # await all, because an opening pool cannot be closed
+            except Exception as error:  # await all pools; a pool cannot be closed while it opens
                 errors.append(error)
         if errors and isinstance(errors[0], LostError):
             words = f"a node died while its games were launched: {errors[0]}"
@@ -113,7 +113,7 @@ class Actors:
             games.count_anew()
 
     def _check_agreement(self) -> None:
-        """Raise unless all nodes have the same game, task and package."""
+        """Raise an error unless all nodes have the same game, task and package."""
         check_agreement([(f"node {one.node.name}", one.about.played) for one in self._every])
 
     def replies(
@@ -122,10 +122,10 @@ class Actors:
         phase: Phase,
         begin: Callable[[RemoteGames], ResetArguments | None],
     ) -> list[Reply]:
-        """The reply of each actor, or, if an actor has died, the first reply of its successor.
+        """The reply of each actor, or, if an actor has died, the new actor's first reply.
 
         `references` has None for an actor that was just replaced. `begin` returns the arguments
-        that reset a successor. Fault reports contain `phase`. Raises `NodeLostError` if no node has
+        that reset a new actor. Fault reports contain `phase`. Raises `NodeLostError` if no node has
         room in time, and `CrashLoopError` if the actors of a node keep dying.
         """
         replies: dict[int, Reply] = {}
@@ -145,7 +145,7 @@ class Actors:
         ]
 
     def ask(self, games: RemoteGames, method: str, *arguments: Any) -> Any:
-        """Call a method of an actor's pool. If the actor dies, call its successor's pool."""
+        """Call a method of an actor's pool. If the actor dies, call the new actor's pool."""
         while True:
             try:
                 return games.call("call", method, *arguments)
@@ -250,7 +250,7 @@ class Actors:
 
     @property
     def _connected(self) -> bool:
-        """False in a forked process, and after `ray.shutdown()`, which ends the actors.
+        """True unless this process was forked, or `ray.shutdown()` has ended the actors.
 
         If the result is False, a Ray call would connect to Ray again, or never return.
         """

@@ -46,7 +46,7 @@ def together(layout: SpaceLayout, batches: Sequence[Batch]) -> Batch:
 def truncation(layout: SpaceLayout, last: Batch, first: Batch, fault: Mapping[str, Any]) -> Batch:
     """A batch that truncates every env of a dead node, marked as synthetic.
 
-    `last` is the dead node's last batch, `first` is its successor's first. The infos have `fault`.
+    `last` is the dead node's last batch, `first` the new actor's first batch. Infos have `fault`.
     """
     n = len(first.rewards)
     return Batch(

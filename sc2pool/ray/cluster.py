@@ -99,11 +99,11 @@ def connect(address: str | None = None) -> None:
 
     Args:
         address: "auto" for a cluster with a node on this machine, or a head node's HOST:PORT. None
-            for Ray's default: $RAY_ADDRESS, else a cluster on this machine, else a new one in this
-            process.
+            for Ray's default: $RAY_ADDRESS, else a cluster on this machine, else a new cluster in
+            this process.
 
     Raises:
-        ConfigError: No cluster answers at the address, or this process is connected to another.
+        ConfigError: No cluster answers at the address, or this process uses another cluster.
     """
     if ray.is_initialized():
         here = ray.get_runtime_context().gcs_address
@@ -129,7 +129,7 @@ def connection() -> Any:
 
 
 def _probe(address: str | None) -> None:
-    """Raise if no gRPC server answers, because Ray would try for ever, or end the process."""
+    """Raise `ConfigError` if no gRPC server answers; Ray would try for ever, or end the process."""
     if address in (None, "auto"):
         try:
             address = canonicalize_bootstrap_address(address)
@@ -179,7 +179,7 @@ def answered(call: Callable[[], T]) -> T:
 
 
 def nodes() -> list[Node]:
-    """The living nodes of the connected cluster; `NodeLostError` if the head does not answer."""
+    """The cluster's living nodes; raises `NodeLostError` if the head does not answer."""
     free, every = answered(lambda: (available_resources_per_node(), ray.nodes()))
     found = []
     for node in every:

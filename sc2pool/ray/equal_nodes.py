@@ -28,7 +28,7 @@ from sc2pool.integration import VecPool
 class NodeGame:
     """A pool's game, task and sc2pool package, and the spaces of one of its envs.
 
-    `commit` is None if the commit is unknown. `task` is None if the envs are the user's.
+    `commit` is None if the commit is unknown. `task` is None if the user made the envs.
     """
 
     sc2pool_version: str
@@ -41,7 +41,7 @@ class NodeGame:
 
     @classmethod
     def of(cls, pool: VecPool, stats: PoolStats) -> NodeGame:
-        """The game, task and package of a pool in this process, whose statistics are `stats`."""
+        """The game, task and package of a pool in this process; `stats` is from this pool."""
         return cls(
             sc2pool.__version__,
             installed_commit(),

@@ -10,10 +10,10 @@ a test with Ray 2.60). If the raylet ends, the process does not close its pool, 
 would make a waiting call raise, as if the trainer had closed the pool.
 
 In the driver, every wait for a node with room has a deadline. A call has no time limit, because the
-node's pool has its own limits. But if a call takes longer than a step may take, the actor must
-confirm that it is alive, which a stopped process cannot. An exception on a node is raised in the
-driver with the same type and a note that names the node. If an actor does not answer, any error of
-Ray becomes `LostError`, and the actor is killed. After a `LostError` the caller needs a new actor.
+node's pool has limits. But if a call takes longer than a step may take, the actor must confirm that
+it is alive, which a stopped process cannot do. An exception on a node is raised in the driver with
+the same type and a note that names the node. If an actor does not answer, any error from Ray
+becomes `LostError`, and the actor is killed. After a `LostError` the caller needs a new actor.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class NodeGames:
     def open(self, keywords: bytes) -> About:
         """Start the games; `keywords` are the pickled keywords of `make_players`.
 
-        `ConfigError` if a keyword is wrong, this node lacks the game, or the task has several
-        learners.
+        Raises `ConfigError` if a keyword is wrong, this node lacks the game, or the task has
+        several learners.
         """
         players = make_players(**pickle.loads(keywords))
         players.require_one_row("RaySC2VecEnv")
@@ -262,7 +262,7 @@ class RemoteGames:
         self.node = next((node for node in nodes() if node.node_id == node_id), self.node)
 
     def count_anew(self) -> None:
-        """Archive a dead actor's statistics, and use its successor's statistics from `about`."""
+        """Archive a dead actor's statistics, and use the new actor's statistics from `about`."""
         if self.stats is not None:
             self.past.append(self.stats)
         self.stats = self.about.stats
@@ -270,8 +270,8 @@ class RemoteGames:
     def place_anew(self, deadline: Deadline) -> None:
         """Start a new actor on any node with room; raise `NoPlaceError` after the deadline."""
         while not deadline.expired():
-            # If the actor reserves `sc2_game` resources, Ray chooses the node. If not, choose the
-            # node with the most CPUs, because games reserve no CPUs.
+            # If the actor reserves `sc2_game` resources, Ray chooses the node.
+            # Any other actor gets the node with the most CPUs, because games reserve no CPUs.
             best = None if self.declared else max(nodes(), key=lambda node: node.cpus, default=None)
             if self.declared or (best is not None and best.cpus):
                 with suppress(LostError):

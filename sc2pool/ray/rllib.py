@@ -9,10 +9,10 @@ Each env runner has a pool of n games on one node, and steps them together (`vec
 find no room in the cluster.
 
 `GamesCallback` connects RLlib with its env runners' pools. When an env runner makes an env, the
-callback gives it seeds of its own. After each fragment, the callback logs the pool's figures as
-sums. If a step raises, `ReportingEnv` puts the error into Ray's key-value store. When all runners
-are made, or one is replaced, the algorithm checks that all have the same game. After each training
-step, the algorithm checks with `failure_of` if a pool has failed for good.
+callback gives the env its own seeds. After each fragment, the callback logs the pool's figures as
+sums. If a step raises, `ReportingEnv` puts the error into Ray's key-value store. After all runners
+are made, or a runner is replaced, the algorithm checks that all runners have the same game. After
+each training step, the algorithm checks with `failure_of` if a pool has failed for good.
 
 If an env runner's process dies with its games, RLlib starts another runner. But a pool that has
 failed for good (a task that raises, a crash loop) ends the training. RLlib itself would only log
@@ -82,8 +82,8 @@ the training would stop while a node is away."""
 _RESTART_S = 1.0
 """Time until a runner that failed is restarted. RLlib's default of 60 s would lose more samples."""
 _POLL_S = 0.02
-"""Time for which IMPALA and APPO wait for samples in one call. Without a wait, RLlib polls
-without a pause, which takes a core from the games, so two busy cores made no sample in 15 s."""
+"""Time for which IMPALA and APPO wait for samples in one call. Without this wait, RLlib's polling
+takes a core from the games: on two busy cores, the games made no sample in 15 s."""
 
 
 def configure(
@@ -413,7 +413,7 @@ class ReportingEnv(SC2VectorEnv):
 def failure_of(run: str) -> str:
     """The text of the error that ended a pool of this training; empty if no pool has failed.
 
-    `NodeLostError` if the cluster's head does not answer.
+    Raises `NodeLostError` if the cluster's head does not answer.
     """
     found = answered(lambda: _internal_kv_get(run.encode(), namespace=_NAMESPACE))
     return "" if found is None else found.decode()

@@ -1,7 +1,7 @@
 """`RaySC2VecEnv` makes one Stable-Baselines3 `VecEnv` of games on the nodes of a Ray cluster.
 
-`RaySC2VecEnv` is `SubprocSC2VecEnv` with another pool, so it works with the same wrappers and
-callbacks. This pool, a `ClusterPool`, has the methods of `Pool`, but its games run on nodes.
+`RaySC2VecEnv` is `SubprocSC2VecEnv` with a `ClusterPool`, so both classes work with the same
+wrappers and callbacks. A `ClusterPool` has the methods of `Pool`, but its games run on nodes.
 `send(actions)` makes one call per node. `recv()` receives all replies, starts new actors in
 place of the dead actors, and returns one batch in the order of the envs.
 
@@ -109,8 +109,8 @@ class ClusterPool:
 
         Each node has its own sequence of episodes (`EpisodeBook`), seeded with the run's seed and
         the node's number. So all rows have different episodes, and the same seed on the same nodes
-        repeats the run. The successor of a dead actor begins a new sequence. Only the first
-        `seeded` episodes get a seed; None means all episodes.
+        repeats the run. An actor that replaces a dead actor begins a new sequence. Only the
+        first `seeded` episodes get a seed; None means all episodes.
         """
         self._actors.check_usable()
         self._book = Book(None if seed is None else [seed], seeded)
@@ -266,7 +266,7 @@ class ClusterPool:
         return next(games for games in self._actors if env < games.first + games.n)
 
     def _spread(self, envs: Sequence[int], method: str, *arguments: Any) -> list[Any]:
-        """Call a method of each node's pool for its own envs. Returns results in `envs`' order."""
+        """Call a method of each pool for its own envs. Returns results in the order of `envs`."""
         self._actors.check_usable()
         results: dict[int, Any] = {}
         for games in self._actors:
@@ -324,7 +324,7 @@ def _room(n: int, spares: int) -> list[tuple[Node, int]]:
 def spread(n: int, spares: int, alive: Sequence[Node]) -> list[tuple[Node, int]]:
     """Each node that plays, with its number of envs. A node also needs room for its `spares`.
 
-    `ConfigError`, with each node's room in the message, if the nodes have too little room.
+    Raises `ConfigError`, whose message has each node's room, if the nodes have too little room.
     """
     declared = declares_games(alive)
     ordered = sorted(alive, key=lambda node: (-node.games, -node.cpus, node.name, node.node_id))
@@ -369,7 +369,7 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
     `sc2_game` resource, or to its CPUs if no node has this resource. In all other respects this
     class is like `SubprocSC2VecEnv`. If a node dies, each of its envs gets one truncation
     (`sc2pool.fault` has the kind "node-lost"). The step waits until the games play on another node,
-    or on the same node after its return.
+    or on the same node after it has come back.
 
     Args:
         env_fns: The same argument as in `SubprocSC2VecEnv`.
@@ -395,8 +395,8 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         ConfigError: No cluster answers, the cluster has too little room, a node lacks the game, the
             nodes have different versions of the game or of sc2pool, or a keyword is wrong.
         UserCodeError: A function of `env_fns` raised an exception.
-        NodeLostError: In a step or reset, if no node has room in time for a dead node's games.
-        CrashLoopError: In a step or reset, if the games of a node keep dying.
+        NodeLostError: In a step or reset, no node had room in time for a dead node's games.
+        CrashLoopError: In a step or reset, the games of a node kept dying.
     """
 
     def __init__(

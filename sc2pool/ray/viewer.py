@@ -40,8 +40,8 @@ class Seen:
 
     Attributes:
         node: The name of the pool's node.
-        stats: The data of the pool's main file and their age, as `live_files.read` returns them.
-        files: Data and age of the pool's other files, by each file's path in the run's folder.
+        stats: The data and age of the pool's main file, as `live_files.read` returns them.
+        files: The data and age of each other file, by the file's path in the run's folder.
     """
 
     node: str

@@ -1,6 +1,6 @@
 """Reinforcement learning in real time, on games that do not wait for actions.
 
-`env.py` has the base class that makes a live program a `gymnasium.Env`.
+`env.py` has the base class that turns a live program into a `gymnasium.Env`.
 `gate.py` pauses a game: it stops the game's processes, or presses the game's pause key.
 `sb3.py` has a callback for SB3 that pauses games during updates.
 `rllib.py` has a callback for RLlib that pauses games during updates.

@@ -8,7 +8,7 @@
 
 These rules hold for the actor.
 * Between an observation and its action, the actor does the same work as SB3's `collect_rollouts`.
-  The actor runs no callback, and waits for the learner only if its `Exchange` makes it wait.
+  The actor runs no callback, and waits for the learner only if the `Exchange` makes it wait.
 * While the actor's thread runs, no other thread uses the env.
 * An error of the env ends the actor's thread, and the learner raises this error.
 * The actor's thread ends, and cleans up, when the learner releases `exchange.learning`. The learner
@@ -104,7 +104,7 @@ class Exchange:
         self._added.give()
 
     def _wait_for_step(self, error: BaseException | None) -> None:
-        """Raise this error, or, if it is None, wait briefly for the actor's next step."""
+        """Raise `error`; if `error` is None, wait briefly for the actor's next step."""
         if error is not None:
             raise error
         self._added.wait_briefly()
@@ -163,7 +163,7 @@ class Actor(ABC, Generic[C]):
         self._chosen: C | None = None
         self._n_late = 0
         self._stream: th.cuda.Stream | None = None
-        if policy.device.type == "cuda":  # without its own stream, actions would wait for updates
+        if policy.device.type == "cuda":  # in the updates' stream, actions would wait for updates
             self._stream = th.cuda.Stream(policy.device)  # type: ignore[no-untyped-call]
         self._loaded = COPIED
         self._observed_at_s: float | None = None
@@ -182,7 +182,7 @@ class Actor(ABC, Generic[C]):
 
     @abstractmethod
     def _choose(self, observations: Any) -> C:
-        """Choose actions. This method may run in another thread than `_exchange`."""
+        """Choose actions. `_exchange` and this method may run in different threads."""
 
     @abstractmethod
     def _choose_late(self, chosen: C, played: NDArray[Any]) -> C:
@@ -327,7 +327,7 @@ class ActsWhileLearning(BaseAlgorithm, Generic[A]):
         th.optim.Adam([parameter]).step()
 
     def _end_actor(self) -> None:
-        """Wait until the actor has ended, if there is one.
+        """If there is an actor, wait until it has ended.
 
         Afterwards model and env are in the state in which SB3's `learn` leaves them. If an
         interrupt ends the wait, the next call of `learn` waits again.
@@ -452,7 +452,7 @@ _MAX_GAPS: Final = 1 << 16
 class Signal:
     """Wakes a thread that waits now or will wait later. Another thread gives the signal.
 
-    The signal is a lock that the giving thread releases. A `threading.Condition` is written in
+    The signal is a lock that the other thread releases. A `threading.Condition` is written in
     Python, so an interrupt inside it could leave the waiting thread blocked for ever.
     """
 
@@ -526,7 +526,7 @@ class Gaps:
             self.updating = False
 
     def record(self, gap_s: float, during_update: bool) -> None:
-        """Record one gap, and whether an update ran at its beginning or end."""
+        """Record one gap, and whether an update ran at the gap's beginning or end."""
         self._recorded.append((gap_s, during_update))
 
     def drain(self) -> dict[str, float]:

@@ -12,8 +12,8 @@ The actor is a thread that steps the env. Actor and learner exchange the data in
 * The learner makes at most as many updates as `train_freq` and `gradient_steps` demand for the
   steps that the learner has taken. A slow learner makes the missing updates later. Before each
   update the learner takes all steps in the queue, so a callback sees these steps in time.
-* The actor chooses and stores with SB3's own `_sample_action` and `_store_transition`. These
-  methods run on a shallow copy of the model with the actor's policy, observations and step count.
+* The actor calls SB3's own `_sample_action` and `_store_transition`. These methods run on a shallow
+  copy of the model with the actor's policy, observations and step count.
 * Callbacks, `num_timesteps`, episode statistics and DQN's schedule belong to the learner's thread.
   Action noise and gSDE's noise belong to the actor's thread.
 """
@@ -105,7 +105,7 @@ class StepQueue(Exchange):
     def take(self) -> PlayedStep:
         """Wait for the oldest step, and remove it. The learner calls this method.
 
-        After the last step, raises the error that `fail` has received.
+        If no step is left, raises the error that `fail` has received.
         """
         while True:
             error = self._error  # read first, because `fail` sets the error after the last step
@@ -266,7 +266,7 @@ class OffPolicyActor(Actor[OffPolicyChoice]):
 
     def _load_newest_weights(self) -> None:
         super()._load_newest_weights()
-        self._draws_noise = True  # because the noise depends on the weights
+        self._draws_noise = True  # new weights need new noise
 
 
 class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
@@ -312,7 +312,7 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
         ConfigError: The value of `late_after_s` or of `on_late` is invalid.
         ConfigError: `learn` cannot use a `HerReplayBuffer`, whose samples call the env. `learn`
             also rejects a `train_freq` below 1, and a `train_freq` in episodes for several envs.
-        Exception: In `learn`, if the policy cannot be pickled, so the actor cannot have a copy.
+        Exception: `learn` cannot pickle the policy, so the actor cannot have a copy of it.
     """
 
     _acting_module: ClassVar[str]

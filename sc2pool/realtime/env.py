@@ -1,11 +1,11 @@
-"""`RealTimeEnv` makes a `gymnasium.Env` of a live program, which does not wait for actions.
+"""`RealTimeEnv` turns a live program, which does not wait for actions, into a `gymnasium.Env`.
 
     `step(action)` ─► `act`: the action takes effect ─► the period passes ─► `observe` ─► return.
 
-A subclass writes `begin`, `act` and `observe`, and sets the two spaces and the length of a decision
-period. `RealTimeEnv` keeps the clock (`sc2pool.game.clock`, the clock of StarCraft II in real
-time). A policy that answers in time acts once per period. An action that is late by less than a
-period shortens its own period. If an action is late by a period or more, whole periods are lost.
+A subclass implements `begin`, `act` and `observe`, and sets the two spaces and the length of a
+decision period. `RealTimeEnv` keeps the clock (`sc2pool.game.clock`, the clock of StarCraft II in
+real time). A policy that answers in time acts once per period. An action that is late by less than
+a period shortens its own period. If an action is late by a period or more, whole periods are lost.
 
 * The clock counts the game's ticks, if the game reports them (`ticks`, `period_ticks`). If not, the
   clock counts seconds, except the seconds for which the process `game_pid` was stopped or a
@@ -258,7 +258,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
             self._running = None
 
     def exclude_pause(self, pause_s: float) -> None:
-        """Do not count a pause since the last observation. `PausableEnv` calls this method.
+        """Let the clock ignore a pause since the last observation. `PausableEnv` calls this method.
 
         The clock excludes pauses in which ticks stand still or `game_pid` is stopped; this method
         does not exclude them again. The clock does not notice that a game has paused itself.
@@ -389,7 +389,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         return clock.act(self._period, now_s)
 
     def _wait_for_tick(self, due: int) -> None:
-        """Wait for the end of the period. `GameFault` if the game has ended or stands still."""
+        """Wait for the period's end. Raises `GameFault` if the game has ended or stands still."""
         newest, moved = -1, Deadline.after(self.frozen_after_s)
         while (tick := self._ticks()) < due:
             self._check_game()
@@ -534,7 +534,7 @@ _ENDS_WITHIN_S: Final = 5.0
 
 
 class GameProcess:
-    """A game's process, started by any program; raises `GameFault` if it does not exist."""
+    """A game's process, started by any program; raises `GameFault` if no process has the pid."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -549,8 +549,8 @@ class GameProcess:
 
     def end(self) -> str | None:
         """How the process has ended, for example `exit code 3`; None if it has not ended."""
-        if not WINDOWS and hasattr(os, "waitid"):  # macOS has `waitid` since Python 3.13
-            with suppress(ChildProcessError):  # no child process, or its exit code was collected
+        if not WINDOWS and hasattr(os, "waitid"):  # Python on macOS has `waitid` since 3.13
+            with suppress(ChildProcessError):  # the pid is no child, or its exit code was collected
                 ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
                 if ended is None:
                     return None
@@ -593,7 +593,7 @@ class RunningClock:
     def now_s(self) -> float:
         """Seconds of `time.monotonic()`, except those for which the process was stopped."""
         with self._lock:
-            if time.monotonic() - self._looked_s >= self._rest_s:  # the checking thread is late
+            if time.monotonic() - self._looked_s >= self._rest_s:  # the thread's next check is late
                 self._look()
             since_s = 0.0 if self._is_stopped else time.monotonic() - self._looked_s
             # A check may show that the process stopped earlier, but this clock never goes back.

@@ -3,7 +3,7 @@
 `PauseGate(game.pid)` stops the game's processes.
 `PauseGate(pause=press_p, resume=press_p, ticks=read_tick)` presses a pause key and reads ticks.
 `PauseGate(pause=press_p, resume=press_p, picture=grab)` presses a pause key and reads a picture.
-`PausableEnv(MyGame(), gate)` is an env that `PauseCallback` pauses, and that its next step resumes.
+`PausableEnv(MyGame(), gate)` is paused by `PauseCallback`, and resumed by its own next step.
 
 A `PauseGate` is for games that no pool has started. Call `env.pause()` to pause a pool's games.
 
@@ -110,7 +110,7 @@ class PauseGate:
 
         Raises:
             PauseError: The game does not run, or was not paused in time. Processes that were
-                stopped are resumed. A game that pauses itself is left as it is.
+                stopped are resumed. A game that pauses itself is not resumed.
             GameFault: The game has ended.
             ClosedError: The gate is closed.
         """
@@ -271,7 +271,7 @@ class _PausesItself:
     def pause(self) -> None:
         """Check that the game runs, and then pause it."""
         self._before = self._read()
-        # A running game's picture may stand still, and on a busy machine also its ticks.
+        # A running game's picture may stand still. On a busy machine its ticks may stand still too.
         within_s = _REACTS_WITHIN_S if self._has_ticks else self._still_s
         self._runs = self._changes_from(self._before, within_s)
         if self._has_ticks and not self._runs:

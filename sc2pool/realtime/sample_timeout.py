@@ -75,7 +75,7 @@ class Discards:
         """Check RLlib's counters after a training step, which samples and then updates the policy.
 
         `discarded` is the total of discarded samples, and `steps` the total of env steps learned
-        from. `SampleTimeoutError` if all samples of the last two training steps were discarded.
+        from. Raises `SampleTimeoutError` if two training steps in a row discard all samples.
         """
         newly_discarded, self._discarded = discarded - self._discarded, discarded
         empty, self._steps = steps == self._steps, steps

@@ -54,9 +54,9 @@ class StarCraft2Env:
     """One scenario of SMAC or SMACv2, with SMAC's interface.
 
     Args:
-        map_name: A scenario of SMAC, such as "8m", or of SMACv2, such as "terran_5_vs_5". With a
-            `capability_config`, a map of SMACv2, such as "10gen_terran". A scenario of your own
-            map, from `sc2pool.smac.own_scenario`, is also possible.
+        map_name: A scenario of SMAC, such as "8m", or of SMACv2, such as "terran_5_vs_5". If
+            `capability_config` is given, `map_name` is a map of SMACv2, such as "10gen_terran".
+            A scenario of your own map, from `sc2pool.smac.own_scenario`, is also possible.
         capability_config: The rules by which SMACv2's teams and places are drawn, in SMACv2's
             format; see `sc2pool.tasks.teams.smacv2`.
         step_mul: The number of game loops per env step.
@@ -224,7 +224,7 @@ class StarCraft2Env:
             self._replay = Path(info["sc2pool.replay"])
         if terminated or truncated:
             self.battles_game += 1
-            self.battles_won += info.get("battle_won", False)  # missing if the game ended by itself
+            self.battles_won += info.get("battle_won", False)  # no key if the game ended by itself
             if not terminated:
                 self.timeouts += 1
                 if self.continuing_episode:
@@ -382,7 +382,7 @@ class StarCraft2Env:
         """Keep the replay of the last battle that has ended.
 
         Returns:
-            The path of the file. (SMAC returns nothing.)
+            The path of the file, whereas SMAC returns nothing.
 
         Raises:
             ConfigError: `replay_dir` was not given, or no battle has ended yet.

@@ -1,4 +1,4 @@
-"""The SuperTux env: its parts, and the game alone, with `PauseGate`, in a pool, in a training."""
+"""The SuperTux env: its parts; the game alone, with `PauseGate`, in a pool and in a training."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def test_a_program_that_is_killed_is_a_fault(name, kinds):
         assert raised.value.kind in kinds
         with pytest.raises(GameFault):
             env.reset()
-        with suppress(Exception):  # so that the env loses its connection before `close`
+        with suppress(Exception):  # the env must lose its connection before `close`
             env._window.grey(60, 80)
 
 
@@ -343,7 +343,7 @@ class FirstUpdateIsSlow:
     """A learner whose first update takes so long that Tux dies in it if he stands still."""
 
     def train(self) -> None:
-        if self._n_updates == 0:  # only the first update is followed by steps
+        if self._n_updates == 0:  # steps follow only the first update
             time.sleep(UPDATE_S)
         super().train()
 

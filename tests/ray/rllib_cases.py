@@ -41,7 +41,7 @@ N = 2
 FRAGMENT = 8
 KILL_EVERY_S, KILL_FOR_S = 7.0, 120.0
 LENIENT = PoolConfig(restart=RestartPolicy(per_env=100, per_pool_per_env=100))
-"""Allows many kills in a pool of two games, in which the default policy would see a crash loop."""
+"""Allows many kills in a pool of two games; the default policy would report a crash loop."""
 
 
 class Record(RLlibCallback):

@@ -112,8 +112,8 @@ class RolloutStore(Exchange):
     def take(self, oldest_version: int) -> Rollout:
         """Wait for the next rollout with at least one step. The learner calls this method.
 
-        Rollouts that begin with older weights than `oldest_version` are discarded. After the last
-        rollout, raises the error that `fail` has received.
+        Rollouts that begin with older weights than `oldest_version` are discarded. If no rollout is
+        left, raises the error that `fail` has received.
         """
         while True:
             error = self._error  # read first, because `fail` sets the error after the last step
@@ -225,7 +225,7 @@ class PPOActor(Actor[PPOChoice]):
 
     def _load_newest_weights(self) -> None:
         super()._load_newest_weights()
-        if self._actor_critic.use_sde:  # because the noise depends on the weights
+        if self._actor_critic.use_sde:  # new weights need new noise
             self._actor_critic.reset_noise(self._env.num_envs)
 
     def _clipped(self, actions: NDArray[Any]) -> NDArray[Any]:
@@ -276,7 +276,7 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
     * `async/stale_steps`: The number of env steps that were discarded because of `max_lag`.
     * `async/late_steps`: The number of env steps with late actions, including dropped steps.
     * `async/gap_s_p50`, `async/gap_s_p99` and `async/gap_s_max` are seconds from an observation to
-      its action, for all steps since the last record, even if dropped.
+      its action, for all steps since the last record, including dropped steps.
     * The figures `async/update_gap_s_*` are seconds from observation to action during updates.
 
     After each update three figures of the importance weights are logged. `async/weight_mean` is
@@ -343,7 +343,7 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
         process = UpdateProcess(self) if self.actor == "process" else None
         lifeline = nullcontext() if process is None else process.lifeline
         # A second Ctrl-C may interrupt `closing`, which is Python code.
-        # Ctrl-C cannot interrupt the release of `lifeline` or `learning`: no Python code runs then.
+        # Ctrl-C cannot interrupt releases of `lifeline` or `learning`, which run no Python code.
         with nullcontext() if process is None else closing(process), lifeline:
             policy = copied(self.policy)
             self._warm_up(policy)
@@ -441,7 +441,7 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
     def _bootstrapped(
         self, rewards: NDArray[Any], dones: NDArray[np.bool_], infos: list[dict[str, Any]]
     ) -> NDArray[Any]:
-        """The rewards; an episode that a time limit ended also gets its last state's value.
+        """The rewards; if a time limit ended an episode, its last state's value is added.
 
         The value is discounted, as in SB3's `OnPolicyAlgorithm.collect_rollouts`.
         """

@@ -33,7 +33,7 @@ from sc2pool.processes.with_parent import die_with_parent, end_with_this_process
 
 _LOG_LINES: Final = 20
 _ENDS_WITHIN_S: Final = 30.0
-"""Time limit for a killed process to end. SuperTux, a game, took up to 5.3 s on two busy cores."""
+"""Time limit for a killed process to end. The game SuperTux took up to 5.3 s on two busy cores."""
 _GAMES_FOLDER: Final = "/usr/games"
 """The folder where Debian puts games; it may be missing in the PATH."""
 
@@ -49,9 +49,9 @@ def find_program(name: str, how_to_install: str, *, folder: str = _GAMES_FOLDER)
 class Program:
     """A running game; raises `GameFault` if the game does not start.
 
-    `folder` is for the game's temporary files; `environment` has additional variables. Another
-    thread calls `on_line` with each line of the game's output. If `on_line` returns True, the line
-    is not kept for `log_tail`.
+    `folder` is for the game's temporary files; `environment` has additional environment
+    variables. Another thread calls `on_line` with each line of the game's output. If `on_line`
+    returns True, the line is not kept for `log_tail`.
     """
 
     def __init__(

@@ -74,7 +74,7 @@ class GameWindow:
     Keys have the names of X11 on every system, for example `"Right"`, `"space"`, `"Return"`, `"a"`.
 
     Attributes:
-        pid: The pid of the game's process; None if the game's window does not contain the pid.
+        pid: The pid of the game's process; None if the game's window does not report the pid.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class GameWindow:
             size: Width and height of the game's picture in pixels. On Linux the display has this
                 size. On Windows pictures are scaled to this size.
             folder: The folder for temporary files. None makes a new folder, which `close` deletes.
-            environment: Environment variables for the game that are added to the usual variables.
+            environment: Additional environment variables for the game.
             on_line: A function that another thread calls with each line of the game's output. If it
                 returns True, the line is not kept for `log_tail`.
             how_to_install: Advice for the error if the game is not installed.
@@ -160,7 +160,7 @@ class GameWindow:
     ) -> GameWindow:
         """Play in a window that is already open; `close` does not end the game.
 
-        A pool cannot pause a game that was already running (`PauseError`), but a `PauseGate` can.
+        If the game was already running, a pool's `pause` raises `PauseError`; use a `PauseGate`.
 
         Args:
             title: A part of the window's title; the case of letters does not matter.

@@ -37,7 +37,7 @@ def next_observations_wrong(data: Any) -> int:
 
 
 def check_same_step() -> int:
-    """Check TorchRL's env specs in SAME_STEP, TorchRL's other mode, and play 250 steps."""
+    """Check TorchRL's env specs in the mode SAME_STEP, and play 250 steps."""
     envs = SC2VectorEnv(n=2, task="MoveToBeacon", autoreset_mode="SameStep")
     env = GymWrapper(envs)
     check_env_specs(env)

@@ -1,6 +1,6 @@
 """Starts a program, pauses it, prints its pids, and waits to be killed: `gate_trainer.py HOW`.
 
-The program is a live game with a pause key if HOW is "by key", else a program with a child.
+The program is a live game with a pause key if HOW is "by key", else a program with a child process.
 """
 
 from __future__ import annotations

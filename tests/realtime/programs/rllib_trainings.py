@@ -116,7 +116,7 @@ def in_this_process() -> dict[str, Any]:
 
 
 def in_another_process() -> dict[str, Any]:
-    """RLlib steps two envs in turn. Then steps are slow, and a fragment exceeds RLlib's timeout."""
+    """RLlib steps two envs in turn. With slow steps, a fragment exceeds RLlib's timeout."""
     algorithm = training(
         updates=2, fragments=2, num_env_runners=1, num_envs_per_env_runner=2
     ).build_algo()
@@ -162,7 +162,7 @@ def without_algorithm(mode: str) -> dict[str, Any]:
 
 
 def build_with_too_long_a_fragment() -> None:
-    """Fragments of 50 steps of 4 loops take 8.9 s, longer than the timeout allows."""
+    """Fragments of 50 steps, each of 4 loops, take 8.9 s, which is longer than the timeout."""
     ppo = config(num_env_runners=1).env_runners(rollout_fragment_length=50)
     ppo.build_algo().stop()
 
