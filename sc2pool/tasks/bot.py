@@ -19,11 +19,11 @@ The same class plays in the pool and, with `QueuePair.local()` or a policy, unde
     run_game(map, [Bot(Race.Terran, PolicyBot(MoveToBeacon, PPO.load("model.zip")))], …)
 
 In `PolicyBot` a task class makes the policy's observations and turns the policy's actions into
-commands, as in the pool. For a `Task`, a `DrivenTask` calls the hooks; for an `RLBotAI`, the
-`PolicyBot` itself does. Rules: each game has a new task object. The hooks are called in the pool's
-order, at the same game loops, so the same game and the same policy give the same actions. A `Task`
-can send requests to the game with `await self.game.request(…)`. Neither SB3 nor torch is imported:
-a policy is any object with SB3's `predict`.
+commands, as in the pool. A `DrivenTask` calls the hooks of a `Task`. The `PolicyBot` itself calls
+the hooks of an `RLBotAI`. Rules: each game has a new task object. The hooks are called in the
+pool's order, at the same game loops, so the same game and the same policy give the same actions.
+A `Task` can send requests to the game with `await self.game.request(…)`. Neither SB3 nor torch is
+imported: a policy is any object with SB3's `predict`.
 """
 
 from __future__ import annotations
@@ -115,8 +115,9 @@ class RLBotAI(TaskDefinition, BotAI):
     async def on_end(self, game_result: Result) -> None:  # noqa: ARG002
         """Put the episode's last transition, made from the game's final state.
 
-        If the task has ended the episode, the last transition is already on the queue pair. After
-        an end by the task, `game_result` is a tie in the pool, and a defeat under `run_game`.
+        If the task has ended the episode, the last transition is already on the queue pair. For an
+        episode that the task has ended, `game_result` is a tie in the pool, and a defeat under
+        `run_game`.
         """
         if self.episode_over:
             return

@@ -61,7 +61,7 @@ class EpisodeRules:
         task, before = self._task, self._score
         self._score = score
         task.score_change = 0.0 if before is None else float(score - before)
-        # The tests for `PLAIN` only save time: a call of `awaited` costs as much as a usual hook.
+        # The tests for `PLAIN` only save time: a call of `awaited` costs as much as a typical hook.
         observation = task.observe()
         if type(observation) not in PLAIN:
             observation = await awaited(observation)

@@ -28,20 +28,20 @@ _KEYS = ("observation", "last_action", "delay_periods")
 
 
 class ActionInFlight(TaskDefinition):
-    """A mixin for tasks, listed before the task: the observation becomes a dict of three parts.
+    """A mixin, listed before the task's class: the observation becomes a dict of three parts.
 
     - `observation`: the task's own observation.
     - `last_action`: the action before this observation. For actions in `Discrete(n)`, the space of
       `last_action` is `Discrete(n+1)`, whose last value means "none yet". For `MultiDiscrete`, each
       component also has one more value, which means "none yet". For discrete actions, the dtype is
       int64, because their own dtype may lack room for one more value. For `Box` and `MultiBinary`,
-      the space is that of the actions, and zeros (clipped to the bounds) mean "none yet".
+      the space is the action space, and zeros (clipped to the bounds) mean "none yet".
     - `delay_periods`: float32, (1,): the delay of the last action in decision periods; 0 if the
       game waits for actions.
 
     Raises:
-        ConfigError: the first base class is not `ActionInFlight`, the task is a team's, or the
-            action space is of a kind that is not named above.
+        ConfigError: the first base class is not `ActionInFlight`, the task is for a team, or
+            the action space is of a kind that is not named above.
     """
 
     _nothing_done: Any
@@ -62,7 +62,7 @@ class ActionInFlight(TaskDefinition):
 
     async def observe(self) -> dict[str, Any]:
         """Return the dict of the three parts."""
-        task: Any = super()  # the class of the task, which is the next base
+        task: Any = super()  # the task's class is the next base class
         last = self._nothing_done if self.last_action is None else self.last_action
         last = np.asarray(last, self._dtype)
         periods = self.delay_s * LOOPS_PER_S / self.step_mul

@@ -69,14 +69,14 @@ class Player(ABC):
     Attributes:
         strict: whether observations must be finite and match the space in shape and dtype, as for
             tasks. The observations of a user's env are cast to the space instead.
-        rows: the number of rows of a batch that the player's env has, one for each learning player
-            or agent. The spaces are those of one row.
+        rows: the number of the env's rows in a batch, one for each learning player or agent. The
+            spaces are those of one row.
         attributes: for each row, a dict of the values that `set_attr` set earlier; the values are
             set again on each new object.
         realtime: whether the game runs by itself.
-        is_a_pool: whether the user's env is one of sc2pool's, which has a pool of its own.
+        is_a_pool: whether the user's env is one of sc2pool's envs, which have their own pools.
         directory: for temporary files of the player's game; None for the system's directory.
-        warn: called with a sentence about the game that the user should read once.
+        warn: a function for warnings about the game; the user should read each warning once.
     """
 
     strict: bool

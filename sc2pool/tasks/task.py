@@ -225,7 +225,7 @@ class TaskDefinition(ABC):
 
 
 _LOOKS_PER_LOOP = 20
-"""`advance` fails in real time if it needs more observation requests than this per game loop."""
+"""In real time, `advance` fails if it needs more than this many observation requests per loop."""
 
 
 class Task(TaskDefinition):

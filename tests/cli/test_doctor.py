@@ -252,7 +252,7 @@ def test_a_game_that_breaks_in_between(
                 "restart and seed": "ok",
                 "seed": "ok",
                 "episode end": "ok: ended by itself at game loop 1000, with the result at once",
-                # Without requests the game stands still; the doctor knows no line that it prints.
+                # Without requests the game stands still. The doctor knows none of its output lines.
                 "real time": "differs",
                 "awaited loop": "differs",
                 "stop and go on": "not possible",
@@ -365,7 +365,7 @@ FACTS: dict[str, dict[str, Any]] = {
 }
 """The facts that the measurement of a game without tempers (quirks) settles."""
 NOT_MEASURED = {"D12", "D13", "D17", "D24"}
-"""The measurements that the next test leaves out, because they are long or measure times."""
+"""The measurements that the next test leaves out, because they take long or measure durations."""
 
 
 @pytest.mark.parametrize("part", sorted({part.name for part in diagnosis.PARTS} - NOT_MEASURED))

@@ -147,7 +147,7 @@ class Fires:
 
 
 def test_a_model_of_another_algorithm_plays_as_it_does_in_a_program(play, standin_dir, tmp_path):
-    """MaskablePPO has trained the model, which needs masks; only its file names the algorithm."""
+    """A model of MaskablePPO needs masks, and only the model's file names the algorithm."""
     with closing(SubprocSC2VecEnv("DefeatRoaches", n=1, game=standin_dir, seed=5)) as env:
         model = MaskablePPO("MlpPolicy", env, n_steps=8, batch_size=8, seed=2, device="cpu")
         env.seed(5)

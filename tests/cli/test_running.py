@@ -399,7 +399,7 @@ class Told:
         return self._stats, 0.0
 
     def read(self, *_: object) -> None:
-        """Give no view and no curves."""
+        """Return None, because there are no views and no curves."""
 
 
 def shown_of(stats: dict[str, Any], folder: Path) -> Games:

@@ -176,7 +176,7 @@ def test_the_other_build_of_torch_makes_the_environment_anew(checkout: Checkout)
     assert (code, out) == (0, "ran train\n")
     assert "torch: the build of the package index" in err
     assert checkout.calls() == ["venv", "pip"]
-    assert checkout.run() == (0, "ran train\n", "")  # the build that was requested first stays
+    assert checkout.run() == (0, "ran train\n", "")  # without a request, the installed build stays
     with (checkout.root / "pyproject.toml").open("a") as file:
         file.write("\n# changed\n")
     checkout.run()

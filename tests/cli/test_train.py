@@ -104,7 +104,7 @@ def test_the_episodes_add_up(finished: Path) -> None:
     episodes = read_rows(finished / "episodes.csv", EpisodeRow)
     assert episodes
     assert all(e.episode_return == e.length > 0 for e in episodes)
-    # The two envs step together. The steps after their last episodes belong to unfinished episodes.
+    # The two envs step together. The last steps of an env may belong to an unfinished episode.
     assert sum(e.length for e in episodes) <= episodes[-1].total_steps <= 512
 
 
@@ -207,7 +207,7 @@ def test_a_second_signal_saves_nothing(tmp_path: Path) -> None:
         try:
             signal.raise_signal(signal.SIGTERM)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt from None  # `ray.get` raises the error like this, too
+            raise KeyboardInterrupt from None  # `ray.get` also raises this in place of `Stopped`
 
     stop = Stop()
     with pytest.raises(Stopped), stop.handling():

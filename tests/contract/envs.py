@@ -202,7 +202,7 @@ class Mischief(Counting):
 
 
 class Answering(Counting):
-    """Observes an argument of its constructor, or returns such an argument as its info."""
+    """An env whose steps return the observation, reward and info that its constructor got."""
 
     def __init__(self, observation: Any = None, info: Any = None, reward: Any = 0.0) -> None:
         super().__init__()
@@ -215,7 +215,7 @@ class Answering(Counting):
 
 
 class OldInterface(Counting):
-    """One of its methods returns values as in gym, the predecessor of gymnasium."""
+    """An env with a method that returns values as in gym, the predecessor of gymnasium."""
 
     def __init__(self, method: str = "", space: Any = Counting.observation_space) -> None:
         super().__init__()

@@ -76,7 +76,7 @@ class Painting(Placed):
 
 
 class Paid(MoveToBeacon):
-    """Episode t of three steps has the return (5 t) % 7, which comes from its first step."""
+    """Episode t has three steps; the first step gives the whole return, (5 t) % 7."""
 
     max_loops = 24
 
@@ -94,7 +94,7 @@ class PaidBot(MoveToBeaconBot):
 
 
 class Failing(Paid):
-    """Its method `reward` raises an error."""
+    """A task whose method `reward` raises an error."""
 
     def reward(self):
         raise LookupError("as asked")

@@ -18,7 +18,7 @@ from sc2pool.platform import LINUX
 
 HERE = Path(__file__).parent
 NOTHING, KILL, TEAR, FILL = range(4)
-"""What happens at a change of the files; `ends.c` uses the same numbers."""
+"""The possible actions at a change of the files; `ends.c` uses the same numbers for them."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, run_temp: Path) -> Iterator[Ru
                 environment: further environment variables.
                 change: the number of the change at which the action happens, from 1; 0 for none.
                 action: what happens at that change.
-                clock_s: by how many seconds the command's wall clock is ahead.
+                clock_s: the number of seconds by which the command's wall clock is ahead.
             """
             request = {
                 "folder": str(folder),

@@ -78,7 +78,7 @@ class Command(ABC):
         """Check the files after the undisturbed second part.
 
         Args:
-            all_figures: whether every update must have its figures, which a full disk may prevent.
+            all_figures: whether every update's figures must exist; a full disk may prevent some.
         """
 
 
@@ -467,7 +467,7 @@ def check(command: Command, checks: Callable[[], None]) -> None:
 
 
 def instants(changes: list[str], action: int) -> list[int]:
-    """The numbers of the changes to try: for `KILL`, all renames and a random sample of the others.
+    """The numbers of the changes to try; for `KILL`, all renames and a sample of other changes.
 
     For a kill within a write, and for a full disk, a random sample of the writes is tried.
     """

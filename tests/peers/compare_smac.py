@@ -55,8 +55,8 @@ OPTIONS: tuple[Mapping[str, Any], ...] = (
     {"heuristic_ai": True},
     {"heuristic_ai": True, "heuristic_rest": True},
 )
-"""Options other than the defaults. `obs_timestep_number` is missing, because with it SMAC's vector
-does not have the size that SMAC states."""
+"""Options other than the defaults. `obs_timestep_number` is missing, because with it SMAC's
+observation does not have the size that SMAC states."""
 
 Record = Mapping[str, np.ndarray[Any, np.dtype[Any]]]
 

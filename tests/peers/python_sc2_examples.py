@@ -40,7 +40,7 @@ class Example:
 
 
 def _is_refused(figures: Figures) -> bool:
-    """True for a bot of a race whose towns the stand-in lacks."""
+    """True if the stand-in lacks the towns of the bot's race."""
     return "--any-race" in figures["result"]
 
 
@@ -56,7 +56,7 @@ EXAMPLES = {
         "distributed_workers",
         "TerranBot",
         8,
-        # The bot never stops training SCVs: no town hall may lack SCVs while another has too many.
+        # The bot always trains SCVs. A surplus at a hall is wrong only if another hall lacks SCVs.
         lambda it: it["town_halls"] >= 2 and (it["most_surplus"] <= 4 or it["least_surplus"] >= -4),
     ),
     "proxy_rax": Example(

@@ -146,7 +146,7 @@ def smac_output(words: Sequence[str | Path], game: Path, limit_s: float, what: s
 def play(
     python: Path, game: Path, scenario: str, player: str, *, episodes: int, seed: int
 ) -> Played:
-    """Let one of SMAC's players play; all of its games are ended at the end."""
+    """Let one of SMAC's players play, and end all of its games afterwards."""
     words = [python, PLAY, scenario, player, str(episodes), str(seed)]
     limit_s = LAUNCH_S + EPISODE_S * episodes
     output = smac_output(words, game, limit_s, f"{scenario}, {player}")
@@ -154,7 +154,7 @@ def play(
 
 
 def compare(folder: Path) -> int:
-    """Print how our files differ from the real maps; returns the number of files that do."""
+    """Print how our files differ from the real maps; returns the number of files that differ."""
     different = 0
     for path in sorted([*MAPS.iterdir(), *OF_SMACV2.iterdir()]):
         real = folder / path.name

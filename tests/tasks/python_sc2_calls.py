@@ -106,7 +106,7 @@ CLIENT: dict[str, Call] = {
     "quick_load": lambda bot: bot.client.quick_load(),
     "quit": lambda bot: bot.client.quit(),
 }
-"""The calls by method name, some with a special case. `leave` and `debug_leave` end the game."""
+"""A call for each method, or for each case of a method. `leave` and `debug_leave` end the game."""
 BOT: dict[str, Call] = {
     "alert": lambda bot: bot.alert(Alert.NuclearLaunchDetected),
     "get_available_abilities": lambda bot: bot.get_available_abilities([scv(bot)]),

@@ -23,7 +23,7 @@ ENDS = {  # the cause of the end: max_loops, ends_from, last loop, (terminated, 
     "task at the game's end": (MAP_ENDS_AT, MAP_ENDS_AT, MAP_ENDS_AT, (True, True)),
 }
 UNDER_PYTHON_SC2 = ("task", "game")
-"""Under python-sc2, these ends of an episode have code of their own; the other ends share code."""
+"""Under python-sc2, each of these two causes of an end has its own code; all others share code."""
 FIRST = ("observe", "info", "action_masks")
 LATER = ("observe", "reward", "terminated", "info", "action_masks")
 

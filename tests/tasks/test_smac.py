@@ -314,7 +314,7 @@ def test_a_map_without_the_units_is_an_error(play):
 
 
 EXAMPLE_ARGUMENTS: dict[str, Any] = {
-    # In SMACv2's examples, `env_args` has these arguments, the map and the capability config.
+    # `env_args` in SMACv2's examples has these arguments besides the map and the capability config.
     **{"continuing_episode": False, "difficulty": "7", "game_version": None, "move_amount": 2},
     **{"obs_all_health": True, "obs_instead_of_state": False, "obs_last_action": False},
     **{"obs_own_health": True, "obs_pathing_grid": False, "obs_terrain_height": False},

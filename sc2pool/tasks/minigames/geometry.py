@@ -121,14 +121,14 @@ def nearest_direction(offset_x: float, offset_y: float) -> int:
 def bearing_of(
     offset_x: float, offset_y: float, longest_distance: float
 ) -> tuple[float, float, float]:
-    """`bearings` of one target at this offset, computed without numpy and ten times as fast."""
+    """The result of `bearings` for one target, but without numpy, which is ten times as fast."""
     length = math.hypot(offset_x, offset_y)
     unit = max(length, 1e-6)
     return _clip(offset_x / unit), _clip(offset_y / unit), _clip(length / longest_distance)
 
 
 def bearings(x: float, y: float, targets: Floats, longest_distance: float) -> NDArray[np.float32]:
-    """The direction and distance of each target, (n, 2), from the point (x, y), as (n, 3) float32.
+    """The direction and distance, (n, 3) float32, from (x, y) to each of the `targets`, (n, 2).
 
     The direction is a unit vector, or zero if (x, y) is the target. The distance is a share of
     `longest_distance`, at most 1.

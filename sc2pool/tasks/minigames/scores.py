@@ -1,10 +1,10 @@
 """Scores to compare with: published scores of the real game, and our measurements on the stand-in.
 
 The published scores come from the table of mini-game results in the SC2LE paper (Vinyals et al.,
-2017, arXiv:1708.04782). The table has the random policy, the DeepMind human player, the StarCraft
-grandmaster, and the FullyConv agent's best mean. The paper's random policy acts in the game's full
-function space. A random policy's score in sc2pool differs, because the score depends on the task's
-action space.
+2017, arXiv:1708.04782). The table has the scores of the random policy, the DeepMind human
+player and the StarCraft grandmaster, and the best mean of the FullyConv agent. The paper's random
+policy acts in the game's full function space. A random policy's score in sc2pool differs, because
+the score depends on the task's action space.
 """
 
 from __future__ import annotations

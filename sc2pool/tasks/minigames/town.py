@@ -341,12 +341,12 @@ def _distance(unit: Unit, other: Unit) -> float:
 
 N_GEYSERS = 4
 SUPPLY_AHEAD = 3
-"""The free supply that is enough for each structure that trains units: the structure uses less
-until a newly ordered supply depot is built."""
+"""This much free supply per structure that trains units is enough until a newly ordered supply
+depot is built."""
 
 
 class TownStep(NamedTuple):
-    """A step of a town: its commands, and the tests whether it is possible and useful."""
+    """The commands of a town's step, and the tests of whether the step is possible and useful."""
 
     is_possible: Callable[[Town], bool]
     orders: Callable[[Town], Commands]

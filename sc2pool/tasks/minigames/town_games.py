@@ -146,7 +146,7 @@ class BuildMarines(TownGame):
     A step lasts 32 game loops. If steps were shorter, a player could only wait in most of them.
 
     An action is masked, and does nothing, if minerals, supply, a structure or a place for it are
-    missing. Action 3 is also masked while at least three supply are free per structure that trains
+    missing. Action 3 is also masked if the free supply is at least 3 per structure that trains
     units. Without this mask, a random player would spend most minerals on supply depots. If action
     3 is chosen although enough supply is free, the depot is built.
 

@@ -192,7 +192,7 @@ BLOCK_SIDE = 4.0
 CLEAR_SIGHT = 8.0
 """Up to this distance, in cells, a marine surely sees a whole unit. A marine's sight is 9."""
 FORGOTTEN_LOOPS = 800
-"""Game loops after which a block counts as unseen again: zerglings may have come since."""
+"""After this many game loops, a block counts as unseen again: zerglings may have come since."""
 SURVEYED_CELLS = 12.0
 """`ages_by_direction` counts only the blocks within this many cells of its point (x, y)."""
 
@@ -222,10 +222,10 @@ class SearchMemory:
         return np.clip((self._loop - self._seen_at) / FORGOTTEN_LOOPS, 0.0, 1.0)
 
     def nearest_forgotten(self, x: float, y: float) -> NDArray[np.float64]:
-        """The centre, (2,), of the block to visit: the nearest forgotten block, else the oldest."""
+        """The centre, (2,), of the block to visit: the nearest block of age 1, else the oldest."""
         offsets = self.middles - (x, y)
         ages = self.ages()
-        # A difference in age outweighs any distance; all forgotten blocks have the same age.
+        # Age outweighs distance, which decides only between blocks of the same age.
         cost = np.hypot(offsets[:, 0], offsets[:, 1]) - 1e4 * ages
         return np.asarray(self.middles[cost.argmin()])
 
@@ -253,7 +253,7 @@ BATTLE_ACTIONS = BATTLE_FIRST_WALK + N_DIRECTIONS
 DANGER = 3.5
 """A marine nearer than this to a baneling's centre, in cells, is about to be hit."""
 N_SEEN = 4
-"""How many enemies of each type the observation contains, the nearest first."""
+"""The observation contains this many enemies of each type, the nearest first."""
 BATTLE_SIZE = 10 + 2 * 3 * N_SEEN
 
 

@@ -183,7 +183,7 @@ def _loaded(model: SavedModel, version: object) -> Policy:  # noqa: ARG001 - par
 
 
 def _no_learning(_: float) -> float:
-    """A learning rate of 0, for the argument that a policy's class requires."""
+    """A learning rate of 0: a policy's class requires one, although the policy is not trained."""
     return 0.0
 
 
@@ -217,8 +217,7 @@ def _fits(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool:
 
 
 def _may_be_stacked(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool:
-    """True if one axis is a multiple of the axis of `wanted`, as in stacked frames, and the other
-    axes fit."""
+    """True if only one axis differs, as in stacked frames, and is a multiple of `wanted`'s."""
     shape, of_task = space.shape or (), wanted.shape or ()
     if len(shape) != len(of_task):
         return False

@@ -35,7 +35,7 @@ _TYPES: Final[Mapping[str, np.dtype[Any]]] = {
     for kind, sizes in {"i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8)}.items()
     for size in sizes
 }
-"""The types of numbers, by the names of the types in a pickle."""
+"""A dict from the name of a number type in a pickle to the type."""
 _MARK: Final = object()
 _Container = TypeVar("_Container", list[Any], set[Any], dict[Any, Any])
 
@@ -58,7 +58,7 @@ class _Noted:
 
 
 def load_space(pickled: bytes) -> spaces.Space[Any]:
-    """The space in a pickle. Another object raises UnpicklingError; damage may raise any error."""
+    """The space in a pickle; UnpicklingError for other objects, any error for a damaged pickle."""
     return _Spaces().space_of(_Machine().run(pickled))
 
 

@@ -151,8 +151,8 @@ class PlainBot:
 
 @dataclass(frozen=True)
 class BotOpponent:
-    """Plays each episode with a new object of a bot's class, or a copy of a bot; for `race` see
-    `PlainBot`."""
+    """Plays each episode with a new object of a bot's class, or with a copy of a bot; `PlainBot`
+    describes `race`."""
 
     name: str
     bot: type[BotAI] | BotAI

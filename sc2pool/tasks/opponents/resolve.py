@@ -96,7 +96,7 @@ class InTurn:
 
 
 def yardsticks(store: SnapshotStore, task: type[TaskDefinition]) -> dict[str, Opponent]:
-    """The opponents by which a learner's progress is measured, by their names.
+    """A dict from names to opponents, which measure a learner's progress.
 
     They are the store's first snapshot ("first"), which may be added later, and the task's scripted
     player ("scripted") if it has one.
@@ -113,8 +113,8 @@ def yardsticks(store: SnapshotStore, task: type[TaskDefinition]) -> dict[str, Op
 def resolve(opponent: Any, task: type[TaskDefinition]) -> Opponent | Computer | None:
     """The opponent that a user has given for a task.
 
-    Raises ConfigError if the opponent is of an unknown kind, its file is missing or no model, the
-    model is for other spaces, the task has one player, or a computer is to play against a team.
+    Raises ConfigError if the opponent is of an unknown kind, its file is missing or is not a model,
+    the model is for other spaces, the task has one player, or a computer is to play against a team.
     """
     if opponent is None:
         return None

@@ -67,7 +67,7 @@ def outcome_of(info: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 class WinRates:
-    """The scores against all opponents, in the trainer.
+    """The trainer's scores against all opponents.
 
     Args:
         path: the file of the scores, to which new games are added.

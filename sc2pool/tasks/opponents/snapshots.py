@@ -39,7 +39,7 @@ RULES: Final[tuple[Rule, ...]] = get_args(Rule)
 WIN_RATES_FILE = "win_rates.json"
 _NAME = re.compile("step-(0|[1-9][0-9]*)")  # the names that `add` gives; other files are ignored
 _TRIES = 5
-"""How often a worker tries to choose: the trainer may remove a chosen file before it is loaded."""
+"""A worker chooses at most this often: the trainer may remove a chosen file before it is loaded."""
 
 
 @dataclass(frozen=True)

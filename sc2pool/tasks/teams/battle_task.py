@@ -302,7 +302,7 @@ SUFFIX = "_duel"
 DUELS = {f"{one.name}{SUFFIX}": one for one in SCENARIOS.values() if one.is_even}
 """The scenarios that have a duel, by the duel's name."""
 _AHEAD = {"bane_vs_bane": NORTH}
-"""The move towards the enemy's end, for each scenario in which it is not east."""
+"""The move towards the enemy's end, for each scenario in which this move is not east."""
 
 
 class SmacDuel(SmacTask):
@@ -366,7 +366,7 @@ def begun(
 
 
 def _turned_type_and_place(unit: raw_pb2.Unit) -> tuple[int, float, float]:
-    """The sort key whose order gives the second player's agents their numbers."""
+    """The sort key of units: the second player's agents get their numbers in this order."""
     unit_type, x, y = by_type_and_place(unit)
     return unit_type, -x, -y
 
@@ -388,7 +388,7 @@ def smac_duel(name: str, rules: Rules | None = None) -> type[SmacTask]:
 
 
 def __getattr__(name: str) -> type[SmacTask]:
-    """The task of a name, such as `….battle_task:3m`; most are not valid Python names."""
+    """The task with this name, as in `….battle_task:3m`; most names are not valid in Python."""
     if name in SCENARIOS:
         return smac_task(name)
     if name in DUELS:

@@ -51,7 +51,7 @@ N_AROUND, N_HEIGHTS = 8, 9
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many numbers an observation, each of its parts, and the state have."""
+    """The sizes of an observation, each of its parts, and the state."""
 
     scenario: Contest
     rules: Rules

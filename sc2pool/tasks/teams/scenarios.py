@@ -3,8 +3,8 @@
 A scenario consists of both sides' units and the time limit of a battle.
 
 Source: the map parameters of SMAC's repository (`smac/env/starcraft2/maps/smac_maps.py`), and its
-functions `unit_max_cooldown`, `unit_max_shield` and `get_unit_type_id`. The ranges are taken from
-SMACv2 (`unit_sight_range` and `unit_shoot_range`).
+functions `unit_max_cooldown`, `unit_max_shield` and `get_unit_type_id`. Each unit type's ranges are
+from SMACv2 (`unit_sight_range` and `unit_shoot_range`).
 
 `Rules` are SMAC's and SMACv2's options, with their names and defaults. The source is
 `StarCraft2Env.__init__` in either repository.

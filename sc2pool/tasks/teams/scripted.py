@@ -38,8 +38,8 @@ class Heuristic:
     def actions(self, masks: Bools, *, only_available: bool) -> list[int]:
         """One action per agent. The action may be unavailable, that is, outside `masks`.
 
-        An agent whose target is out of range walks towards it if `only_available`; if not, it
-        gets the unavailable action.
+        With `only_available`, an agent walks towards a target that is out of range; without it,
+        the agent gets the unavailable action.
         """
         allies, enemies = self._battle.allies, self._battle.enemies
         hurt = allies.alive & (allies.health < allies.full_health) & ~allies.medivacs
@@ -58,7 +58,7 @@ class Heuristic:
         return chosen
 
     def _target(self, agent: int, others: Army, wanted: Bools) -> int | None:
-        """The agent's last target if it is still wanted, else the nearest wanted unit."""
+        """The agent's last target if it is still in `wanted`, else the nearest unit in `wanted`."""
         target = self._targets[agent]
         if target is None or not wanted[target]:
             apart = distances(self._battle.allies.positions[agent : agent + 1], others.positions)[0]

@@ -27,7 +27,7 @@ _FIXED: dict[str, tuple[Any, ...]] = {
     "prob_obs_enemy": (1.0,),
     "action_mask": (True,),
 }
-"""The only accepted values of each option; other values would change the game."""
+"""The accepted values of each option; any other value would change the game."""
 _WITHOUT_EFFECT = frozenset(
     {"window_size_x", "window_size_y", "debug", "kill_unit_step_mul", "num_fov_actions"}
 )

@@ -6,7 +6,7 @@
 
 `RandomTeams` draws both sides' units and their places, and gives each agent its number.
 
-* Team: each unit's type is drawn by weight; a team of only exceptions is drawn again.
+* Team: each unit's type is drawn by weight; a team of only exception types is drawn again.
 * Enemies: they have the team's types; any further enemies are drawn as a second team.
 * Reflect: the agents are anywhere west of the centre, the enemies at mirrored places in the east.
 * Surrounded: the agents are in the centre, the enemies in 1 to 4 groups on the map's diagonals.
@@ -97,15 +97,15 @@ from sc2pool.units import Floats
 
 MAP_NAME = "32x32_flat"
 MAP_CELLS = 32
-"""Width and height of the map."""
+"""The width and the height of the map, in cells."""
 LIMIT = 200
-"""Env steps after which a battle is over."""
+"""The number of env steps after which a battle is over."""
 MAPS: dict[str, tuple[UnitType, ...]] = {
     "10gen_terran": (MARINE, MARAUDER, MEDIVAC),
     "10gen_protoss": (STALKER, ZEALOT, COLOSSUS),
     "10gen_zerg": (ZERGLING, HYDRALISK, BANELING),
 }
-"""The types of each of SMACv2's maps, in SMACv2's order. All play on one map file."""
+"""The types of each of SMACv2's maps, in SMACv2's order. All of SMACv2's maps use one file."""
 
 _BESIDE_MIDDLE = 1.0
 """The least distance of agents from the map's centre, along x, in cells. According to SMACv2, units
@@ -191,11 +191,11 @@ class RandomTeams(Contest):
 
 
 _COPIED = sorted({kind for kinds in MAPS.values() for kind in kinds}, key=lambda kind: kind.name)
-"""The types of which the map has copies for the team, in the copies' order."""
+"""The types that the map copies for the team's units, in the order of the copies."""
 _TEAM, _ENEMY = 1, 2
 """The numbers of the two players in the game."""
 _first_copies: WeakKeyDictionary[Game, int] = WeakKeyDictionary()
-"""For each game, the id of the map's first copied type, constant in a game process."""
+"""For each game, the id of the map's first copy, which stays the same in a game process."""
 
 
 async def copy_ids(game: Game) -> dict[UnitType, int]:
@@ -261,8 +261,8 @@ MOST_UNITS = 100
 """The largest number of units of a side. SMACv2's largest scenario has 23 units."""
 _PLACINGS: tuple[Placing, ...] = get_args(Placing)
 _LEAST_SHARE = 0.001
-"""The least sum of the weights of types that are not exceptions. A team of only exceptions is drawn
-again: with this sum and one unit, about 1,000 times."""
+"""The least sum of the weights of types that are not exceptions. With the least sum, a team of
+one unit is drawn about 1,000 times, because a team of only exceptions is drawn again."""
 _TOLERANCE = 1e-6
 """The largest difference between 1 and the sum of the weights."""
 
@@ -274,7 +274,7 @@ def example_config(map_name: str, n_units: int, n_enemies: int) -> dict[str, Any
         ConfigError: the map is not one of SMACv2's maps.
     """
     types = [kind.name for kind in _kinds_of(map_name)]
-    # Only Protoss teams may consist of the rare type alone.
+    # Only Protoss teams may consist of the third, rare type alone.
     exceptions = {} if map_name == "10gen_protoss" else {"exception_unit_types": [types[2]]}
     return {
         "n_units": n_units,
@@ -316,7 +316,7 @@ def random_teams(name: str, map_name: str, config: Mapping[str, Any]) -> RandomT
         )
     places = whole.part("start_positions", counts)
     placing: Placing = places.choice("dist_type", _PLACINGS)
-    # The other two ways of placing ignore the key "p", but SMACv2 allows it there, too.
+    # Only "surrounded_and_reflect" needs the key "p", but SMACv2 allows it for each placing.
     needed = placing == "surrounded_and_reflect"
     p_reflect = places.number("p", 1.0, default=None if needed else 0.0)
     area = places.number("map_x", MAP_CELLS), places.number("map_y", MAP_CELLS)
@@ -591,7 +591,7 @@ def smacv2_task(
 
 
 def __getattr__(name: str) -> type[RandomTeamsTask]:
-    """The task of a name, such as `….task:10gen_zerg`; some are not valid Python names."""
+    """The task with this name, as in `….task:10gen_zerg`; some names are not valid in Python."""
     if name in SCENARIOS:
         return smacv2_task(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -374,7 +374,7 @@ def test_a_pool_that_has_failed_and_is_forgotten_is_collected():
 
 @pytest.mark.parametrize("waits", ["step", "call"])
 def test_it_can_be_closed_while_another_thread_waits(vec, waits):
-    """The other thread, such as `AsyncPPO`'s actor, waits for the pool."""
+    """The other thread waits for the pool, as `AsyncPPO`'s actor does."""
     made = begun(vec(partial(Hanging, waits)))
     raised: list[BaseException] = []
 

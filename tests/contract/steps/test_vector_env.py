@@ -131,7 +131,7 @@ def test_a_seeded_run_is_the_same_in_every_mode_and_with_any_spares(vector_task)
     runs = []
     nothing = np.zeros(2, np.int64)
     for mode, spares in zip(MODES, (1, 0, 1), strict=True):
-        made = vector_task(Masked, autoreset_mode=mode, spares=spares)  # its episodes have 4 steps
+        made = vector_task(Masked, autoreset_mode=mode, spares=spares)  # an episode has 4 steps
         first, infos = made.reset(seed=8)
         assert infos == {}
         shown = [first]
@@ -268,7 +268,7 @@ def test_at_most_so_many_run_at_one_time(vector, mode, tmp_path):
     actions = np.arange(4)
     for _ in range(3):
         made.step_async(actions)
-        actions[:] = 9  # must not change the actions that `step_async` got
+        actions[:] = 9  # the pool must still use the actions that `step_async` got
         _, _, terminations, _, _ = made.step_wait()
         actions[:] = np.arange(4)
         if mode is AutoresetMode.DISABLED and terminations.any():

@@ -2,10 +2,10 @@
 
 Usage: `record_smac.py MAP SEED STEPS OPTIONS FILE`.
 
-OPTIONS is a JSON object of keywords for SMACv2's environment if it has a `capability_config`, else
-for SMAC's. The file, a numpy archive, has the results before each action and after
-the last one (observations, states, masks), the actions, the reward of each step, and whether the
-step ended the battle. For SMACv2, the file also has the teams and places that were drawn. Only SMAC
+OPTIONS is a JSON object. If OPTIONS has a `capability_config`, the keywords are for SMACv2's
+environment, else for SMAC's. FILE, a numpy archive, has the observations, states and masks before
+each action and after the last one, the actions, the reward of each step, and whether the step ended
+the battle. For SMACv2, the file also has the teams and places that were drawn. Only SMAC
 or SMACv2, numpy and the standard library of Python 3.10 may be imported.
 
 SMACv2 remembers which enemies any agent has seen. If an enemy is dead or was not seen yet, SMACv2
