@@ -2,8 +2,8 @@
 
 A worker with one env does one thing at a time: it waits for an action, or for the game's answer.
 For each wait, asyncio needs a future, a callback and a pass over its queues. This overhead of
-asyncio costs several times as much time as the system call. In a `WorkerLoop` the waiting task may
-block the thread instead (`BlockingWait`). With several envs, the tasks take turns (`Turns`): one
+asyncio takes several times as long as the system call. In a `WorkerLoop` the waiting task may block
+the thread without asyncio (`BlockingWait`). With several envs, the tasks take turns (`Turns`): one
 wait for all tasks blocks the thread, and the ready tasks continue one after the other.
 
 A wait also watches the loop's own epoll descriptor. So the wait ends when any other descriptor of
@@ -48,7 +48,7 @@ class WorkerLoop(asyncio.SelectorEventLoop):
     Attributes:
         tasks: the number of tasks that are alive.
         in_line: the number of tasks that wait for a `Turn`.
-        own_tasks: the most tasks with which the loop may be blocked; 0 if it never may.
+        own_tasks: the most tasks with which the loop may be blocked; 0 if it may never be blocked.
         descriptor: a descriptor that is readable while the loop has data to read; -1 without epoll.
         turns: the waits of tasks that may not block the loop; None without epoll.
     """
@@ -158,7 +158,7 @@ class Turn:
         return self._task is not None
 
     def go_on(self, *, in_time: bool = True) -> None:
-        """Run the waiting task to its next wait; its `await` returns `in_time`. Not for tasks."""
+        """Run the task to its next wait; its `await` returns `in_time`. No task may call this."""
         if self._task is not None:
             (call, context), self._task = self._task, None
             self._leave_line()
@@ -182,7 +182,7 @@ class Turn:
         yield self
         return self._in_time
 
-    # Called by asyncio's tasks.
+    # Asyncio's tasks call the methods below.
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         return self._loop
@@ -208,9 +208,9 @@ class Turn:
 
 
 class Turns:
-    """Makes one wait of asyncio from the waits of several tasks for their descriptors; Linux only.
+    """Combines the waits of several tasks for descriptors into one wait of asyncio; Linux only.
 
-    If all tasks except the worker's own wait for a turn, they take turns without asyncio.
+    If all tasks but the worker's own wait for a turn, the waiting tasks take turns without asyncio.
     """
 
     _epoll: Any
@@ -270,7 +270,7 @@ class Turns:
         """Call `call` after all ready tasks have had their turn."""
         self._at_end.append(call)
         if not self._in_pass:
-            self._loop.call_soon(self._call_at_end)  # if a pass ends earlier, it makes the calls
+            self._loop.call_soon(self._call_at_end)  # a pass that ends earlier makes the calls
 
     def _call_at_end(self) -> None:
         at_end, self._at_end = self._at_end, []
@@ -278,10 +278,10 @@ class Turns:
             call()
 
     def wait(self, turn: Turn, deadline_s: float) -> Turn:
-        """Wait for `go_on`; the calling task awaits the result, its `turn`.
+        """Return the `turn`, with a deadline; the calling task awaits the `turn` until `go_on`.
 
-        The await returns False if the monotonic time `deadline_s`, which is checked every
-        `_POLL_INTERVAL_S`, has passed.
+        The await returns False if the monotonic time `deadline_s` has passed. A timer checks the
+        deadline every `_POLL_INTERVAL_S`.
         """
         turn.deadline_s = deadline_s
         self._limited.add(turn)

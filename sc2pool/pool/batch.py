@@ -56,7 +56,7 @@ def is_batch_of(leaf: Leaf, actions: Any, n: int) -> bool:
 def check_actions(
     space: spaces.Space[Any] | None, actions: Any, numbers: Sequence[int], each: str = "env"
 ) -> Sequence[Any] | Array:
-    """Check the actions and return them, for array spaces as one array (len(numbers), *shape).
+    """Check the actions and return them; an array space gives one array (len(numbers), *shape).
 
     Args:
         space: the space of one action, or None to check only the number of actions.
@@ -108,7 +108,7 @@ _MOST_INT64: Final = 2**63 - 1
 
 
 def _integer_bounds(space: spaces.Space[Any]) -> tuple[Any, Any]:
-    """The first and the last valid integer; the integer after the last may not fit the dtype."""
+    """The first and the last valid integer (not the last plus 1, which may not fit the dtype)."""
     if isinstance(space, spaces.Discrete):
         return space.start, space.start + (space.n - 1)
     if isinstance(space, spaces.MultiDiscrete):

@@ -174,7 +174,7 @@ class Calls:
         return [to_result(answer) for answer in answers]
 
     def render(self, rows: Sequence[int], *, is_task: bool) -> list[Any]:
-        """A frame of each of these rows; a task's row whose game has died gets its last frame."""
+        """A frame of each of these rows; if a task's game has died, the row's previous frame."""
         frames = self.call(rows, "render")
         for place, row in enumerate(rows):
             if frames[place] is not None:

@@ -19,8 +19,8 @@ they are made again on demand.
 
 The folder is private to the user (0700) and is deleted with the pool. The next pool cleans up after
 killed trainers (`sweep`). The pool ends the living processes that the dead trainers' folders
-record, then deletes these folders. A sweep never raises an error and follows no symbolic link. A
-sweep ignores the folders of other users, machines and containers.
+record, then deletes these folders. The cleanup never raises an error and follows no symbolic link.
+The cleanup ignores the folders of other users, machines and containers.
 """
 
 from __future__ import annotations

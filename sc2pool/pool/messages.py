@@ -27,7 +27,7 @@ from sc2pool.tasks.player import Episode, GameFacts
 
 @dataclass(frozen=True)
 class Host:
-    """Host this instance; sent with descriptors of its channel and of a memory with its spec.
+    """Host this instance; sent with the descriptors of its channel and of its spec's memory.
 
     The pickled `PlayerSpec` is in a memory: it may be too large for a socket's buffer, which a
     worker that is still starting does not empty. The directory is for temporary files.
@@ -71,8 +71,8 @@ class Reset:
     """Begin this episode; its first observation is the answer to request `sequence`.
 
     The reset's options are in `options` (pickled, or empty), and not in `episode`. For each row
-    `attributes` has the pickled values that `set_attr` has set, by name. With `hold` the game is
-    stopped at its first observation until `Resume`.
+    `attributes` has a mapping from names to the pickled values that `set_attr` has set. With `hold`
+    the game is stopped at its first observation until `Resume`.
     """
 
     sequence: int

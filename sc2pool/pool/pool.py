@@ -197,7 +197,7 @@ class Pool:
 
     @property
     def pending(self) -> int:
-        """The number of envs with a pending transition; 0 from an interrupt until `drop`."""
+        """The number of envs with a pending transition; after an interrupt it is 0 until `drop`."""
         return 0 if self._bookkeeping.torn else self._stepping.pending
 
     def drop(self) -> None:
@@ -294,8 +294,8 @@ class Pool:
         else:
             with self._bookkeeping:
                 self._pauses.end(numbers)
-                # Copy the actions, because the trainer may overwrite its array before it is sent,
-                # or before a fault report lists the actions.
+                # Copy the actions: the trainer may overwrite its array before they are sent.
+                # A fault report may also list the actions later.
                 actions = actions.copy() if isinstance(actions, np.ndarray) else deepcopy(actions)
                 if self.rows > 1:
                     starts = range(0, len(actions), self.rows)
@@ -471,7 +471,7 @@ class Pool:
         """Set figures of the training, which `sc2pool watch` shows beside the pool's figures.
 
         Args:
-            figures: the newest values by name, which replace all figures of the previous call.
+            figures: a dict from names to the newest values; all earlier figures are dropped.
         """
         # Convert the figures here, so that a bad value raises an error in the caller's thread.
         self._supervisor.stats.learner = {

@@ -137,7 +137,7 @@ class SerialWaiter(Waiter):
         return raised
 
     def note_end(self, ending: asyncio.Task[None]) -> None:
-        """Note an instance's end; keep the first error that an env's own `close` has raised."""
+        """Record an instance's end; keep the first error that an env's own `close` has raised."""
         error = None if ending.cancelled() else ending.exception()
         if self._raised_in_close is None and error is not None:
             self._raised_in_close = of_the_user(error)

@@ -140,7 +140,7 @@ class InstanceStats:
         faults: how many of these replacements followed a fault.
         episodes: the number of episodes that ended in this env, synthetic endings included.
         node: the Ray node that plays the instance; empty if this machine plays it.
-        other_games: "pid" and "port" of each further game, which is the guest's game of a match.
+        other_games: the "pid" and "port" of each further game: in a match, of the guest's game.
     """
 
     seat: str

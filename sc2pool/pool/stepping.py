@@ -175,7 +175,7 @@ class Stepping(Listener):
         self._together: list[EnvStep] = []
         """Envs whose episodes begin together, until all first observations have arrived."""
 
-    # Requests of the trainer.
+    # The methods below serve requests of the trainer.
 
     @property
     def began(self) -> bool:
@@ -308,7 +308,7 @@ class Stepping(Listener):
                 step.stage = Stage.OVER
         self._together.clear()
 
-    # Plain steps of all envs.
+    # The methods below make plain steps of all envs.
 
     def arrange_plain(self) -> bool:
         """Arrange the slots for `send_plain`; return False unless all envs wait for an action."""
@@ -383,7 +383,7 @@ class Stepping(Listener):
             step.stage = Stage.SENT
             step.is_reset = False
 
-    # Replies of the instances.
+    # The methods below handle replies of the instances.
 
     def replied(self, seat: Seat, flags: int) -> None:
         if seat.is_spare:
@@ -454,7 +454,7 @@ class Stepping(Listener):
         outcome.reset_infos = infos
         step.stage = Stage.SETTLED
 
-    # Results for the trainer.
+    # The methods below collect results for the trainer.
 
     def wait(self, wanted: int | None, deadline: Deadline) -> int:
         """Wait until `wanted` envs (None: all pending) are settled; return how many are settled."""

@@ -19,7 +19,7 @@ def refuse_to_travel(pool: object) -> Never:
     """Refuse to copy or pickle a pool or its env; this serves as their `__reduce__` method.
 
     Raises:
-        TypeError: always; Python raises it too for an object that cannot be pickled.
+        TypeError: always; Python also raises TypeError for an object that cannot be pickled.
     """
     raise TypeError(
         f"the games of {pool!r} cannot be copied or pickled: make another env in its place"

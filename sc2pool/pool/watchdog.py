@@ -6,8 +6,8 @@ deadline is noticed without the watchdog. The watchdog finds other faults: a pro
 stopped, too large, or hung. Rules:
 * *Slow is not hung*: for a process that uses CPU time, the deadline is the only limit.
 * If the watchdog itself did not run for a while (Ctrl-Z, a laptop's closed lid), the next sample is
-  not compared with the previous one, because no game caused the gap. A sample after a time in which
-  no process could be inspected (no free descriptor) is not compared either.
+  not compared with the previous one, because no game caused the gap. If no process could be
+  inspected (no free descriptor), the next sample is not compared with the previous one either.
 * All processes below a worker count as its game, because the executable of a game may be a script
   that starts the game.
 * The watchdog must use little CPU time: for eight games it uses 0.03 % of a core.
@@ -52,7 +52,7 @@ class Watched:
         paused: whether the pool itself has stopped the game or is about to stop it.
         pauses: how often the pool has stopped the game.
         alone: whether its worker hosts no other instance.
-        episodes: how many episodes it has begun, with the current episode.
+        episodes: how many episodes it has begun, including the current episode.
     """
 
     instance: int
@@ -86,8 +86,8 @@ class Sample:
     stopped_games: Sequence[int] = ()
     """The indices of stopped games in `watched.game_pids`, if there are several games."""
     waited_s: float | None = None
-    """How long its processes, ready to run, waited for a CPU. None until the reply has been awaited
-    for half of `limit_s`."""
+    """How long its processes were ready to run but had to wait for a CPU. None until the reply has
+    been awaited for half of `limit_s`."""
     is_ready: bool = False
     """True if one of its processes ran, or waited for a CPU. False if `waited_s` is None."""
 

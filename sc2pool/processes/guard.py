@@ -2,15 +2,15 @@
 
 The program starts `python -m sc2pool.processes.guard`, and tells it by a pipe which tree to kill.
 
-A guard has two uses. First, it kills a tree that the program has paused. Such a tree is not the
+A guard has two uses. First, it kills a tree that the program has paused. A paused tree is not the
 program's child, so no parent-death signal reaches it, and a stopped process handles no SIGTERM.
 Second, on a system without a parent-death signal, it kills the program's own game.
 
 Each line on the guard's standard input is a JSON value: the pid and the creation time of the tree's
-root, or null for no tree. Rules: whatever ends the program also ends the guard's input. At this
-end, the guard kills the tree that the last line names. A guard that is stopped, and so does not
-read, is replaced. The program never waits for a guard. If the guard is stopped, the system resumes
-it when the program has ended.
+root, or null for no tree. Rules: whatever ends the program also ends the guard's input. When its
+input ends, the guard kills the tree that the last line names. A guard that is stopped, and so does
+not read, is replaced. The program never waits for a guard. If the guard is stopped, the system
+resumes it when the program has ended.
 """
 
 from __future__ import annotations

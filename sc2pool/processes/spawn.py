@@ -17,8 +17,8 @@ Ctrl-C can raise KeyboardInterrupt there between any two instructions. Such an i
 new descriptors, or leave a new process without an owner. Work in the separate thread always
 completes: an interrupt ends only the wait for it.
 
-All children of a pool are started in the separate thread for a second reason. The parent-death
-signal (see `with_parent`) kills children when the thread that started them ends.
+All children of a pool are also started in the separate thread, because that thread does not end.
+The parent-death signal (see `with_parent`) kills children when the thread that started them ends.
 
 Rules: submitted work is done piece by piece, in the order of submission. So the release of a
 resource may be submitted before the resource has been made. While the interpreter exits, for
@@ -63,8 +63,8 @@ def start_python(
 
     The child leads a process group. So the terminal's Ctrl-C reaches only this program, and one
     signal to the group ends the child with all that it has started. Except on Windows (see
-    `with_parent`), the child inherits `descriptors` under their present numbers. The child gets
-    this process's environment variables, and those in `environment`.
+    `with_parent`), the child inherits each descriptor in `descriptors` under its present number.
+    The child gets this process's environment variables, and those in `environment`.
 
     With `own_session` the child also leads a session. Linux divides CPU time first among sessions
     (autogroup, sched(7)). A worker must not have its own session: a process that another session

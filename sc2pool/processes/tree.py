@@ -21,9 +21,9 @@ On Linux, this module reads one small file per process (`/proc/PID/stat`, proc(5
 values. On other systems it uses psutil, which on Linux would open five files per process. A walk
 down from each worker would read one file per thread.
 
-Rules: a process that is not below the root (a stranger) is read only once. A stranger remains one,
-because the new parent of an orphan is always a process of the system. A process that starts or ends
-during the reading may be missing. Ended processes, including zombies, are left out.
+Rules: a process that is not below the root (a stranger) is read only once. A stranger remains a
+stranger, because the new parent of an orphan is always a process of the system. A process that
+starts or ends during the reading may be missing. Ended processes, including zombies, are left out.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def descendants(process: psutil.Process) -> list[psutil.Process]:
     if not _KERNEL_LISTS_CHILDREN:
         return process.children(recursive=True)
     # On Linux, do not use psutil, which would read the parent of every process on the machine.
-    # On a busy machine, these reads take as long as a game loop, and longer than the rest of the
-    # watchdog's work.
+    # On a busy machine, these reads take as long as a game loop.
+    # These reads also take longer than all other work of the watchdog.
     found: list[int] = []
     parents = [process.pid]
     while parents:

@@ -36,7 +36,7 @@ if WINDOWS:
     _KILL_ON_CLOSE: Final = 0x2000
     """`JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE`."""
     _MAY_LEAVE: Final = 0x800
-    """`JOB_OBJECT_LIMIT_BREAKAWAY_OK`: a member may start processes outside the job on request."""
+    """`JOB_OBJECT_LIMIT_BREAKAWAY_OK`: a member may request to start a process outside the job."""
     _KILLED: Final = 1
     """The exit code of processes that a job has ended."""
     _CTRL_C: Final = 0

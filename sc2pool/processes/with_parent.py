@@ -1,17 +1,17 @@
 """Children that end when their parent ends, even if the parent is killed.
 
 A foreign program, such as a game, uses `die_with_parent`: the kernel sends it SIGKILL when its
-parent ends. On systems without such a signal, `end_with_this_process` uses a job (Windows) or a
-`guard`.
+parent ends. On systems without a parent-death signal, `end_with_this_process` uses a job (Windows)
+or a `guard`.
 
 A follower is a worker or the update process, with its whole process group. The trainer holds the
 writing end of a pipe, the lifeline, to which nothing is ever written. The kernel sends SIGKILL to
-the group when no process holds the writing end any more (`kill_group_at_end_of`, called by the
-trainer, and `end_group_with`, called by the follower).
+the group when no process holds the writing end any more. The trainer prepares the kill of the group
+with `kill_group_at_end_of`, and the follower with `end_group_with`.
 
-Linux can send a signal to a process when its parent ends (`PR_SET_PDEATHSIG`). Other systems cannot
-send such a signal: on them, followers watch the lifeline in a thread and end themselves, and a
-guard ends the games. On Windows, Job Objects (`windows`) replace signals, lifelines and guards.
+Linux can send a signal to a process when its parent ends (`PR_SET_PDEATHSIG`). On other systems,
+followers watch the lifeline in a thread and end themselves, and a guard ends the games. On Windows,
+Job Objects (`windows`) replace signals, lifelines and guards.
 
 A follower also gets descriptors from `start_follower`, and takes them with `become_follower`. On
 POSIX the child inherits the descriptors, and finds their numbers in its command line. On Windows
@@ -193,7 +193,7 @@ def start_follower(
     file: int | None = None,
     own_session: bool = False,
 ) -> Follower:
-    """To be called in `uninterrupted`: start `python -m module`, which must call `become_follower`.
+    """Start `python -m module`, which must call `become_follower`; only for `uninterrupted`.
 
     The child gets copies of the descriptors `sockets` and `file`; this process keeps the originals.
     The other arguments are those of `start_python`. If the system refuses a process or descriptors,

@@ -1,6 +1,6 @@
 """Waits for events of a pool's instances, and passes them to the supervisor.
 
-The events are rings of doorbells, messages, ends of file, deadlines and the watchdog's verdicts.
+The events are doorbell rings, messages, ends of file, deadlines and the watchdog's verdicts.
 The event loop acts only while the trainer's thread waits in it. Between the trainer's calls the
 instances work by themselves. Every wait has a deadline. If the pool fails, all instances end and
 the waiting call raises the error.
@@ -290,7 +290,7 @@ class Bookkeeping:
             raise ClosedError(f"the pool has failed: {self._supervisor.failed}")
 
     def check_closed_meanwhile(self) -> None:
-        """Raise ClosedError if a thread has closed the pool; for calls that use no block."""
+        """Raise ClosedError if a thread has closed the pool; used by calls without a block."""
         if self.closed:
             self.check_open()
 

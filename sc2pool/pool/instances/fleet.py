@@ -153,7 +153,7 @@ class Fleet:
             instance.close()
         for instance in (*instances, *(seat.instance for seat in self.seats)):
             instance.queue.close()
-            instance.queue.unmap()  # this includes failed instances, which stay on their seats
+            instance.queue.unmap()  # failed instances, which stay on their seats, also need this
 
     def start_anew(self) -> None:
         """End all instances and seat new ones."""
@@ -191,7 +191,7 @@ class Fleet:
         return self._limits.launch_s * (2 if self._first_launch_s is None else 1)
 
     def all_at_rest(self) -> bool:
-        """True if no instance needs an action of the pool before the instance sends a message."""
+        """True if the pool need not act before an instance sends a message."""
         states = {seat.instance.state for seat in self.seats}
         return states <= AT_REST and time.monotonic() < self.next_wake_s()
 

@@ -62,7 +62,7 @@ class Instance:
         reset_kind: how this episode began.
         holds: whether it was asked to stop its game at this episode's first observation.
         was_spare: whether this episode was prepared on a spare's seat.
-        episodes: the number of its episodes that an env has taken, with the current episode.
+        episodes: the number of its episodes that an env has taken, including the current episode.
         memory_problem: how it has reached the soft memory limit; empty if it has not.
         last_actions: its newest actions, in the order in which they were sent.
         pauses: how often its game was stopped.

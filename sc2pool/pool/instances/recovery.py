@@ -2,8 +2,8 @@
 
 After a fault, a new instance on the same seat begins the same episode. The trainer sees a fault
 once. If an env has several faults before its next transition, the trainer sees only the first of
-them. A new instance does not help after an error of the user's code or of the set-up, or after too
-many failures. So such an error ends the pool: it is returned to the caller, which raises it.
+them. An error of the user's code, a set-up error or too many failures end the pool, because a new
+instance would not help. The error that ends the pool is returned to the caller, which raises it.
 Each fault, and each error of the user's code, also gets a fault report.
 """
 

@@ -37,7 +37,7 @@ def restarts_exceeded(
     Args:
         policy: the limits of the number of failures.
         n_envs: the number of envs in the pool.
-        env_failures_s: the monotonic times of this env's failures, with the newest failure.
+        env_failures_s: the monotonic times of this env's failures, including the newest failure.
         pool_failures_s: the monotonic times of the failures of all envs.
         now_s: the monotonic time now.
     """
@@ -70,8 +70,8 @@ def charged(housemates: Sequence[Housemate], *, killed: bool) -> int:
 
     No instance causes a kill from outside (`killed`), so such a kill counts for the instance with
     the fewest failures. Any other death may happen again, so it counts for a stuck instance or, if
-    none is stuck, for an awaited one. Of several such instances the one with the most failures is
-    chosen, so that its env reaches the limit.
+    none is stuck, for an awaited one. Of several stuck instances, or of several awaited instances,
+    the one with the most failures is chosen, so that its env reaches the limit.
     """
     if killed:
         return min(housemates, key=lambda one: one.failures).number
@@ -112,8 +112,8 @@ def backoff_s(
 ) -> float:
     """The wait before the next start: 0 s after the first failure, then 0.5 s, 1 s, … up to 8 s.
 
-    If the system has refused a resource (`refused`), the first wait is 0.25 s. The times that are
-    given include the newest failure.
+    If the system has refused a resource (`refused`), the first wait is 0.25 s. `env_failures_s`
+    includes the newest failure.
     """
     failures = len(recent(env_failures_s, policy.per_env_window_s, now_s))
     at_once = failures <= 1 and not refused

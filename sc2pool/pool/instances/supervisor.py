@@ -2,8 +2,8 @@
 
 The supervisor also handles the watchdog's verdicts. No function of this module waits. If an
 instance fails in any way, the supervisor ends it, and its seat gets a new instance for the same
-episode. A new instance does not help after an error of the user's code or of the set-up, or after
-too many failures. So such an error is stored in `failure`, and the waiting call raises it.
+episode. An error of the user's code, a set-up error or too many failures end the pool, because a
+new instance would not help. The waiting call raises the pool's error, which is stored in `failure`.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Supervisor:
             messages.Raised: self._on_raised,
         }
 
-    # Requests that come from the pool.
+    # The methods below serve requests that come from the pool.
 
     def play(self, seat: Seat, episode: Episode) -> None:
         """Bring the seat to this episode's first observation, as soon as the instance can."""

@@ -349,7 +349,7 @@ class Workers:
         return worker
 
     def succeed(self, number: int, successor: int, *, gently: bool = False) -> None:
-        """Dismiss an instance; the successor gets its worker if the worker has other instances."""
+        """Dismiss an instance; if its worker has other instances, the worker gets the successor."""
         worker = self._worker_of.get(number)
         if worker is not None and not worker.alone and worker.goes_on:
             worker.expected.add(successor)

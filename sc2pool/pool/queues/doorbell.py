@@ -45,7 +45,7 @@ class Doorbell:
     """Lets one process, which calls `ring`, wake another process, which watches `listening`.
 
     A doorbell owns two descriptors. `ring` writes to `ringing`, which makes `listening` readable.
-    If the doorbell is an eventfd, both are the same descriptor. In a process that only rings,
+    For an eventfd, `ringing` and `listening` are the same descriptor. In a process that only rings,
     `listening` is -1. In a process that only listens, `ringing` is -1.
     """
 
@@ -117,7 +117,7 @@ if LINUX:
 
 _MOST_ENVS = 8
 """The most envs that share one doorbell. Linux allows 50 wakeup paths from one descriptor to epolls
-at this depth (`reverse_path_check`). A worker has a few epolls, and one more for each game."""
+nested this deep (`reverse_path_check`). A worker has a few epolls, and one more for each game."""
 
 
 def most_members(envs_per_worker: int) -> int:
@@ -184,7 +184,7 @@ _INTERRUPTED_S: Final = 0.1
 
 
 class Waiter(ABC):
-    """Waits on doorbells and sockets together, and returns the tags of the ready ones."""
+    """Waits on doorbells and sockets together, and returns the tags of those that are ready."""
 
     def __init__(self) -> None:
         self._tags: dict[int, Any] = {}
@@ -281,7 +281,7 @@ if LINUX:
             if one is not None:
                 one.close()
             for epoll in (self._all, self._control):
-                with suppress(OSError, ValueError):  # not registered in this epoll, or closed
+                with suppress(OSError, ValueError):  # the descriptor is closed or not in this epoll
                     epoll.unregister(descriptor)
 
         def wait(self, timeout_s: float | None) -> list[Any]:

@@ -98,7 +98,7 @@ class SpaceLayout:
 
     def build(self, leaf_value: Callable[[int], Any]) -> Any:
         """A value with this space's structure, in which leaf i is `leaf_value(i)`."""
-        if self.is_array:  # the usual case: the space is a single array
+        if self.is_array:  # most spaces are a single array
             return leaf_value(0)
         numbers = iter(range(len(self.leaves or ())))
         return _build(self.space, lambda: leaf_value(next(numbers)))

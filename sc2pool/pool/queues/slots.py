@@ -9,8 +9,8 @@ observation and then the number of the request, and rings. Rules:
 * The last answer's observation stays unchanged until the next answer is complete.
 * Each instance has its own range of sequence numbers, so no message of an earlier instance is
   accepted.
-* An info that is not empty, or a value without a fixed layout, does not fit a slot. Such parts are
-  sent *out of band*: on the instance's channel, after the doorbell has rung.
+* An info that is not empty, or a value without a fixed layout, does not fit a slot. What does not
+  fit the slot is sent *out of band*: on the instance's channel, after the doorbell has rung.
 * If an env has several rows, they are all in the slot of its instance and share a sequence number.
 
 The trainer maps each field of all slots as one array. So one comparison finds the instances that

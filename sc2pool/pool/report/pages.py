@@ -125,7 +125,7 @@ _PARTS = {"durations": ["figure"], "matches": ["result"]}
 
 
 class Collector:
-    """Turns a pool's statistics into metrics for each request, in one of the server's threads."""
+    """For each request, turns a pool's statistics into metrics, in one of the server's threads."""
 
     def __init__(self, stats: Callable[[], PoolStats], states: Sequence[str]) -> None:
         self._stats = stats

@@ -51,7 +51,7 @@ from sc2pool.pool.statistics import (
 
 RATE_WINDOW_S = 5.0
 EVENTS_IN_FILE = 20
-"""How many of the newest events `pool.json` has; `stats()` has more."""
+"""`pool.json` has this many of the newest events; `stats()` has more."""
 
 RETURN, STEPS_PER_S = "mean return", "steps/s"
 """The names of the curves that the pool itself adds."""
@@ -142,7 +142,7 @@ def merge_stats(
     Args:
         parts: the node's name and the statistics of each pool; at least one pool.
         past: the last statistics of ended pools, of which only the counters are used.
-        losses: faults of whole pools: one event for each env, by the env's number in the result.
+        losses: faults of whole pools: one event for each env, with the env's name in the result.
         recoveries_s: the recovery times of the faults in `losses`.
     """
     now_s = time.monotonic()
@@ -214,7 +214,7 @@ def merge_stats(
 
 
 def _names(parts: Sequence[PoolStats]) -> dict[tuple[int, str], str]:
-    """The name of each seat in the merged result, by a part's index and the name in that part."""
+    """A dict from (index of a part, name in that part) to the seat's name in the merged result."""
     seats = [(index, row.seat) for index, part in enumerate(parts) for row in part.instances]
     envs = [seat for seat in seats if not seat[1].startswith(_SPARE)]
     spares = [seat for seat in seats if seat[1].startswith(_SPARE)]

@@ -21,7 +21,7 @@ if __name__ == "__main__":
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     descriptors = become_follower(sys.argv[1:])
 
-    gc.disable()  # imports make no garbage, and collections would take a seventh of the start
+    gc.disable()  # imports make no garbage, and collecting would take a seventh of the start time
     from sc2pool.pool.worker.worker import main
 
     gc.freeze()  # exempt the imported objects from later collections

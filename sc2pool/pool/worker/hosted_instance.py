@@ -133,7 +133,7 @@ class HostedInstance:
     def _start(self, message: messages.Start) -> None:
         import_module("google")  # import this namespace package before the path changes
         sys.path[:] = message.sys_path
-        had_torch = "torch" in sys.modules  # another instance may have loaded a model
+        had_torch = "torch" in sys.modules  # another instance's model may have imported torch
         spec = self._spec()
         self._owned.close()
         self.player = player = spec.player()
@@ -151,7 +151,7 @@ class HostedInstance:
                 player.is_a_pool,
             )
         )
-        if player.strict and not had_torch and "torch" in sys.modules:  # user envs are not strict
+        if player.strict and not had_torch and "torch" in sys.modules:  # no warning for user envs
             self._warn(_TORCH)
 
     def _use_memory(self, message: messages.UseMemory) -> None:

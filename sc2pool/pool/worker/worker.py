@@ -159,8 +159,8 @@ def main(control_fd: int, request_fd: int, reply_fd: int, memory_fd: int) -> Non
             runner.run(until_done(OwnTask(worker.serve(), loop)))
         except BaseException as error:  # raised by a signal handler or a callback of the user
             worker.report(error)
-    # After this line the user's code must not keep the process alive: no thread, no atexit handler,
-    # and no stream that is missing or closed, or whose reader has ended.
+    # After this line the user's threads and atexit handlers must not keep the process alive.
+    # A stream that is missing, closed or without a reader must not keep the process alive either.
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, OSError, ValueError):
             stream.flush()

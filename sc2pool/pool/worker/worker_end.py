@@ -336,7 +336,7 @@ class WorkerEnd(QueuePair):
             blocked = self._doorbells.blocked_in
             if requests is None or blocked is None or blocked.tasks > blocked.own_tasks:
                 request = self._words[Word.REQUEST]
-            else:  # a faster form of the call of `Doorbells.wait` below
+            else:  # like `Doorbells.wait` below, but faster
                 request = requests.wait(
                     self._sequence, self._doorbells.epoll, self._doorbells.listening
                 )
