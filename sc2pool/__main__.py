@@ -1,4 +1,4 @@
-"""`python -m sc2pool` is the `sc2pool` command."""
+"""`python -m sc2pool` does the same as the command `sc2pool`."""
 
 import sys
 

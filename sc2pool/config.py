@@ -40,8 +40,8 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "str": ("a text", lambda value: isinstance(value, str)),
     "Path": ("a path", lambda value: isinstance(value, str | os.PathLike)),
 }
-"""For each type of a field: the expected value as a text, and a function that checks a value. The
-value of any other field must be an object of one of this module's classes."""
+"""For each type of a field: the expected value as a text, and a function that checks a value. A
+field of any other type must have an object of one of this module's classes."""
 _MAY_BE_ZERO = (
     *("worker_grace_s", "core_file_bytes"),
     *("per_env", "per_pool_per_env", "age_s", "growth_bytes"),
@@ -196,8 +196,8 @@ class RecyclePolicy(_Checked):
     """
 
     soft_memory_bytes: int | None = None if WINDOWS else 2_000_000_000
-    """Soft limit of the memory; by default None on Windows, where a new game may take 2.5 GB, and
-    where `growth_bytes` limits the memory."""
+    """Soft limit of the memory. The default is None on Windows, where a new game may take 2.5 GB;
+    there, `growth_bytes` limits the memory."""
     hard_memory_bytes: int | None = 8_000_000_000 if WINDOWS else 4_000_000_000
     growth_bytes: int | None = 1_000_000_000
     """Soft limit: how much the memory may grow after the first measurement."""
@@ -214,7 +214,7 @@ class ReplayPolicy(_Checked):
     dir: Path
     """The folder for replays; it is created. A pool deletes only files that it wrote itself."""
     every: int | None = None
-    """Keep episodes whose number (from 0) is a multiple of this; None keeps none by number."""
+    """Keep episodes whose number (from 0) is a multiple of this; if None, keep none by number."""
     best: bool = True
     """Keep each episode that has a higher return than all earlier episodes."""
     faulty: bool = True

@@ -151,7 +151,7 @@ class GameFault(SC2PoolError):
         refused, map_note: See `Fault`.
     """
 
-    # Defaults for a subclass of the user whose `__init__` does not call this class's `__init__`.
+    # Defaults for a user's subclass whose `__init__` does not call this class's `__init__`.
     kind: FaultKind = FaultKind.GAME_EXITED
     detail: str = ""
     refused: bool = False

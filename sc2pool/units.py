@@ -4,7 +4,7 @@
     marines.positions  # map coordinates, (n, 2) float64
     health(roaches)  # hit points, (n,) float64
 
-Rules: tags and positions are read as columns, and each other attribute (health, cooldown) has a
+Rules: tags and positions are read as columns, and every other attribute (health, cooldown) has a
 function. In these functions the pure-Python step path decodes the messages of the selected units;
 the compiled step path does not decode messages. Units are in the order of their tags, so a unit
 keeps its row until another unit of its kind appears or disappears. `with_tags` follows units by

@@ -1,1 +1,1 @@
-"""The command line: `sc2pool` and its subcommands."""
+"""The command `sc2pool` and its subcommands."""

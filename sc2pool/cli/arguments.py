@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:
     """A function with which argparse parses a whole number from `low` to `high`.
 
-    A large number may be written in several forms: `150000`, `150,000`, `150_000`, `1.5e5`.
+    A large number may be written as `150000`, `150,000`, `150_000` or `1.5e5`.
     """
     bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
 

@@ -119,7 +119,7 @@ def hint_of_player(given: str) -> str:
 
 
 def scripted_function(task: type[TaskDefinition]) -> Any:
-    """The function that is the task's scripted player; raises `ConfigError` without one."""
+    """The task's scripted player, a function; raises `ConfigError` if the task has none."""
     found = scripted_player(task)
     if found is None:
         raise ConfigError(f"{SCRIPTED}: {task.__name__} has no scripted player")

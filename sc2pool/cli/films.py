@@ -44,7 +44,7 @@ class Film(ABC):
         self.film(bool(over[0]))
 
     def film(self, over: bool) -> None:
-        """Add the env's frame. If `over`, finish instead: the frame is the next episode's first."""
+        """Add the env's frame. If `over`, end the film: the frame is the next episode's first."""
         if self._over:
             return
         self._over = over

@@ -2,8 +2,8 @@
 
 Rules: slow modules are imported only when a command needs them, so `--help` and bad arguments are
 answered without a delay. An `SC2PoolError` is printed as one clear message on stderr, without a
-traceback. Nothing is printed after Ctrl-C, even during the imports, or if the output is a closed
-pipe, as with `| head`.
+traceback. Nothing is printed after Ctrl-C, even during the imports. If the output is a closed pipe,
+as with `| head`, the command ends without a message.
 
 Exit codes:
 

@@ -59,7 +59,7 @@ class Parser(argparse.ArgumentParser):
         if chosen:
             message += hint(chosen[1], chosen[2].replace("'", "").split(", "))
         name, space, rest = self.prog.partition(" ")
-        command = called(name) if name == "sc2pool" else name  # the name may be `scripts/train`
+        command = called(name) if name == "sc2pool" else name  # the program may be `scripts/train`
         self.exit(2, f"{self.prog}: {message}\n  see {command}{space}{rest} --help\n")
 
     def parse_known_args(  # type: ignore[override]

@@ -207,7 +207,7 @@ class Ended(NamedTuple):
 
 
 class Watcher(Protocol):
-    """An observer that is called with everything that is played."""
+    """An observer that is called once at the beginning and then after each step."""
 
     def begin(self, observations: Any, /) -> None:
         """Called when all rows have begun an episode."""
@@ -232,10 +232,10 @@ def play_episodes(
     """Play this number of whole episodes in games that have not been reset yet.
 
     Each game has `rows` rows; only the results of its first row are yielded. Each step plays
-    `loops` game loops at the game's normal speed; None plays at full speed. A signal that `stop`
-    receives ends the episodes.
+    `loops` game loops at the game's normal speed; if `loops` is None, the games run at full speed.
+    A signal that `stop` receives ends the episodes.
     """
-    torch.set_num_threads(1)  # the games need the other cores
+    torch.set_num_threads(1)  # use one core, because the games need all others
     first_rows = range(0, env.num_envs, rows)
     left = [(episodes + game) // len(first_rows) for game in range(len(first_rows))]
     returns, steps = np.zeros(env.num_envs), np.zeros(env.num_envs, int)
@@ -288,8 +288,8 @@ def end_of(info: dict[str, Any]) -> tuple[str, bool]:
 def seed_of_this_part(seed: int | None, done: int) -> int | None:
     """The seed of a later part of a resumed run or recording, after `done` steps or episodes.
 
-    `seed` is the seed of the first part, or None without one. With the first part's seed, a later
-    part would repeat the first part.
+    `seed` is the seed of the first part, or None if that part has no seed. With the first part's
+    seed, a later part would repeat the first part.
     """
     if seed is None or not done:
         return seed

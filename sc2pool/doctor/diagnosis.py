@@ -397,7 +397,7 @@ async def _carry_out(part: Part, lab: Lab) -> None:
     except TimeoutError:
         detail = f"not done within its limit of {part.limit_s:g} s"
         findings.note_failure(first, detail, FaultKind.DEADLINE)
-    except Exception as error:  # a game may send any reply; see the rules
+    except Exception as error:  # a game may send any reply; see this module's rules
         where = traceback.extract_tb(error.__traceback__)[-1]
         detail = f"the measurement failed with {error!r} in {where.name}, line {where.lineno}"
         findings.note_failure(first, detail)
@@ -413,7 +413,7 @@ _WITH_CHANCE: Final = (resets.computer_restarts, resets.random_race)
 
 
 def settled_by(findings: Findings, before: Settled) -> Settled:
-    """The facts that the findings prove; facts that were not measured stay as `before`."""
+    """The facts that the findings prove; facts that were not measured are as in `before`."""
     facts: dict[str, Any] = {}
     restores = findings.measured(resets.restart_restores)
     # Restarts may fail to restore exhausted fields, so a test without such a field proves nothing.

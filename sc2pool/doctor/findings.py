@@ -75,7 +75,7 @@ class Check(Generic[P]):
 
 
 class Finding(NamedTuple):
-    """A check, its judgement, and the measured values by the names of the check's parameters."""
+    """A check, its judgement, and the measured value of each parameter of the check's function."""
 
     check: Check[...]
     judgement: Judgement
@@ -143,7 +143,7 @@ class Findings:
 
     @contextmanager
     def trying(self, check: Check[...]) -> Iterator[None]:
-        """If the block fails, record this as the check's outcome, and raise `ProbeFailed`."""
+        """If the block fails, record the failure for the check, and raise `ProbeFailed`."""
         self._say(check.name)
         self._under_way = check
         try:

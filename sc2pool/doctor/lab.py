@@ -100,7 +100,7 @@ class Ledger:
 
     replies: int = 0
     warnings: Counter[str] = field(default_factory=Counter)
-    """How often each text in `Response.error` came with a kind of reply that is not a refusal."""
+    """How often each text in `Response.error` came in a reply that is not a refusal."""
     mistaken: Counter[str] = field(default_factory=Counter)
     """Counts of the replies whose kind or id does not fit the request."""
 
@@ -356,7 +356,7 @@ def carried_out(reply: sc_pb.Response, kind: str) -> sc_pb.Response:
 
 
 _MELEE: Final = ("Simple64", "Flat64", "Flat96", "Simple96", "Simple128")
-"""Melee maps for two players that come with the packages of other clients, by name."""
+"""The names of melee maps for two players; other clients' packages contain these maps."""
 _MINING: Final = ("BuildMarines", "CollectMineralsAndGas")
 _SPECIAL: Final = ("mini_games", "smac_maps", "smac_duels", "test", "example")
 """Folders whose maps are not for a melee."""
@@ -367,7 +367,7 @@ def _first_of(installation: Installation, names: Sequence[str]) -> Path | None:
 
 
 class Lab:
-    """Launches and owns the games of the measurements, and holds their common data.
+    """Launches and owns the games of all measurements, and holds data that measurements share.
 
     `mini` is the setup and the map of a short game of one player. `melee_map` is a map for two
     players with towns. `mini` or `melee_map` is None if no such map is installed. The lab's owner

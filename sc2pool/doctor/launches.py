@@ -1,4 +1,4 @@
-"""Launches, ends of processes, closed sockets, and the speed of a process over time.
+"""Measures launches, ends of processes, closed sockets, and the speed of a process over time.
 
 Rule: core files and logs that a measurement causes are examined, then deleted with their folder.
 """
@@ -40,9 +40,9 @@ BUSY_SHARE: Final = 0.25
 LOUD_BYTES: Final = 100_000
 """A normal game prints fewer bytes than this before it ends."""
 LAUNCH_FACTOR, JOIN_FACTOR, MORE_S = 4.0, 2.0, 0.2
-"""Time limits of simultaneous launches and joins: multiples of their time if sharing the cores were
-the only delay. A join may take `MORE_S` seconds more. Other programs may slow the reading of
-files."""
+"""Simultaneous launches may take `LAUNCH_FACTOR` times as long as if they only shared the cores.
+Simultaneous joins may take `JOIN_FACTOR` times as long as if they only shared the cores, plus
+`MORE_S` seconds. Other programs may slow the reading of files."""
 AGEING_FACTOR: Final = 1.3
 """Other programs on the machine may increase the CPU time per loop by up to this factor."""
 
@@ -192,7 +192,7 @@ def _fair_s(alone_s: float, number: int, cores: int) -> float:
 def speed(windows: Sequence[Window]) -> Judgement:
     costs = [window["cpu_s"] / window["loops"] * 1e6 for window in windows]
     third = len(costs) // 3
-    # Other programs may slow a window, so compare the slowest early with the fastest late window.
+    # Other programs may slow a window, so compare the slowest early window to the fastest late one.
     first, last = max(costs[:third]), min(costs[-third:])
     wall_s = sum(window["wall_s"] for window in windows)
     loops = sum(window["loops"] for window in windows)

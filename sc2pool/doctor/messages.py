@@ -43,7 +43,7 @@ class Replayed(TypedDict):
 
 @MESSAGES.check("D19 action delay", "how many loops until an action is observed?")
 def action_delay(loops: Mapping[str, int | None]) -> Judgement:
-    """Judge the loops until an action is observed, by kind of game; None means never."""
+    """Judge, for each kind of game, the loops until an action is observed; None means never."""
     told = [f"{where}: {'never' if one is None else one}" for where, one in loops.items()]
     return expect(
         None not in loops.values(), ", ".join(told), "actions are lost: look at the game's log"

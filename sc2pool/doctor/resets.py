@@ -35,7 +35,7 @@ from sc2pool.protocol.replies import HARD_RESET_LOOP, LAST_LOOP, Status
 GROWTH_BYTES: Final = 2 * MB
 """The report mentions memory growth if it exceeds this many bytes per reset."""
 RESTARTS_TO_TELL: Final = 4
-"""If this many restarts show one race, restarts keep it; the chance of an error is 1 in 27."""
+"""If this many restarts show one race, it counts as kept; the chance of an error is 1 in 27."""
 
 RESETS = Section("restarts and resets", needed=False)
 
@@ -395,7 +395,7 @@ async def measure_many_resets(lab: Lab) -> None:
             try:
                 if kind == "restart":
                     await client.restart()
-                else:  # in turns by path and by content, as for a map outside the map folder
+                else:  # every second time, send the map file, as if it were outside the map folder
                     await client.begin(setup, path, None, content if done % 2 else b"")
                 await client.observe()
                 await client.step(1)

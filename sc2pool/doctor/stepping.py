@@ -32,7 +32,7 @@ from sc2pool.tasks.minigames.geometry import PlayableArea
 STEP_MUL: Final = 8
 SEED: Final = 20_240_601
 STEPS_AFTER_RESTART: Final = 4
-"""How many steps follow a timed reset. If the reset episode has a seed, the steps are compared."""
+"""How many steps follow a timed reset; with a seed, they are compared to the first episode's."""
 LONG_STEP_LOOPS: Final = 240
 LONGEST_EPISODE_LOOPS: Final = 14_400
 """Length of the longest mini-game in loops; a debug command ends a longer episode."""
@@ -304,7 +304,7 @@ def _leaves(message: Any, tags: dict[int, int], path: str = "") -> Iterator[Leaf
             if field_.message_type is not None:
                 yield place, "present"
                 yield from _leaves(one, tags, place)
-            elif field_.type == field_.TYPE_UINT64 and one:  # only tags have this type; 0: no unit
+            elif field_.type == field_.TYPE_UINT64 and one:  # only tags have this type; 0 is no tag
                 yield place, tags.setdefault(one, len(tags) + 1)
             else:
                 yield place, one

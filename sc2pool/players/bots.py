@@ -3,7 +3,7 @@
 `DrivenBot` drives any bot on a game of the pool, from its first observation to its last:
 
     Calls: start ─► turn ─► see ─► turn ─► see … ─► end, or cut.
-                    orders  the observation after the step
+                    orders  the observation after the step.
 
 `DrivenBot` does the same as `sc2.main._play_game_ai`, in the same order, but the player steps the
 game. `DrivenBot` differs from python-sc2's own loop in four ways:
@@ -108,7 +108,7 @@ def prepare_step(
         bot.distance_calculation_method = 0  # the bot's own value is restored after the call
     sorts = sorter.can_sort_for(bot)
     if sorts:
-        vars(bot)["_prepare_units"] = partial(sorter.sort, bot, state)  # called by python-sc2
+        vars(bot)["_prepare_units"] = partial(sorter.sort, bot, state)  # python-sc2 calls `sort`
     try:
         bot._prepare_step(state, sc_pb.Response(game_info=game_info or _NO_MAP))
     finally:
@@ -347,7 +347,7 @@ _kind_of: Final = attrgetter(*_KIND)
 Kind = tuple[Any, ...]
 
 
-@dataclass(eq=False)  # hashed and compared by identity, because this is fast
+@dataclass(eq=False)  # objects are hashed and compared by identity, because this is fast
 class Place:
     """The groups to which the units of a kind belong.
 

@@ -66,13 +66,13 @@ class GymPlayer(Player):
         # If a game of an `SC2GymEnv` fails, the env's info may have the pool's keys.
         unwrapped = getattr(env, "unwrapped", env)
         self.is_a_pool = type(unwrapped).__module__.startswith("sc2pool.")
-        # A `RealTimeEnv` reports its lateness, which also has the pool's keys.
+        # The info of a `RealTimeEnv` also has the pool's keys, because it has the env's lateness.
         is_live = any(one.__module__ == "sc2pool.realtime.env" for one in type(unwrapped).__mro__)
         self._live: Any = unwrapped if is_live else None
 
     async def play(self, episode: Episode, pair: QueuePair) -> None:
         env = self._env
-        if self._is_new:  # the worker is new: after a fault, or at the start
+        if self._is_new:  # the worker is new at the start and after a fault
             self._is_new = False
             for name, value in self.attributes[0].items():
                 set_attr(env, name, value)

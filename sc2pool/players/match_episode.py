@@ -202,7 +202,7 @@ def blamed_on_opponent(name: str | None = None, *, has_game: bool = False) -> It
 
 
 class RunningSide:
-    """Runs a side (0: host) in real time; a turn has `loops` loops, or the side's own number."""
+    """Runs a side (0: host) in real time; a turn has the side's number of loops, else `loops`."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Describes how a task is played on games of one installation.
 
-Rule: impossible values raise here, before any process starts.
+Rule: an impossible value raises an error here, before any process starts.
 """
 
 from __future__ import annotations

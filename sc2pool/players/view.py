@@ -89,7 +89,7 @@ def _neutral_kind(unit: raw_pb2.Unit) -> int:
 
 
 def map_of(game_info: sc_pb.ResponseGameInfo) -> dict[str, Any]:
-    """The map: `area` (x0, y0, x1, y1) is playable, `key` is a checksum of name and grids."""
+    """The map; `area` (x0, y0, x1, y1) is playable, and `key` is a checksum of name and grids."""
     start = game_info.start_raw
     area = start.playable_area
     grids = start.pathing_grid.data + start.terrain_height.data

@@ -16,10 +16,10 @@ https://protobuf.dev/programming-guides/encoding/.
 A task gets an observation as an `Observed`, which decodes each of its parts on first use:
 
     The attributes `game_loop` and `score` are decoded on arrival.
-    `plain`: The reply as the compiled path has read it, or None.
-    `columns`: A column for each field that every unit has.
-    `messages(rows)`: The complete messages of a few units.
-    `response`: The whole `sc2api_pb2.ResponseObservation`.
+    `plain` is the reply as the compiled path has read it, or None.
+    `columns` has a column for each field that every unit has.
+    `messages(rows)` returns the complete messages of a few units.
+    `response` is the whole `sc2api_pb2.ResponseObservation`.
 
 Rules:
 * A part is decoded only on first use, which raises `GameFault` if it cannot be decoded.

@@ -37,7 +37,7 @@ def _run(args: argparse.Namespace, task: str, game: Path) -> int:
     machine = machine_facts()
     import torch  # noqa: PLC0415 - after SB3: if both are missing, the error must name SB3
 
-    torch.set_num_threads(1)  # `train` also computes in one thread
+    torch.set_num_threads(1)  # compute in one thread, as `train` does
     free_bytes = available_bytes()
     definition = resolve_task(task)
 

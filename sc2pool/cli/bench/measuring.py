@@ -38,7 +38,7 @@ class Side(Protocol):
     """Anything that can be measured, such as a pool whose processes are already running."""
 
     def prepare(self) -> None:
-        """Warm up. If ends of episodes would affect the figures, stop far from an episode's end."""
+        """Warm up; if ends of episodes affect the figures, stop the warm-up far from any end."""
 
     def run(self, seconds: float) -> tuple[int, float]:
         """Step for about `seconds`; returns the env steps of all envs, and the seconds taken."""
@@ -63,7 +63,7 @@ class Round:
         return self.steps / self.seconds
 
     def cpu_us_per_step(self, *roles: str) -> float:
-        """CPU time of an env step, summed over these `roles`; without roles, over all roles."""
+        """CPU time of an env step, summed over these `roles`; if none is given, over all roles."""
         return sum(self.cpu_s[role] for role in roles or ROLES) / self.steps * 1e6
 
     def as_dict(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Rounds(tuple[Round, ...]):
         return median(self.rates)
 
     def cpu_us_per_step(self, *roles: str) -> float:
-        """CPU time of an env step, summed over these `roles`; without roles, over all roles."""
+        """CPU time of an env step, summed over these `roles`; if none is given, over all roles."""
         return median(one.cpu_us_per_step(*roles) for one in self)
 
     @property
@@ -170,7 +170,7 @@ def _cpu_s(process: psutil.Process) -> float:
     if LINUX:
         # The clock of the process's CPU time counts nanoseconds, but psutil counts steps of 10 ms.
         # Steps of 10 ms are too coarse if a hundred processes share a second.
-        # The clock's id is computed from the pid, as `clock_getcpuclockid(3)` does.
+        # The clock's id is computed from the pid in the same way as by `clock_getcpuclockid(3)`.
         return time.clock_gettime(~process.pid << 3 | 2)
     times = process.cpu_times()
     return float(times.user + times.system)
@@ -246,7 +246,7 @@ class CpuUse:
         times = psutil.cpu_times()
         stolen_s = float(getattr(times, "steal", 0.0))
         idle_s = times.idle + getattr(times, "iowait", 0.0)
-        # Subtract the time of guests, because the user time already includes it.
+        # Subtract the CPU time of virtual machines, because the user time already includes it.
         guests_s = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
         return cls(float(sum(times) - idle_s - stolen_s - guests_s), stolen_s)
 
@@ -260,7 +260,7 @@ def tell(line: str) -> None:
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], align: str = "") -> str:
-    """A Markdown table; ` | ` in `head` separates titles, `align` is `l` or `r` for each column."""
+    """A Markdown table; ` | ` in `head` separates titles, and `align` has `l` or `r` per column."""
     titles = " | ".join(head).split(" | ")
     rules = ["--:" if side == "r" else "---" for side in align.ljust(len(titles), "l")]
     return "\n".join(f"| {' | '.join(line)} |" for line in (titles, rules, *rows))

@@ -113,7 +113,7 @@ N_BATCHES = 64
 
 
 class Actions:
-    """Random actions for a `SubprocSC2VecEnv` that has been reset, the same in every run."""
+    """Random actions, the same in every run, for a `SubprocSC2VecEnv` that has been reset."""
 
     def __init__(self, env: Any) -> None:
         self._env = env

@@ -62,7 +62,7 @@ class Run:
         return self.read(live_files.POOL_FILE)
 
     def first_poll(self, timeout_s: float = ANSWER_S) -> dict[str, Any] | None:
-        """Wait for new statistics; None if the pool ends. Raises `NoAnswerError` if none come."""
+        """Await new statistics; None if the pool ends; raises `NoAnswerError` if they are late."""
         asked_at_s = time.monotonic()
         while not self.ended():
             seen = self.poll()
@@ -233,8 +233,8 @@ class ClusterRun:
         return merged.as_dict(), max(pool.stats[1] for pool in pools)
 
     def first_poll(self) -> dict[str, Any] | None:
-        """Wait for the merged statistics; `NoAnswerError` if late, `ConfigError` without a pool."""
-        self._read_pools()  # viewers may start slowly, so the time limit begins below
+        """Await merged statistics; raises `NoAnswerError` if late, `ConfigError` without pools."""
+        self._read_pools()  # viewers may start slowly, so the time limit begins after this call
         began_s = time.monotonic()
         while time.monotonic() - began_s < ANSWER_S:
             seen = self.poll()

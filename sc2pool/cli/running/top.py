@@ -48,7 +48,7 @@ _ENDED = frozenset({"dead", "failed", "closed"})
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run `sc2pool top`; `ConfigError` if no pool runs, or if a live table lacks a terminal."""
+    """Run `sc2pool top`; raises `ConfigError` if a pool, or a live table's terminal, is missing."""
     pool = ClusterRun(args.ray) if args.ray else choose(args.run_dir, args.pid)
     once = args.json or args.once
     console = open_console()
@@ -88,7 +88,7 @@ class TableView:
         return key in ("q", _ESCAPE)
 
     def draw(self, width: int, height: int | None = None) -> Text:
-        """The text on the pool, its instances and newest events; if `height` is None, all lines."""
+        """The text on the pool, its instances and newest events; all lines if `height` is None."""
         stats = self.stats
         shown = table.Table(stats, self._sort, flipped=self._flipped, width=width)
         first, *others = table.head_lines(stats, self.age_s, width)

@@ -34,7 +34,7 @@ _KEPT = "\xa0"
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the table. `--sort NAME` sorts by the column's `value`, None last.
+    """One column of the table. `--sort NAME` sorts rows by the column's `value`; None comes last.
 
     `width` is the minimum width in characters, so that columns do not move. A narrow terminal hides
     the columns with the highest `rank`. Text is left-aligned and sorted in ascending order, figures
@@ -137,7 +137,7 @@ def names(pool: Row, sort: str) -> list[str]:
 
 
 def rows(pool: Row) -> list[dict[str, Any]]:
-    """A row for each instance; adds `gap_s` in real time; without a game, `pid` is the worker's."""
+    """A row per instance, with `gap_s` in real time; without a game, `pid` is the worker's pid."""
     late = pool["realtime"]["envs"]
     return [
         {
@@ -210,7 +210,7 @@ class Table:
         self.title, *self._lines = lines
 
     def __iter__(self) -> Iterator[tuple[Row, str]]:
-        """Yield each instance's line; if no column shows replacements, further lines do."""
+        """Yield each instance's line, and lines for its replacements if no column shows these."""
         for row, line in zip(self._rows, self._lines, strict=True):
             yield row, line
             if row["replacements"] and not self._shows_replacements:

@@ -169,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def listen_as(args: argparse.Namespace) -> socket.socket:
-    """The socket `--listener`, or one that listens on `--port` or a free port; or `ConfigError`."""
+    """The socket `--listener`, or a new one on `--port` or a free port; may raise `ConfigError`."""
     try:
         return listen_for_page(args.port, args.listener)
     except OSError as error:

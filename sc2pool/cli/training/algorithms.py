@@ -58,9 +58,9 @@ class Algorithm:
     module: str
     class_name: str
     attributes: tuple[str, ...]
-    """Attributes that saved models of this algorithm have, but models of most others lack."""
+    """Attributes of this algorithm's saved models that most other algorithms' models lack."""
     lacks: tuple[str, ...] = ()
-    """Attributes that saved models of similar algorithms have, but models of this one lack."""
+    """Attributes of similar algorithms' saved models that this algorithm's models lack."""
     policy_module: str = "stable_baselines3.common.policies"
     """The module of the class of a saved model's policy."""
     optimizers: tuple[str, ...] = ("policy",)
@@ -242,7 +242,7 @@ class Hyperparameters:
 
 
 def _read_call(text: str, where: str) -> dict[str, Any]:
-    """The values in RL Zoo's form: `dict(net_arch=[64, 64], activation_fn=nn.Tanh)`.
+    """Read values in RL Zoo's form, such as `dict(net_arch=[64, 64], activation_fn=nn.Tanh)`.
 
     No code is run: a value is a literal, a dict, or a name, which stays a text. Raises
     `ConfigError` for anything else.

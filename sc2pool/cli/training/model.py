@@ -62,7 +62,7 @@ def check_device(device: str) -> None:
     try:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
-        reason = re.split(r"\n|\. ", str(error), maxsplit=1)[0]  # only the error's first sentence
+        reason = re.split(r"\n|\. ", str(error), maxsplit=1)[0]  # show the error's first sentence
         raise ConfigError(f"--device {device}: torch cannot use it ({reason})") from error
 
 

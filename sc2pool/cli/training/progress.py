@@ -220,8 +220,8 @@ _STEPS_COLUMN = "time/total_timesteps"
 def open_logger(folder: Path, others: Sequence[KVWriter], steps_done: int = 0) -> Logger:
     """Open SB3's log, which writes to files in the run's folder and to `others`.
 
-    Existing files are continued, but without the figures from after `steps_done`, the env steps of
-    the resumed model. Raises `ConfigError` if a file cannot be read.
+    Existing files are continued, but figures after the resumed model's last env step, `steps_done`,
+    are dropped. Raises `ConfigError` if a file cannot be read.
     """
     table = ProgressTable(folder / PROGRESS_FILE, steps_done)
     return Logger(str(folder), [table, TensorBoardEvents(folder, steps_done), *others])
@@ -279,7 +279,7 @@ class ProgressTable(Output):
             self.close()  # the next `add` drops an incomplete row
 
     def _rewrite(self, more: Iterable[str], steps_done: int | None = None) -> None:
-        """Rewrite and open the file, with `more` columns or without rows after `steps_done`."""
+        """Rewrite and open the file; add the columns `more`, and drop rows after `steps_done`."""
         self.close()
         earlier = list(read_table(self._path)) if self._path.exists() else []
         header, *rows = earlier or [self._columns]
@@ -314,7 +314,7 @@ class TensorBoardEvents(Output):
     SB3's own class writes in a thread, which ends with a traceback if the disk is full. Rule:
     TensorBoard reads the files in the order of their names, so each part of a run has a file with a
     later name and later times, even if the clock was set back. The file's first event makes
-    TensorBoard drop figures after `steps_done` from earlier files.
+    TensorBoard drop the earlier files' figures of all env steps after `steps_done`.
     """
 
     format = "tensorboard"
@@ -349,7 +349,7 @@ class TensorBoardEvents(Output):
 
 
 _MOST_TIME_S: Final = 1e10
-"""Later times are ignored: only damaged files have them, and a file's name has too few digits."""
+"""Times from this on are ignored: only damaged files have them, and file names cannot hold them."""
 
 
 def _latest_s(events: Path) -> float:

@@ -101,9 +101,9 @@ def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) 
     """Make the folder, remove a killed trainer's unfinished files, and write `config.json`.
 
     If the run continues a model from another folder, that folder's records are copied, unless
-    another user may have written them. Raises `ConfigError`, with `config.json` unchanged, if the
-    folder cannot be written to, or if another training has begun in it since the arguments were
-    checked.
+    another user may have written them. Raises `ConfigError` if the folder cannot be written to, or
+    if another training has begun in it since the arguments were checked; `config.json` is then
+    unchanged.
     """
     goes_on = resume is not None and resume.parent.resolve() == out.resolve()
     if not goes_on and holds_run(out):

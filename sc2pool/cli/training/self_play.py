@@ -101,7 +101,7 @@ def opponents_of(options: TrainOptions) -> dict[str, Opponent]:
 
 
 MORE_AT_THE_END = 5
-"""The factor by which the last evaluation has more matches than the others."""
+"""The last evaluation has this many times as many matches as each earlier evaluation."""
 
 
 def matches_for(games: int, opponents: int) -> int:
@@ -207,9 +207,9 @@ def play_matches(
 ) -> dict[str, Counter[str]] | None:
     """Play matches with actions that the model samples; returns each opponent's counts of results.
 
-    The `matches` matches that begin first are counted; those that end first are mostly short.
-    Each game has `agents` rows, all played by the model. A signal that `stop` receives ends the
-    matches; the function then returns None.
+    The `matches` matches that begin first are counted, because the matches that end first are
+    mostly short. Each game has `agents` rows, all played by the model. A signal that `stop`
+    receives ends the matches; the function then returns None.
     """
     found: dict[str, Counter[str]] = defaultdict(Counter)
     env.seed(SEED)
