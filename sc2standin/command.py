@@ -4,9 +4,9 @@
   [--temper NAME[:VALUE],...]`.
 * To run the game: `python -m sc2standin -listen 127.0.0.1 -port 5000 -dataDir DIR -tempDir DIR`.
 
-To run, the stand-in takes the real game's flags, with one dash. Like the real game, it ignores
-unknown flags. The flags with two dashes are the stand-in's own. An installation puts them into its
-start script, so clients need not know about them.
+To run the game, the stand-in takes the flags of the real game, which have one dash. Like the real
+game, it ignores unknown flags. The flags with two dashes are the stand-in's own. An installation
+puts them into its start script, so clients need not know about them.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@
 * Folder DIR/Maps/SMAC_Duels: variants of SMAC's maps for two players.
 * File DIR/sc2pool-standin.txt: marks the directory as an installation of the stand-in.
 
-A directory with other contents is not changed. Every file is replaced atomically, so several
+Only an empty directory or an installation is changed. Every file is replaced atomically, so several
 processes may install at the same time. Installing again replaces files that have changed.
 """
 
@@ -32,7 +32,7 @@ from sc2standin.version import BASE_BUILD
 
 MARKER = "sc2pool-standin.txt"
 _TRIES, _PAUSE_S = 100 if sys.platform == "win32" else 1, 0.05
-"""The attempts to replace a file, and the pause between them; Windows refuses a file in use."""
+"""How often to try to replace a file, and the pause between tries; Windows locks files in use."""
 LADDER = (
     *("AcropolisLE", "Acropolis", "Abyssal Reef LE", "AbyssalReefLE", "(2)CatalystLE"),
     *("CatalystLE", "PillarsofGoldLE", "AutomatonLE", "KairosJunctionLE", "EphemeronLE"),

@@ -131,7 +131,7 @@ _GREETING_S: Final = 5.0
 _RETRY_S: Final = 0.02
 """Time between two attempts of the guest to connect, in seconds."""
 _GREETING: Final = 0x53432D31
-"""A greeting has this number as its loop; it identifies the sender as a process of the game."""
+"""A greeting has this number as its loop; the number marks the sender as a process of the game."""
 
 
 @dataclass(frozen=True)

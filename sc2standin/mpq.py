@@ -50,7 +50,7 @@ class MpqError(ValueError):
 
 
 def pack(files: Mapping[str, bytes]) -> bytes:
-    """An archive of these files, which must not be empty."""
+    """An archive of these files; no file may be empty."""
     files = dict(files) | {LIST_FILE: "\r\n".join(files).encode()}
     contents, blocks = bytearray(), []
     for content in files.values():

@@ -53,7 +53,7 @@ _ENTRY_BYTES: Final = 150
 _REQUEST_BYTES: Final = 2 * 1024 * 1024
 """The largest size of a recorded request, which is create_game with a map of 1 MiB."""
 _INFO_BYTES: Final = 256 * 1024
-"""The largest size of a game's description. A usual description has a few hundred bytes."""
+"""The largest size of a game's description. Most descriptions have a few hundred bytes."""
 _FORMAT: Final = "sc2pool-standin-replay/3"
 _METADATA, _INFO = "replay.gamemetadata.json", "sc2pool.info"
 _EPISODE, _REQUESTS = "sc2pool.episode.json", "sc2pool.requests"

@@ -45,8 +45,8 @@ class Known:
 
     name: str
     certainty: Literal["S", "1", "W", "P"]
-    """The evidence for the behaviour: S for several independent reports, 1 for one report, W for a
-    client's workaround, P for the protocol's documentation."""
+    """The evidence for the behaviour: several independent reports (S), one report (1), a client's
+    workaround (W), or the protocol's documentation (P)."""
     hangs: bool = False
     """True if a client that behaves as python-sc2 does would wait for ever."""
     is_rarer: bool = False
@@ -99,9 +99,9 @@ _PLACES: Final = 64
 _TOGETHER, _TOGETHER_S = 0.1, 0.2
 """Launches and joins that begin within a short time of each other count as simultaneous.
 
-This time is the share _TOGETHER of the delay that `crowd` sets, and at most _TOGETHER_S. A join
-itself takes only milliseconds. So without this time, a busy machine might run simultaneous joins
-one after the other, and count none of them as simultaneous.
+The time between simultaneous launches or joins is at most the share _TOGETHER of the delay that
+`crowd` sets, and at most _TOGETHER_S. A join itself takes only milliseconds. If only joins that
+overlap counted, a busy machine might run all joins one after the other and count none of them.
 """
 _TICKS_PER_S: Final = 100
 """Linux reports the time at which a process started in hundredths of a second (ticks)."""
@@ -243,7 +243,7 @@ class Crowd:
     def remaining_s(self) -> float:
         """How long the launch or join of this process still takes; the first call begins it.
 
-        Other launches and joins are counted after a short wait, during which more can begin.
+        Other processes' launches and joins are counted after a short wait, in which more may begin.
         """
         if self._wait_s == 0.0:
             return 0.0

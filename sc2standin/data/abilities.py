@@ -151,7 +151,7 @@ def needs_target(ability_id: int) -> bool:
 
 @lru_cache(maxsize=4096)  # the cache is bounded, because a client may send any id
 def specific(ability_id: int, kind: UnitType | None = None) -> int:
-    """The specific id for a general or specific id; with `kind`, the id for units of this type."""
+    """Turn a general or specific id into the specific id, for units of type `kind` if given."""
     if ability_id not in _SPECIFIC:
         return ability_id
     own = () if kind is None else (*available_to(kind), *refused_to(kind))

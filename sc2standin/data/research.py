@@ -30,9 +30,9 @@ class Research:
     by: tuple[str, ...]
     """The names of the structures that research the upgrade."""
     general_id: int = 0
-    """The id of the ability that all levels of the upgrade share; 0 without levels."""
+    """The id of the ability that all levels of the upgrade share; 0 if it has no levels."""
     needs: tuple[str, ...] = ()
-    """The player needs one of the structures with these names; empty if none is needed."""
+    """The names of the structures of which the player needs one; empty if none is needed."""
     after: int = 0
     """The id of the upgrade that must be finished before this one, 0 for none."""
     alert: sc_pb.Alert.ValueType = sc_pb.ResearchComplete

@@ -40,7 +40,7 @@ _ATTACK_ON_AIR: dict[str, Gain] = {
     for entry in UPGRADES.values()
     for name, (damage, bonus) in entry.get("damage_on_air", {}).items()
 }
-"""The gain of a weapon that hits only air units, if it differs from the other weapon's gain."""
+"""The gain of a unit's weapon that hits only air units, if its other weapon's gain differs."""
 _ARMOR_OF: dict[str, int] = {
     name: entry["id"] for entry in UPGRADES.values() for name in entry.get("armor_of", ())
 }

@@ -106,12 +106,12 @@ def _row(
 
 
 def ratio(value: float, most: float) -> int:
-    """The share that a value is of its maximum, as a number from 0 to 255."""
+    """A value's share of its maximum, as a number from 0 to 255."""
     return int(FULL * min(max(value / most, 0.0), 1.0)) if most else 0
 
 
 def buffs_of(unit: Unit, loop: int, *, mine: bool) -> list[int]:
-    """The ids of a unit's buffs: for its cargo if `mine`, for a stimpack, and for spells."""
+    """The ids of the buffs for a unit's stimpack and spells and, if `mine`, for its cargo."""
     minerals, vespene = unit.cargo if mine else (0, 0)
     carried = [CARRIES_MINERALS] * (minerals > 0) + [CARRIES_VESPENE] * (vespene > 0)
     stimmed = [unit.type.buff_id] if unit.type.buff_id else []
@@ -119,7 +119,7 @@ def buffs_of(unit: Unit, loop: int, *, mine: bool) -> list[int]:
 
 
 def is_producing(unit: Unit) -> bool:
-    """True for a structure that makes something."""
+    """True for a structure whose current order makes something."""
     return isinstance(unit.job, Factory) and unit.order.makes is not None
 
 

@@ -101,7 +101,7 @@ class Fields:
         return self._read(key, self._left.pop(key), read) if key in self._left else None
 
     def part_or_one_of(self, key: str, read: Callable[[Fields], T], choices: Mapping[str, T]) -> T:
-        """The result of `read` if the value is an object, else the choice that the value names."""
+        """The result of `read` for an object; for a name, the entry of `choices` with this name."""
         if isinstance(self._left.get(key), Mapping):
             return self._read(key, self._left.pop(key), read)
         return self.one_of(key, choices)
@@ -162,7 +162,7 @@ class Fields:
         return self.point(key) if key in self._left else None
 
     def points_or_one_of(self, key: str, choices: Mapping[str, T]) -> tuple[Point, ...] | T:
-        """The points if the value is a list; otherwise the choice that the value names."""
+        """The points of a list; for a name, the entry of `choices` with this name."""
         if not isinstance(self._left.get(key), list):
             return self.one_of(key, choices)
         return tuple(self._point(point, key) for point in self.take(key, list))

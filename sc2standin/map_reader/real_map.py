@@ -6,9 +6,9 @@ A map of the real game is an MPQ archive. Four files of the archive matter:
 * File t3SyncCliffLevel: each cell's height: 0 for a hole, 64 for ground, 128 for high ground.
 * File t3CellFlags: bit 0 is set in cells on which units cannot walk: the edges of cliffs.
 
-The script is not run, only searched for the calls that these maps make. A map is refused if it has
-no such calls, or if its script computes the place of a unit. The unit types are the stand-in's,
-with the numbers (life, damage, …) of the maps' unit data.
+The script is not run, only searched for the calls that these maps make. A map is refused if no
+calls are found in its script, or if the script computes the place of a unit. The unit types are the
+stand-in's, with the numbers (life, damage, …) of the maps' unit data.
 
 A duel is a map on which two players play a battle of SMAC, each with the team of SMAC's client.
 The map file of a duel is, for example,
@@ -114,7 +114,7 @@ def _read(archive: bytes) -> Scenario:
         Group(_type(name), int(owner), int(count), Cluster(_place(points, _point(values, where))))
         for count, name, owner, where in created
     )
-    hunts = _PERIOD.findall(script.partition(_HUNT)[2])  # a hunt's period follows its order
+    hunts = _PERIOD.findall(script.partition(_HUNT)[2])  # the period stands after the attack order
     if not (groups or hunts):
         raise ScenarioError("the map's script creates no units")
     if {group.owner for group in groups} - {1, 2}:
@@ -246,7 +246,7 @@ def duel_of(scenario: Scenario, name: str) -> Scenario:
 
 
 def _opposite(group: Group, size: tuple[int, int]) -> Group:
-    """The same units for player 2, at places rotated by 180 degrees."""
+    """A group like this one, for player 2, at the place rotated by 180 degrees."""
     place = group.place
     assert isinstance(place, Cluster), "all teams of the bundled maps stand in clusters"
     x, y = place.centre

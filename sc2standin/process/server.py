@@ -239,7 +239,7 @@ class GameServer:
         return begin_meeting(invitation, self._wake)
 
     def meet(self, fate: Fate) -> bool:
-        """End or hang the process, now or after a delay; True if there is time for a reply."""
+        """End or hang the process, now or after a delay; returns True if a reply can be sent."""
         delay_s, self.state.fate = self.state.fate_delay_s, None
         if delay_s > 0.0:
             asyncio.get_running_loop().call_later(delay_s, self._carry_out, fate)
@@ -299,7 +299,7 @@ class GameServer:
 
 
 def _watch_for_leaving(transport: asyncio.Transport) -> Callable[[], bool]:
-    """A function that returns True if the peer has closed its side; only on Linux, else False."""
+    """A function that returns True if the peer has closed its side; always False outside Linux."""
     if sys.platform != "linux":
         return lambda: False
     poll = select.poll()

@@ -8,8 +8,8 @@ Rules of the replies:
 A game on a canned map costs almost no CPU time; such maps serve to measure the code around a game.
 On a canned map no unit moves, and no rule applies. A step only counts loops. An action succeeds but
 changes nothing. Actions and observations are answered in bytes, and the observation's bytes are
-prepared once per episode. All other requests are answered as on other maps. The replies on a canned
-map equal those of another map on which nothing happens.
+prepared once per episode. Requests of all other kinds are answered as on maps that are not canned.
+The replies on a canned map equal those of another map on which nothing happens.
 
 This module never uses the socket or ends the process: only `server` does.
 """

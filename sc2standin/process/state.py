@@ -271,7 +271,7 @@ class State:
 
         Args:
             loops_before: the loops played between create_game and this episode.
-            quirks: the odd rules of a recorded episode; None for those of this process's tempers.
+            quirks: the odd rules of a recorded episode; if None, this process's tempers set them.
         """
         setup = self.created()
         if quirks is None:

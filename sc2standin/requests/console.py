@@ -319,7 +319,7 @@ Units = tuple[Unit, ...]
 
 
 def select(console: Console, units: Iterable[Unit], *, add: bool = False) -> Console:
-    """Select these units; with `add`, add the client's own ones among them to the selection."""
+    """Select these units; if `add`, add those that the client owns to the selection."""
     picked = tuple(units)
     if not picked:
         return console
@@ -366,7 +366,7 @@ def army(console: Console, own: Sequence[Unit], *, add: bool) -> Console:
 
 
 def idle_workers(console: Console, own: Sequence[Unit], kind: Worker.Type.ValueType) -> Console:
-    """Select the next idle worker, or all of them."""
+    """Select the next idle worker, or all idle workers."""
     idle = [unit for unit in own if unit.type.works and unit.order.kind == OrderKind.IDLE]
     if kind in (Worker.All, Worker.AddAll):
         return select(console, idle, add=kind == Worker.AddAll)

@@ -1,8 +1,8 @@
 """Debug commands change the world directly, or crash, hang or end the process.
 
 The whole request is checked before any command is carried out. Commands that crash, hang or end the
-process take effect at once, or after the delay that they name. As in the real game, all other
-commands take effect in the next loop.
+process take effect at once, or after the delay that they name. As in the real game, commands
+that change the world take effect in the next loop.
 """
 
 from __future__ import annotations

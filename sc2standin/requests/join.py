@@ -155,7 +155,7 @@ def _join_problem(state: State, request: sc_pb.RequestJoinGame) -> Problem | Non
 def _race_problem(
     state: State, scenario: Scenario, request: sc_pb.RequestJoinGame
 ) -> Problem | None:
-    """The reason why this race cannot play a melee, or None. Other maps take any race."""
+    """The reason why this race cannot play a melee, or None. Maps without a melee take any race."""
     melee = scenario.melee
     if melee is None or melee.any_race or scenario.endless or state.any_race:
         return None

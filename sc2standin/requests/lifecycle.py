@@ -233,5 +233,5 @@ def step(state: State, request: sc_pb.Request) -> bytes:
 
 def loops_asked(request: sc_pb.RequestStep) -> int:
     """The number of loops that a step plays."""
-    # The game ends at END_OF_TIME_LOOPS, so a larger count has the same effect.
+    # The game ends at END_OF_TIME_LOOPS, so a larger count advances no farther.
     return min(request.count, END_OF_TIME_LOOPS) if request.HasField("count") else 1

@@ -59,7 +59,7 @@ def _walking_distance(game: Game, path: query_pb.RequestQueryPathing) -> float:
 def _fill_abilities(
     reply: query_pb.ResponseQueryAvailableAbilities, state: State, *, free: bool
 ) -> None:
-    """List the abilities that a unit can use now; with `free`, their costs do not count."""
+    """List the abilities that a unit can use now; if `free`, the abilities' costs do not count."""
     game = state.playing()
     unit = game.world.by_tag.get(reply.unit_tag)
     if unit is None:
@@ -85,7 +85,7 @@ def _placed(ability_id: int) -> UnitType | None:
 def _placement(
     game: Game, place: query_pb.RequestQueryBuildingPlacement, player: int, known: Known
 ) -> error_pb.ActionResult.ValueType:
-    """Success if the ability's structure fits there; for other abilities, if the place is free."""
+    """Success if the place suits the ability's structure or, without a structure, is free."""
     x, y = place.target_pos.x, place.target_pos.y
     made = _placed(abilities.specific(place.ability_id))
     economy = game.economies.get(player, game.economy)

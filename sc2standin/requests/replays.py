@@ -124,7 +124,7 @@ def _start(state: State, request: sc_pb.RequestStartReplay) -> None:
 
 
 def _perform(state: State, crop: Crop | None, player: int, content: bytes) -> None:
-    """Carry out a recorded request of a player; `crop` is for requests of the watched player."""
+    """Carry out a player's recorded request; `crop` converts the watched player's coordinates."""
     request = sc_pb.Request.FromString(content)
     if state.other is not None and player == state.other.player_id:
         perform(state.other, request)

@@ -1,8 +1,8 @@
 """A player's console: the camera, the selection, the control groups.
 
-A `Console` never changes; each action makes a new one. Like every action, a new console takes
-effect with the next loop. A later action of the same loop starts from the new console, not from the
-old one. A unit that has died is no longer in the selection or in a group.
+A `Console` never changes; each action makes a new one. A new console takes effect with the next
+loop, as every action does. A later action of the same loop starts from the new console, not from
+the old one. A unit that has died is no longer in the selection or in a group.
 """
 
 from __future__ import annotations

@@ -278,7 +278,7 @@ class Game:
         while world.loop < end and self.result is None and not stop():
             began = world.loop
             until = end
-            # Units recover before requests, so that a new unit recovers only from the next loop.
+            # Units recover before requests take effect, so a new unit recovers from the next loop.
             recover(world.recovering, began + 1, 1)
             if self._asked:
                 until = min(end, self.do_asked())

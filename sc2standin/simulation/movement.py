@@ -8,8 +8,8 @@ the same as with a plan for every loop. In combat, and with cloaked units, each 
 Units walk straight. A few types turn slowly: they stand until their facing is within a right angle
 of the direction of their way. Most types are at full speed from the first loop; the others
 accelerate from rest. On a map with `Routes`, units walk around obstacles, one straight leg after
-the other. On a map with `Detours`, the detours give the next point of a unit's way. On other maps
-all ways are straight.
+the other. On a map with `Detours`, the detours give the next point of a unit's way. On a map
+without `Routes` and `Detours`, all ways are straight.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sc2standin.simulation.world import World
 ARRIVED = 1e-6
 """A unit that is closer than this to its goal, in cells, has arrived."""
 CROWD_SPACING = 0.5
-"""A held-up unit in a crowd of n units has arrived if its goal is within this * sqrt(n) cells."""
+"""A held-up unit in a crowd of n has arrived within this number * sqrt(n) cells of its goal."""
 HELD_UP_SHARE = 0.3
 """A unit is held up if it moves less than this share of the distance that it would move alone."""
 SEARCH_INTERVAL_LOOPS = 4

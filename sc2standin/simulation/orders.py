@@ -75,6 +75,6 @@ def _begin(world: World, unit: Unit, order: Order) -> None:
         unit.lower_weapon()
     if order.kind == OrderKind.CAST:
         world.casting = True
-        world.disturb()  # makes the game apply the rule `Spells`
+        world.disturb()  # the game must apply the rule `Spells`
     else:
         world.orders_changed()

@@ -190,7 +190,7 @@ class Cells:
         """The number of cells in a row, with the border."""
         border = [NO_GROUND] * self.row
         self.cells = list(border)
-        """For each cell: FREE, NO_GROUND, or the tag of the unit that stands on the cell."""
+        """The state of each cell, which is FREE, NO_GROUND, or the tag of the unit on the cell."""
         for line in terrain.open_cells.tolist():
             kinds = (FREE if is_open else NO_GROUND for is_open in line)
             self.cells += [NO_GROUND, *kinds, NO_GROUND]

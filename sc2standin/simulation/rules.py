@@ -74,7 +74,7 @@ class CollectRule:
         self._version = -1
         self._mine: list[Unit] = []
         self._scans: list[tuple[int, int, Unit]] = []
-        """A heap: the earliest loop at which a unit can reach the target, its tag, the target."""
+        """A heap of (loop, tag, target): the earliest loop at which a unit can reach the target."""
         self._lay_out()
 
     def apply(self) -> int:
@@ -273,7 +273,7 @@ class BattleRule:
         return NEVER
 
     def _attack_point(self, points: tuple[Point, ...]) -> None:
-        """Let all enemies attack one point: a random one between the first and the last."""
+        """Let all enemies attack one random point between the first and the last of `points`."""
         (x, y), (last_x, last_y) = points[0], points[-1]
         if len(points) > 1:
             share = self._world.chance.random()
@@ -453,7 +453,7 @@ class Placement:
 
 
 def place_group(world: World, placement: Placement, group: Group, more: int = 0) -> list[Unit]:
-    """Create the units of a group, and `more` units of its type."""
+    """Create the units of a group, and `more` additional units of the same type."""
     count = group.count + more
     points = placement.points(group, count, world.units)
     return world.spawn(group.type, group.owner, points.tolist())
@@ -467,7 +467,7 @@ def _polar(centre: Point, distances: Floats, degrees: Floats) -> Floats:
 
 
 def _grid(centre: Point, spacing: float, count: int) -> list[Point]:
-    """At least four times `count` points of a square grid, the nearest to the centre first.
+    """At least 4 * `count` points of a square grid, the nearest to the centre first.
 
     With a negative spacing the grid is rotated by 180 degrees.
     """

@@ -139,7 +139,7 @@ class Unit:
     held_up: bool = False
     """True if other units kept this one from walking in the last loop."""
     turn: int = 0
-    """The side to which the unit turns to pass others: 1 for left, -1 for right, 0 for none."""
+    """The side to which the unit turns to pass units: 1 for left, -1 for right, 0 for none."""
     noticed: int = 0
     """Tag of the last target that the unit chose by itself, 0 for none."""
     order: Order = STOPPED

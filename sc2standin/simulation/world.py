@@ -182,7 +182,7 @@ class World:
         """The states that debug commands have set, each with its player.
 
         With `god` the player's units take no damage. With `control_enemy` the player commands all
-        units. Other states switch off rules of the player's economy.
+        units. The remaining states switch off rules of the player's economy.
         """
         self.upgrades = Upgrades()
         self.armies = dict.fromkeys(PLAYERS, Army())
@@ -225,7 +225,7 @@ class World:
         self.plan_until = self.loop
 
     def disturb(self) -> None:
-        """Make plan and rules' next loops invalid after a unit was created, removed or moved."""
+        """Make the plan and rules' next loops invalid after units are created, removed or moved."""
         self.orders_changed()
         self.rules_at = self.loop
 

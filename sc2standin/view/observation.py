@@ -255,7 +255,7 @@ class RawView:
 
 
 class CardView:
-    """The abilities of the selected units in an observation; they are replaced when they change."""
+    """The abilities of the selected units in an observation; the list is replaced if it changes."""
 
     def __init__(
         self, seen: sc_pb.Observation, player: int, economy: Economy | None, world: World

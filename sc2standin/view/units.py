@@ -104,7 +104,7 @@ class UnitsView:
         for i in reversed(range(len(shown))):
             if shown[i] not in staying:
                 del messages[i], shown[i]
-        if shown != units[: len(shown)]:  # a unit that came into sight is not the last one
+        if shown != units[: len(shown)]:  # a newly shown unit stands before one shown earlier
             del messages[:]
             shown.clear()
         for unit in units[len(shown) :]:

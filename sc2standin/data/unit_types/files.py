@@ -131,7 +131,7 @@ MODES: dict[str, Mode] = {
     "Hellion": Mode(1998, TYPE_BY_NAME["HellionTank"], 66),
     "HellionTank": Mode(1978, TYPE_BY_NAME["Hellion"], 66),
 }
-"""The change of mode, by the name of the unit type. Upgraded variants of a type share its name.
+"""Each unit type's change of mode, by the type's name. Upgraded variants of a type share its name.
 
 In the game's data (`SiegeMode` and the other morphs) the durations have a random part of up to half
 a second. The stand-in uses the means.

@@ -151,7 +151,7 @@ class UnitType:
     tech_requirement_id: int = 0
     """The id of the structure's type that this type requires, 0 for none."""
     tech_alias_id: int = 0
-    """The id of another type: where it is required, this type suffices, too; 0 for none."""
+    """If the type with this id is required, this type suffices, too; 0 for none."""
     needs_tech_lab: bool = False
     """True if only a structure with a tech lab can train units of this type."""
     made_from: UnitType | None = None

@@ -83,7 +83,7 @@ def _perform_raw(state: State, one: sc_pb.Action) -> error_pb.ActionResult.Value
         return console.move_camera(state, one)
     if kind is None:
         return error_pb.Error
-    # The only kind left, `toggle_autocast`, has no effect, but is reported as carried out.
+    # The only kind of action left, `toggle_autocast`, has no effect, but is reported as done.
     state.ask(partial(state.was_done, one))
     return Success
 

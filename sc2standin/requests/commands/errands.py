@@ -32,7 +32,7 @@ _LANDING_ERRORS = {
     error_pb.CantBuildTooCloseToResources: error_pb.CantLandTooCloseToResources,
     error_pb.CantBuildTooCloseToCreepSource: error_pb.CantLandTooCloseToCreepSource,
 }
-"""The error of landing at a place, by the error of building there."""
+"""For each error of building at a place, the error of landing there."""
 
 
 class Asked(NamedTuple):

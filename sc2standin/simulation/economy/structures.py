@@ -214,7 +214,7 @@ class AddOns:
         self._world, self._walking, self._owner = world, walking, owner
         self._loops_for, self._give_up = loops_for, give_up
         self._seen: list[Unit] = []
-        """The world's list of structures at the last call; each change makes a new list."""
+        """The player's list of structures at the last `advance`; each change makes a new list."""
         self._sites: list[tuple[Unit, Unit]] = []
         """The add-ons under construction, each as (structure, add-on)."""
 

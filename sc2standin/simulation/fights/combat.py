@@ -242,7 +242,7 @@ class Bystanders:
         spared = np.array([[not is_target(one, unit) for unit in units] for one in attackers])
         structures = np.array([not unit.type.mobile for unit in units])
         self._ranks = [np.where(spared | later, np.inf, 0.0) for later in (structures, ~structures)]
-        """Matrix 1 adds infinity to the gaps to structures, and matrix 2 to the gaps to workers."""
+        """Added to gaps, matrix 1 leaves only workers as targets, and matrix 2 only structures."""
         radius = np.array([unit.type.radius for unit in units])
         self._touch = np.array([one.type.radius for one in attackers])[:, None] + radius
         self._nearest: list[list[tuple[int, float]]] = []

@@ -13,12 +13,12 @@ Rules of damage:
   The explosion hits all enemies within the splash radius, which may then explode, too.
 
 Medivacs use energy to heal wounded biological units of their side. A medivac that is ordered to
-heal a unit follows this unit until the unit is healed. Without such an order, a healer that stands
-or attacks heals the nearest wounded unit within its scan range. A passive healer heals only by
-order.
+heal a unit follows this unit until the unit is healed. Without an order to heal, a healer that
+stands or attacks heals the nearest wounded unit within its scan range. A passive healer heals only
+by order.
 
 Shields, and the life of some unit types, regenerate after a while without a hit. Energy always
-regenerates, and so does the life of some other unit types. Regeneration is added loop by loop, so
+regenerates, and so does the life of certain unit types. Regeneration is added loop by loop, so
 that the sums do not depend on the sizes of steps.
 """
 
@@ -203,7 +203,7 @@ ENERGY_PER_LOOP = 0.5625 / LOOPS_PER_DATA_S
 
 
 def recover(units: list[Unit], loop: int, loops: int) -> None:
-    """Let units regenerate for `loops` loops; the last one has the number `loop`."""
+    """Let units regenerate for `loops` loops; the last loop has the number `loop`."""
     for unit in units:
         kind = unit.type
         if unit.shields < kind.shields:
@@ -218,7 +218,7 @@ def recover(units: list[Unit], loop: int, loops: int) -> None:
 
 
 def _calm_loops(unit: Unit, loop: int, loops: int, delay_loops: int) -> int:
-    """How many of the last `loops` loops are `delay_loops` or more loops after the last hit."""
+    """The number of the last `loops` loops in which the delay after the last hit is over."""
     return loop - max(loop - loops, unit.hit_at + delay_loops)
 
 

@@ -34,11 +34,11 @@ ROUNDS = 3
 AHEAD = 1.0
 """Distance within which a unit looks for other units in its way, in cells."""
 GRAZE = 0.98
-"""A unit is in another's way if they are closer than this share of touching distance."""
+"""A unit is in another unit's way at less than this share of the distance at which they touch."""
 TURNS = tuple(
     (math.cos(angle), math.sin(angle)) for angle in (math.pi / 12 * k for k in range(1, 9))
 )
-"""The turns by which a unit may walk around others: cosine and sine of angles up to 120°."""
+"""The turns by which a unit may walk around other units: cosine and sine of angles up to 120°."""
 
 
 class Ground(IntEnum):
@@ -52,7 +52,7 @@ class Ground(IntEnum):
 
 
 class Pairs:
-    """The units that walk, with numbers; valid until a unit is created, dies or is detected."""
+    """Units that walk, each with an index; valid until a unit is created, dies or is detected."""
 
     def __init__(self, world: World) -> None:
         self.version = world.population_version
@@ -71,7 +71,7 @@ class Pairs:
         """For each unit, the indices of the enemies at which it can fire, in ascending order."""
         self.weapons = [unit.type.weapon for unit in units]
         self.healers = [i for i, unit in enumerate(units) if unit.type.heals is not None]
-        """The indices of the units that heal others."""
+        """The indices of the healers."""
         self.scan = [_scan(unit, world.clients) for unit in units]
         """The gap at which each unit notices an enemy, in cells; 0 for a unit without a weapon."""
         self.closest = [_closest(unit) for unit in units]

@@ -5,8 +5,8 @@ Rules of building:
   is immediate, python-sc2's own test of `expand_now` sends only one worker.
 * A structure needs open ground without other structures or resources on the cells of its footprint.
   A town hall also keeps its distance to resources. A refinery stands on a geyser.
-* The player's own units step aside if they can walk. All other units on the ground block a place,
-  and so does creep.
+* The player's own units step aside if they can walk. Units on the ground that do not step aside
+  block a place, and so does creep.
 * Work stops when the worker dies or is stopped. Another worker may then continue the work.
 
 Repairing: SCVs and MULEs give life back to structures and mechanical units, at a cost. One worker
@@ -247,7 +247,7 @@ class Building:
                 self._refund(*self.cancel(structure))
 
     def grow(self) -> None:
-        """For one loop, build at sites with a worker; free workers of finished or lost sites."""
+        """Build for one loop at sites with a worker; release workers of finished or lost sites."""
         world = self._world
         self._take_down_salvaged()
         if self._paid:

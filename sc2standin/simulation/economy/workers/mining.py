@@ -6,7 +6,7 @@ accelerate (`START_LOOPS`) is fitted so that one SCV on a near field brings 39 t
 loops. A MULE makes nine trips of 25 minerals, and gathers 2.05 times as long as an SCV.
 
 One SCV and one MULE at a time gather from a deposit. If a worker finds a mineral field occupied, it
-goes to a near field that has fewer workers of the same type. Without such a field, it waits.
+goes to a near field with fewer workers of the same type. A worker without a better field waits.
 
 Workers at work walk straight, or around obstacles. They walk through other units, as gathering
 workers do in the real game. The time to turn and to accelerate is added at the beginning of a walk.
@@ -88,7 +88,7 @@ class Mining:
             self._walking.walk_to(worker, home, self._deliver)
 
     def _arrive(self, worker: Unit) -> None:
-        """Let an arrived worker gather; if the deposit is occupied, change to another or wait."""
+        """Let an arrived worker gather; at an occupied deposit, it goes to another one or waits."""
         loop, deposit = self._world.loop, self._deposit(worker)
         if deposit is None:
             self.gather(worker)
@@ -100,8 +100,8 @@ class Mining:
         if free_at > loop:
             other = self._emptier(worker) if minerals else None
             if other is None:
-                # Wait one loop more, because in real games three SCVs bring 145 minerals a minute
-                # from one field, and 162 gas from one geyser.
+                # In real games three SCVs bring 145 minerals or 162 gas a minute from one deposit.
+                # A worker waits one loop more so that its income matches real games.
                 worker.job = Errand(free_at + 1, self._arrive)
                 return
             worker.order = Order(OrderKind.GATHER, 0.0, 0.0, other.tag)
@@ -190,8 +190,8 @@ def can_gather(unit: Unit, owner: int) -> bool:
 START_LOOPS = 16
 """The extra loops of a walk, because a worker first turns and accelerates.
 
-Nine of the loops result from an SCV's acceleration of 2.5 cells per second squared. The other seven
-loops are fitted to a worker's income.
+Nine of the 16 loops result from an SCV's acceleration of 2.5 cells per second squared. Seven of the
+16 loops are fitted to a worker's income.
 """
 TINY_CELLS = 1e-3
 """If the next straight stretch is shorter than this (in cells), no way leads nearer to the goal."""
