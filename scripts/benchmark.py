@@ -178,8 +178,8 @@ def end_all_below() -> None:
     """End all child processes, because baselines end their games only in an orderly close."""
     for process in psutil.Process().children():
         with suppress(psutil.Error):
-            # The resource tracker must live, because it removes files of other processes in
-            # /dev/shm; it ends with this process.
+            # The resource tracker must live, because it removes other processes' files in /dev/shm.
+            # The resource tracker ends with this process.
             if "resource_tracker" not in " ".join(process.cmdline()):
                 kill_tree(process)
 

@@ -7,8 +7,8 @@ Usage:
     python scripts/truth.py duels          # Plays battles of equal cost, and computes the winner.
     python scripts/truth.py fields FOLDER  # Lists observation fields that the stand-in never fills.
 
-MODS is the folder with the game's mods as XML, such as `core.sc2mod` and `liberty.sc2mod`, each of
-which has a folder `base.sc2data/GameData`. SC2Mapster/SC2GameData publishes MODS for every build.
+MODS is the folder with the game's mods as XML. Each mod, such as `core.sc2mod` or `liberty.sc2mod`,
+has a folder `base.sc2data/GameData`. SC2Mapster/SC2GameData publishes MODS for every build.
 The stand-in reports build 81433. The written files hold facts about the types that they already
 list. To add a type, copy the line of another type and change the copied name.
 """

@@ -5,10 +5,9 @@ sc2pool that one `env.step` enters in the trainer. The second table lists the fi
 a `Task` enters in a worker. The files are in the order in which they are entered, with the number
 of Python calls in each file. Run the script before and after the modules are arranged differently.
 
-A call is a `call` event of `sys.setprofile` in a file of the package. Such an event occurs when a
-function is entered, when a coroutine or generator is entered or resumed, and for a comprehension
-(which is a function in Python 3.11). Not counted are calls of C functions, calls in other packages,
-and calls in other threads.
+A call is a `call` event of `sys.setprofile` in a file of sc2pool. A `call` event occurs when a
+function is entered, when a coroutine or generator is entered or resumed, and for a comprehension (a
+function in Python 3.11). Calls of C functions and calls in other packages or threads do not count.
 
 A step in the trainer is one `env.step`. In the worker a step lasts from one call of `Task.act` to
 the next. All steps are in the middle of an episode. The tables show the median of several steps.

@@ -34,7 +34,7 @@ def alternate(
         rounds: the least number of rounds of each side.
         seconds: about how long a round takes.
         on_round: called after each round.
-        most_rounds: the largest number of rounds; beyond `rounds`, only until `is_certain`.
+        most_rounds: the limit of rounds; after `rounds` rounds, `is_certain` ends the measurement.
 
     Returns:
         The rounds of each side, in their order.

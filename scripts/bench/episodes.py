@@ -36,6 +36,6 @@ class EpisodeBudget:
         return self._left
 
     def spend(self, steps: int) -> None:
-        """Subtract steps that were made from the rest of the episode."""
+        """Subtract a number of steps from the number of steps that the episode still allows."""
         self._left -= steps
         self._longest_run = max(self._longest_run, steps)

@@ -32,14 +32,14 @@ class Row:
     lowest: float
     highest: float
     ratios: Mapping[str, float] = field(default_factory=dict)
-    """By the name of another side: this row's figure divided by the other side's figure."""
+    """A dict from another side's name to this row's figure divided by the other side's figure."""
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """The interval of each ratio in `ratios`; see `comparison.median_interval`."""
     cpu_us_per_step: Mapping[str, float] | None = None
     """The CPU time of an env step, by role."""
     rounds: Rounds = field(default_factory=Rounds)
     values: tuple[float, ...] = ()
-    """If the row has no rounds: the values of which `figure` is the median."""
+    """The values whose median is `figure`; empty if the row has rounds."""
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "rounds": [one.as_dict() for one in self.rounds]}

@@ -61,7 +61,7 @@ class Settings:
 
         Args:
             maker: the name of a maker of `bench.sides`.
-            arguments: for the name of each side, all arguments of the maker but the installation.
+            arguments: a dict from sides' names to the maker's arguments, without the installation.
         """
         if self.revision is None:
             return {}

@@ -24,7 +24,7 @@ except ImportError:  # earlier commits, which this module can measure, have an o
     from sc2pool.cli.bench.rounds import step_for  # type: ignore[import-not-found, no-redef]
 
 START_METHOD = "forkserver"
-"""SB3's choice on Linux, and the fastest start method that is safe in a process with threads."""
+"""SB3 uses this start method on Linux; it is the fastest that is safe in a process with threads."""
 
 POOL = "SubprocSC2VecEnv"
 SB3 = "SubprocVecEnv"

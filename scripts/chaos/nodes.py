@@ -1,6 +1,6 @@
 """A Ray cluster of two nodes under attack, and the check that a round leaves no games on it.
 
-Only `chaos.py run --ray` imports Ray, and runs in a virtual environment that has Ray.
+Only `chaos.py run --ray` imports Ray; this command runs in a virtual environment that has Ray.
 """
 
 from __future__ import annotations

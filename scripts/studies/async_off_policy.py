@@ -152,7 +152,7 @@ def compare(name: str, seeds: int, game_s: float) -> None:
     at_random = random_return(study)
     runs: dict[str, list[Run]] = {way: [] for way in WAYS}
     for seed in range(seeds):
-        for way in WAYS:  # the ways take turns, so a slow phase of the machine slows all of them
+        for way in WAYS:  # the ways of training take turns, so a slow phase slows all ways
             runs[way].append(train(study, way, seed, game_s))
     plain_gain = mean(run.final_return for run in runs["plain"]) - at_random
     plain_speed = mean(run.steps_per_s for run in runs["plain"])

@@ -80,7 +80,7 @@ class Step(NamedTuple):
 class RecordedTux(SuperTuxEnv):
     """The game SuperTux, which writes a line per step into a file of the folder `folder`.
 
-    `extra_gap_s` is the age of the policy's observation, counted from the newest observation.
+    `extra_gap_s` says how much older the policy's observation is than the newest observation.
     """
 
     extra_gap_s = 0.0
@@ -389,7 +389,8 @@ def play_rtgym(folder: Path, seed: int, _: float) -> None:
 
 
 def play_async_gym_agents(folder: Path, seed: int, _: float) -> None:
-    """Play with the library's PPO on a Box; on a Dict 0.5.0 fails (`unhashable type: 'slice'`)."""
+    """Play with the PPO of async-gym-agents on a Box."""
+    # On a Dict, version 0.5.0 of async-gym-agents fails (`unhashable type: 'slice'`).
     from async_gym_agents.agents.async_agent import get_injected_agent  # noqa: PLC0415
     from async_gym_agents.envs.multi_env import IndexableMultiEnv  # noqa: PLC0415
     from gymnasium.wrappers import FlattenObservation  # noqa: PLC0415

@@ -3,9 +3,9 @@
 Usage: `scores.py [--game auto|real|PATH] [--episodes 20] [--task NAME ...]`. The script prints a
 Markdown table with the measured and the published scores, and two verdicts. The first verdict is
 "yes" if the scripted player's score is between 0.85 times the human's and 1.2 times the
-grandmaster's. The second is "yes" if every random episode scores less than the published random
-maximum. On the stand-in, a "no" shows that one of the stand-in's rules makes the game easier or
-harder than the real game.
+grandmaster's. The second verdict is "yes" if every random episode scores less than the published
+random maximum. On the stand-in, a "no" shows that one of the stand-in's rules makes the game easier
+or harder than the real game.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _PLACES = {
     **{"Move": 0, "Patrol": 1, "HoldPos": 2, "AcquireMove": 3, "Gather": 0, "Return": 1},
     **{"Load": 0, "UnloadAll": 1, "UnloadAt": 2, "LoadAll": 4},
 }
-"""By the name of a command: the index of the command within its ability."""
+"""A dict from the name of a command to the index of the command within its ability."""
 _OF_SITES = {"Cancel": 0, "Halt": 1}
 """The indices of further commands of the ability `BuildInProgress`."""
 _ELSEWHERE = {"Cancel": 1, "Halt": 30}

@@ -119,7 +119,7 @@ class Catalog:
         """An entry with all inherited fields.
 
         Raises:
-            KeyError: No entry has this name.
+            KeyError: No entry of the catalog has this name.
         """
         if name not in self._resolved:
             self._resolved[name] = _named(self._inherited(name), name)

@@ -80,7 +80,7 @@ def facts() -> Iterator[Fact]:
     yield Fact("minerals a minute, an SCV near", 62.5, MEASURED, partial(_minerals, range(4)))
     yield Fact("minerals a minute, an SCV far", 54.75, MEASURED, partial(_minerals, range(4, 8)))
     yield Fact("minerals a minute, three on a field", 145, MEASURED, _crowded)
-    # A town has four near and four far fields. The fact above is a field's income from three SCVs.
+    # A town has four near and four far fields. The fact "three on a field" is one field's income.
     for scvs, earned in ((6, 359.5), (12, 704), (16, 938), (22, 1089)):
         yield Fact(f"minerals a minute, {scvs} SCVs", earned, MEASURED, partial(_town, scvs))
     yield Fact("minerals in the first 320 loops, 12 SCVs", 120, REPLAYS, _opening)
@@ -110,7 +110,7 @@ ACCELERATION = {
 LIFE_PER_S = {"Roach": 0.2734, "Zergling": 0.2734, "Mutalisk": 1.0, "Reaper": 2.0}
 SHIELDS_PER_S = {"Zealot": 2.0, "Observer": 2.0}
 TURNS_PER_S = {"SiegeTank": 360.0, "Cyclone": 360.0}
-"""The numbers above come from the XML of build 81433, independently of the stand-in's data."""
+"""The tables DAMAGE_POINT_S to TURNS_PER_S come from build 81433's XML, not the stand-in's data."""
 BUILT_LOOPS = {
     **{"SupplyDepot": 480, "Barracks": 1040, "Factory": 960, "MissileTurret": 400},
     **{"CommandCenter": 1600},

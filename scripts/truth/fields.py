@@ -112,7 +112,7 @@ WHY: dict[str, str] = {
     r"\.energy$|healed\.shields": "not counted",
     r"minimap_renders\.alerts|buff_duration|placeholder": "a layer of zeros",
 }
-"""By a pattern of fields' paths: the reason why the stand-in never fills such fields."""
+"""A dict from patterns of fields' paths to reasons why the stand-in never fills such fields."""
 
 
 def never_filled(ours: Counts) -> set[str]:
@@ -158,7 +158,7 @@ ENEMIES = (
     *(("Roach", 46, 50, 2), ("Zealot", 46, 48), ("SupplyDepot", 50, 44), ("SCV", 52, 46)),
     *(("Armory", 48.5, 54.5), ("Factory", 50.5, 46.5)),
 )
-ORDERS = (  # each entry: the loops to play after the orders, and orders of type, ability, target
+ORDERS = (  # each entry: the loops to play after its orders, and its orders (type, ability, target)
     (3, (("Sentry", 154), ("Raven", 1764, (39.0, 51.0)), ("Factory", 3682), ("Barracks", 560))),
     (3, (("BarracksTechLab", 730), ("Barracks", 195, (40.0, 44.0)), ("Barracks", 560))),
     (9, (("Marine", 380), ("Banshee", 16, (30.0, 48.0)), ("Zealot", 17, (34.0, 50.0)))),

@@ -1,4 +1,4 @@
-"""For each number of a spell in the stand-in: the field of the game's catalogs that has it.
+"""Finds, for each number of the stand-in's spells, the catalogs' field that has this number.
 
 A path is a catalog, an entry and a field of the entry, such as `Effect/EMPSearch/AreaArray@Radius`.
 The energy and the cooldown of a spell come from the spell's ability, the range from the data table.

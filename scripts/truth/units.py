@@ -28,7 +28,7 @@ BODY = {
     "sight": "Sight",
     "cargo_size": "CargoSize",
 }
-"""For fields that are plain numbers: the stand-in's names, and the names in the catalogs."""
+"""For fields that hold a number: a dict from the stand-in's names to the catalogs' names."""
 OF_TABLES = {
     "armor": "armor",
     "speed_per_s": "movement_speed",
@@ -42,7 +42,7 @@ OF_TABLES = {
     "build_ability_id": "ability_id",
     "tech_requirement_id": "tech_requirement",
 }
-"""The stand-in's names of fields, and the names in the data tables."""
+"""A dict from the stand-in's names of fields to the names in the data tables."""
 AT_ONCE = 1000.0
 """A unit with at least this acceleration is at full speed immediately."""
 QUICK_TURN = 719.0
@@ -76,7 +76,7 @@ def from_catalogs(game: GameData, name: str) -> Facts:
     """The facts that the catalogs have about a unit type.
 
     Raises:
-        KeyError: The catalogs have no such type.
+        KeyError: The catalogs have no unit type of this name.
     """
     unit = game["Unit"][name]
     facts: Facts = {ours: rounded(unit.number(theirs)) for ours, theirs in BODY.items()}
@@ -250,7 +250,7 @@ def in_melee(game: GameData, row: data_pb.UnitTypeData) -> Facts:
 
 
 def elsewhere(game: GameData, row: data_pb.UnitTypeData) -> Facts:
-    """All facts of a unit type on other maps, where the catalogs override the data tables."""
+    """All facts of a unit type on non-melee maps, where the catalogs override the data tables."""
     return named(row, from_tables(row) | from_catalogs(game, row.name))
 
 

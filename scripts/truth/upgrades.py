@@ -24,7 +24,7 @@ OF_UNITS = {
     "speed_per_s": "Speed",
     "acceleration": "Acceleration",
 }
-"""For a unit's fields that are plain numbers: the stand-in's names, and the catalogs' names."""
+"""For a unit's fields that hold a number: a dict from the stand-in's to the catalogs' names."""
 NAMES = [name for name, _ in jsonc.read(files.NUMBERS)]
 MARKERS = {spell.marker for spell in SPELLS}
 """The types of units that mark a spell's place until the spell acts; such units cannot be hit."""

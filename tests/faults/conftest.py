@@ -37,7 +37,7 @@ def make_env(standin_dir: Path) -> Iterator[MakeEnv]:
 
 @pytest.fixture(scope="session")
 def undisturbed(standin_dir: Path) -> Recording:
-    """Ten steps of three envs with SEED, without harm; env i plays episode i, whatever n is."""
+    """Ten steps of three unharmed envs with SEED; env i plays episode i for any number of envs."""
     with closing(SubprocSC2VecEnv(n=3, task=Saboteur, game=standin_dir, seed=SEED)) as env:
         return record(env, steps=10)
 

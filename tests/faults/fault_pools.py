@@ -22,7 +22,7 @@ IMPATIENT = PoolConfig(
 
 
 LENIENT = RestartPolicy(per_env=1000, per_env_window_s=0.5, per_pool_per_env=1000)
-"""For pools that are harmed again and again: many restarts, with delays that do not grow."""
+"""A policy of many restarts, without growing delays, for pools that are harmed again and again."""
 
 
 @dataclass

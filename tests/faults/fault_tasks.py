@@ -29,7 +29,7 @@ from tests.support.audit.audited.task import harm_request
 from tests.support.systems import strike
 
 STRIKE_FILE = "SC2POOL_TEST_STRIKE"
-"""The environment variable names a file; the process that takes the file does the harm in it."""
+"""The environment variable names a file; a process that takes the file does the ordered harm."""
 
 
 def taken(armed: Path) -> str | None:
@@ -226,7 +226,7 @@ class UserBugError(Exception):
 
 
 class Raises(MoveToBeacon):
-    """Raises in the hook that the environment variable `RAISES_IN` names.
+    """Raises an error in the hook that the environment variable `RAISES_IN` names.
 
     `act` and `observe` raise in an episode's second step only.
     """
@@ -293,7 +293,7 @@ async def await_cancelled() -> None:
 
 _AT_ONCE = ("__init__", "on_start")
 HOOKS = (*_AT_ONCE, "act", "observe")
-"""Hooks that are called in different places; the hooks left out are called near `observe`."""
+"""Hooks that are called in different places; all hooks not listed are called near `observe`."""
 
 
 class MutedError(Exception):

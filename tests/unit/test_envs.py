@@ -174,7 +174,7 @@ OF_EVERY_CLASS: list[tuple[dict[str, Any], list[str]]] = [
         for loops in (0, "8")
     ),
 ]
-"""Keywords (if no game is given, it is the stand-in) and the words of the error."""
+"""Keywords, and the words of the error; without the keyword `game`, the game is the stand-in."""
 OF_SEVERAL_ENVS: list[tuple[Any, dict[str, Any], list[str]]] = [
     *((None, {"n": n}, [f"n {LOOPS}, got {n!r}"]) for n in (0, "8")),
     (None, {"num_envs": 0}, [f"num_envs {LOOPS}, got 0"]),

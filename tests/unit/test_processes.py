@@ -61,7 +61,7 @@ def test_a_child_ends_where_the_users_own_program_would_not(monkeypatch):
 
 
 def test_what_is_printed_may_have_any_letter(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONIOENCODING", "cp1252")  # as on Windows in Western Europe
+    monkeypatch.setenv("PYTHONIOENCODING", "cp1252")  # the encoding of Windows in Western Europe
     done = run_python("sc2standin", "install", str(tmp_path / "Łukasz"), timeout_s=60)
     assert done.returncode == 0, done.stderr
     assert Path(done.stdout.rstrip("\n")).is_file()

@@ -34,7 +34,7 @@ def batch(observations: Any, *rewards: float) -> Batch:
     n = len(rewards)
     rows = np.array(rewards)
     for array in (rows, *(observations.values() if isinstance(observations, dict) else ())):
-        array.flags.writeable = False  # like Ray's arrays
+        array.flags.writeable = False  # read-only, like Ray's arrays
     return Batch(
         np.arange(n),
         observations,

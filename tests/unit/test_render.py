@@ -19,7 +19,7 @@ from tests.unit.conftest import grid_of
 LEFT, BOTTOM, WIDTH, HEIGHT = 4, 6, 23, 19
 """The playable area, on a map of 32 × 32 cells."""
 SIZE = 32
-PX_PER_CELL = MAP_PX / (WIDTH + 1)  # half a cell of margin on both sides of the longer side
+PX_PER_CELL = MAP_PX / (WIDTH + 1)  # the longer side has half a cell of margin at each end
 BLOCKED_FROM_X = 20
 OWN, ENEMY = palette.SIDES[raw_pb2.Self], palette.SIDES[raw_pb2.Enemy]
 
@@ -89,7 +89,7 @@ def test_a_unit_is_where_the_message_says_in_its_sides_colour(game_info, x, y):
         assert at(frame, x, y) == colour
         changed = np.argwhere((frame != without)[:, :MAP_PX].any(axis=2))
         row, column = pixel(x, y)
-        reach = 0.5 * 1.65 * PX_PER_CELL + 2  # radius and nose, and up to two pixels of border
+        reach = 0.5 * 1.65 * PX_PER_CELL + 2  # radius, nose, and a border of up to two pixels
         assert (np.abs(changed - (row, column)).max(axis=0) <= reach).all()
 
 

@@ -49,7 +49,7 @@ def assigned(tree: ast.AST) -> Iterator[ast.Attribute]:
 
 
 def changed_records(source: str) -> list[str]:
-    """The attributes of records that a file changes, such as `seat.fault` or `step.seat.hold`."""
+    """The attributes that a file changes in records, such as `seat.fault` or `step.seat.hold`."""
     return [
         ast.unparse(one)
         for one in assigned(ast.parse(source))
@@ -129,7 +129,7 @@ BANNED = {
     "date": {"today", "fromtimestamp"},
 }
 WALL_CLOCKS = {
-    # By file of sc2pool and function of the wall clock: the purpose of the call.
+    # A dict from a file and its function of the wall clock to the purpose of the call.
     ("pool/report/fault_reports.py", "time.strftime"): "a fault report's name, for people",
     ("pool/report/replays.py", "time.strftime"): "a replay's name, for people",
     ("doctor/diagnosis.py", "date.today"): "the day of a measurement, for people",

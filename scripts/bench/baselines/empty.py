@@ -17,7 +17,7 @@ class EmptyEnv(gymnasium.Env):
     """An env that never ends, with float32 observations, eight actions and empty infos.
 
     Args:
-        observation_bytes: The size of an observation, a multiple of 4.
+        observation_bytes: The size of an observation in bytes, a multiple of 4.
     """
 
     action_space = spaces.Discrete(8)

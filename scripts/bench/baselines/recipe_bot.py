@@ -18,8 +18,8 @@ class RecipeBot(BotAI):
 
     Args:
         task: computes observations and commands.
-        actions: actions of the task's action space; None to leave the game.
-        transitions: tuples of observation, reward, terminated and truncated.
+        actions: the queue from which the bot gets actions, or None to leave the game.
+        transitions: the queue for tuples of observation, reward, terminated and truncated.
     """
 
     def __init__(self, task: type[Task], actions: Queue[Any], transitions: Queue[Any]) -> None:

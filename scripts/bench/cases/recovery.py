@@ -1,8 +1,8 @@
 """Case *recovery*: how long the trainer waits when a game dies in a step, or resets slowly.
 
-For a *death*, a game is killed while its step is pending. Measured are the times until the pool has
-detected the death and until the trainer has its batch, with one spare instance and without spares.
-For *stalls*, resets take a second, and episodes end one after the other. Measured are the times of
+For a *death*, a game is killed while its step is pending. The case measures the times until the
+pool detects the death and until the trainer has its batch, with one spare and without spares. For
+*stalls*, resets take a second, and episodes end one after the other. The case measures the times of
 batches with two spares, without spares, and with SB3's SubprocVecEnv over `SC2GymEnv`.
 """
 

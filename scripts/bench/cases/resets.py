@@ -47,7 +47,7 @@ def resets(settings: Settings) -> list[Row]:
 
 
 def with_ratios(found: list[Row]) -> list[Row]:
-    """Add the ratio of each kind's time to that of a new pair, for the same number of spares."""
+    """Add to each reset's row the ratio of its time to a new pair's time with as many spares."""
     new_pair_ms = {row.setting: row.figure for row in found if row.side == NEW_PAIR}
     return [
         replace(row, ratios={NEW_PAIR: row.figure / new_pair_ms[row.setting]})

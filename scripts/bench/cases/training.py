@@ -1,9 +1,9 @@
 """Case *training*: The env steps per second of a whole PPO training, with the resets.
 
-The sides are the pool, SB3's `SubprocVecEnv` over the recipe, and the same class over `SC2GymEnv`.
-All sides have the same hyperparameters, task and games. Of all cases that count steps per second,
-only this case also counts the time of resets, because resets are part of a training. The recipe
-starts a new game for every episode.
+The sides are the pool, SB3's `SubprocVecEnv` over the recipe, and SB3's `SubprocVecEnv` over
+`SC2GymEnv`. All sides have the same hyperparameters, task and games. Of all cases that count steps
+per second, only this case also counts the time of resets, because resets are part of a training.
+The recipe starts a new game for every episode.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAP = "MoveToBeacon"
 ROLLOUT_STEPS = 128
 HYPERPARAMETERS: dict[str, Any] = {"n_steps": ROLLOUT_STEPS, "n_epochs": 4, "seed": 0}
 ROLLOUTS = math.ceil(episode_steps(MAP) / ROLLOUT_STEPS)
-"""The number of rollouts of a round, in which every env plays at least an episode and a reset."""
+"""The number of rollouts in a round, so that every env plays at least an episode and a reset."""
 OVER_GYM_ENV = f"{SB3} over SC2GymEnv"
 OVER_RECIPE = f"{SB3} over the {RECIPE}"
 

@@ -16,8 +16,8 @@ NS = (8,)
 END_EARLY = ("DefeatRoaches",)
 """Maps whose episodes may end at any step.
 
-The bare wire cannot play these maps, because it does not notice an episode's end. The wall time of
-resets on these maps is not counted. The CPU time of resets is not known, so no CPU time is shown.
+The bare wire cannot play these maps, because it does not notice an episode's end. Rows of these
+maps exclude the wall time of resets, and show no CPU time, because resets' share of it is unknown.
 """
 
 

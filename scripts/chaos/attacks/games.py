@@ -18,9 +18,9 @@ HARMS_OF_GAMES = [
     *("flood the log", "leak", "fork", "ignore TERM", "spin"),
 ]
 AT_A_REPLY = dict.fromkeys(HARMS_OF_GAMES, 1.0) | {"fuzz": 4.0, "half a frame": 0.3, "spin": 0.3}
-"""Harms of `faulty_game.py` with their weights; low for harms that only a deadline detects."""
+"""Harms of `faulty_game.py` with weights, which are low if only a deadline detects the harm."""
 SLOW = {"hang": 0.3, "block": 0.3}
-"""The harms that an env's action does, and that only a deadline detects, with their weights."""
+"""The harms of an env's action that only a deadline detects, with their weights."""
 AT_THE_LAUNCH = {"exit": 1.0, "hang": 0.2}
 
 

@@ -1,7 +1,7 @@
 """Lets resources run out for a while: descriptors, processes, disk space and inodes.
 
 A worker is killed while a resource is short, so the new worker lacks the resource. If the limit is
-on a single worker or game, a game is killed instead. (Games that take memory are in `games`.)
+on a single worker or game, a game is killed instead. The module `games` has games that take memory.
 RLIMIT_NPROC does not bind root, so the run's control group limits the number of processes.
 """
 

@@ -18,7 +18,7 @@ from chaos.attacks.attack import Attack, needs, soon
 
 NAMES = ("KILL", "STOP", "STOP+CONT", "TERM", "SEGV", "ABRT")
 NEEDS = {"game": ("games",), "guest": ("guests",)}
-"""For each target of a signal: the attack's requirements. In a match, `game` is the host's game."""
+"""A dict from signals' targets to attacks' requirements. In a match, `game` is the host's game."""
 LONGEST_STOP_S = 6.0
 """The longest normal stop in seconds; it is longer than the time limit of a step."""
 LONG_STOP_S = 60.0

@@ -1,7 +1,7 @@
 """Tests the pool's reaction to odd behaviour of the real game, which the stand-in imitates.
 
-`tests/realtime/test_matches.py` tests ends in real time, and `tests/tasks/test_smac.py` tests units
-that come late.
+`tests/realtime/test_matches.py` tests how games end in real time, and `tests/tasks/test_smac.py`
+tests units that come late.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ CLOSES_WITHIN_S = 5.0
 
 
 def assert_failed_for_good(env: Any) -> None:
-    """Check that no process runs even before `close`, and that two calls of it are quick."""
+    """Check that no process runs even before `close`, and that two calls of `close` are quick."""
     assert_gone(psutil.Process().children(recursive=True))
     with pytest.raises(ClosedError, match="the pool has failed"):
         step(env, *[0] * env.num_envs)

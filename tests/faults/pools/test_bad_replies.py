@@ -1,8 +1,8 @@
 """Tests a game that answers wrongly, late, or not at all, in each phase of a run.
 
 One pool of two envs plays the same seeded run again and again, in episodes of five steps. In each
-row of `ROWS` the game of env 0 does one kind of harm a single time. The run is compared with one
-without harm.
+row of `ROWS` the game of env 0 does one kind of harm a single time. The run is compared with
+a run without harm.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tests bad replies to bots, drawings and replays, from a script's game, and in pure Python.
 
-`tests/game` plays a game without the compiled step path (`event_loop_kind`), and `tests/unit` tests
-the pool's ends without it (`step_path`). The rest of the suite uses the compiled path if it is
-built; tests/README.md says how to run without it.
+Without the compiled step path, `tests/game` plays a game (fixture `event_loop_kind`), and
+`tests/unit` tests the ends of queue pairs (fixture `step_path`). All other tests use the compiled
+path if it is built; tests/README.md says how to run without it.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def test_a_game_below_a_script_is_shown_and_watched(begun, below_a_script, wait_
 ROOT = Path(__file__).parents[3]
 FILES = ("tests/tasks/test_episode_rules.py", "tests/faults/pools/test_bad_replies.py")
 TESTS = "in_the_pool or stepping-close or stepping-swapped or stepping-slow"
-"""The names for pytest's `-k`: tests of steps, because the compiled path plays only steps."""
+"""Chooses tests of steps by pytest's `-k`, because the compiled path plays only steps."""
 TIMEOUT_S = 500.0
 
 

@@ -102,7 +102,7 @@ def test_over_the_soft_limit_of_memory(  # noqa: PLR0917
     def in_step(number: int) -> None:
         nonlocal before_bytes
         if number == 1:
-            # Growth counts from the memory of the game's first episode.
+            # Growth is measured from the memory of the game's first episode.
             wait_for(lambda: memory_of(env, 0))
         elif number == FIRST_OF_SECOND_EPISODE:
             before_bytes = memory_of(env, 0)
@@ -135,7 +135,7 @@ def test_a_shared_worker_over_the_soft_limit_of_memory(begun, wait_for):
     wait_for(lambda: memory_of(env, 0) > TAKEN_BYTES)
     assert memory_of(env, 1) < LIMIT_BYTES, "a worker's memory counts once"
     for _ in range(STEPS):
-        time.sleep(0.05)  # time for the watchdog's verdict
+        time.sleep(0.05)  # gives the watchdog time for its verdict
         _, _, _, infos = step(env, 0, 0)
         assert not any("sc2pool.fault" in info for info in infos)
     assert env.stats().replacements == {"soft-memory": 2}
@@ -164,7 +164,7 @@ def test_over_the_hard_limit_of_memory(begun, faulty, quiet_run, wait_for):
     pid = env.stats().instances[0].pid
     faulty.order("allocate", "step", pid=pid, bytes=TAKEN_BYTES)
     # This step may show the watchdog's verdict; otherwise a later step shows it.
-    # Plain steps check for verdicts only 50 times a second.
+    # Steps check for verdicts only 50 times a second.
     played = [step(env, 0, 0)]
     if not played[0][2][0]:
         # The call that reads the memory may itself show the verdict.
@@ -286,7 +286,7 @@ VOIDS: tuple[Callable[[SubprocSC2VecEnv], Any], ...] = (
 
 
 def test_episodes_not_yet_played_are_void(spared):
-    """Two spares hold prepared episodes before each call, and these must not change any result."""
+    """Before each call two spares hold prepared episodes, which must not change any result."""
     without, with_spares = spared(0), spared(2)
     for void in VOIDS:
         runs = []
@@ -305,7 +305,7 @@ def test_episodes_not_yet_played_are_void(spared):
 def test_a_spare_takes_over_without_a_launch(spared, wait_for):
     env = spared(1)
     env.reset()
-    # The pool notices only in steps that the spare has become ready.
+    # Only in a step can the pool notice that the spare has become ready.
     wait_for(lambda: step(env, 0, 0, 0) and env.stats().instances[N].state == "ready")
     pids = [instance.pid for instance in env.stats().instances]
     victim = psutil.Process(pids[0])

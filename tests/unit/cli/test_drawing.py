@@ -267,7 +267,7 @@ class Pool:
 def test_a_video_that_ffmpeg_could_not_finish(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A cut-off video is an error, although ffmpeg reports none if the disk is full at the end."""
+    """A cut-off video is an error; ffmpeg reports no error if the disk is full at the end."""
     pytest.importorskip("imageio_ffmpeg")
 
     def write_frames(path: str, *_: Any, **__: Any) -> Iterator[None]:

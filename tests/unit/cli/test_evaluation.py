@@ -109,7 +109,7 @@ def test_a_resumed_run_knows_its_best(model, tmp_path):
 
 
 def test_a_resumed_run_drops_what_came_after_its_model(model, tmp_path):
-    """Rows after the model are dropped; the best model's row stays until there is a better one."""
+    """Rows after the model's step are dropped; the best model's row stays until it is beaten."""
     env = Scripted([1.0, 1.0, 0.0, 9.0, 9.0, 0.0, 2.0, 2.0, 0.0])
     model.learn(192, callback=evaluation_of(env, options(tmp_path, eval_every=64)))
     again = evaluation_of(Scripted([4.0]), options(tmp_path, eval_every=64, steps_done=64))

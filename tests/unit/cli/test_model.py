@@ -292,7 +292,7 @@ def test_the_bundled_ones(algo):
 
 
 def test_every_duel_of_teams_has_scaled_rewards():
-    """The scale is needed, because the unscaled return of a battle is up to 20."""
+    """Rewards must be scaled, because the unscaled return of a battle is up to 20."""
     for task in SMAC_DUELS:
         found = read_hyperparameters("ppo", task)
         assert found == read_hyperparameters("maskable-ppo", task)

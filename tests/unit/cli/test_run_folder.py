@@ -144,7 +144,7 @@ def test_a_run_that_is_named_says_its_task_and_its_game(tmp_path, capsys):
 
 @pytest.mark.parametrize("what", [".", "config.json"])
 def test_a_description_that_another_user_can_have_written(tmp_path, what):
-    """A run's description is not used if all users may write there, as in a sticky folder."""
+    """A run's description is not used if all users may write to it or to its (sticky) folder."""
     model = described(tmp_path)
     (tmp_path / what).chmod(0o1777)
     for given in (tmp_path, model):
@@ -243,7 +243,7 @@ def test_users_who_share_a_folder_share_its_lock(tmp_path, monkeypatch):
         os.umask(before)
     refused = PermissionError(
         errno.EACCES, "Permission denied"
-    )  # simulated, because root can open any file
+    )  # the refusal is simulated, because root can open any file
     monkeypatch.setattr(filelock, "try_lock", Mock(side_effect=refused))
     told = r"/training\.lock may not be opened \(Permission denied\): it is another user's"
     with pytest.raises(ConfigError, match=told), reserved(tmp_path):

@@ -1,4 +1,4 @@
-"""The checks whether a silent game is slow or hung, and whether a game's loops cost ever more."""
+"""Tests two checks: is a silent game slow or hung, and do a game's loops cost ever more?"""
 
 from __future__ import annotations
 

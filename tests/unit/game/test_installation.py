@@ -260,7 +260,7 @@ def test_fault_reports_are_in_the_same_cache(tmp_path):
 
 @pytest.mark.skipif(WINDOWS, reason="it has no signals")
 def test_a_signal_to_the_program_that_writes_the_stand_in(tmp_path, monkeypatch):
-    """Another folder would not help after a signal, so the error does not advise it."""
+    """After a signal the error does not advise another folder, which would not help."""
     killed = write_program(tmp_path / "python", "import os; os.kill(os.getpid(), 9)")
     monkeypatch.setattr("sys.executable", str(killed))
     with pytest.raises(ConfigError, match=r"ended with signal SIGKILL$") as raised:

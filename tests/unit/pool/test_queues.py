@@ -238,7 +238,7 @@ MOST = most_members(1)
 
 
 def needs_eventfd(test: Callable[..., None]) -> Callable[..., None]:
-    """Mark a test of common doorbells, which wake several workers and exist only on Linux."""
+    """Skip a test unless the system has common doorbells (Linux), which wake several workers."""
     skipped = pytest.mark.skipif(not USE_EVENTFD, reason="elsewhere none is common")(test)
     return pytest.mark.parametrize("variant", ["linux"], indirect=True)(skipped)
 

@@ -152,7 +152,7 @@ def twice(name: str, what: Callable[[Sample], Sample], expected: FaultKind | Non
             HUNG,
             previous=AWAITED_THEN,
         ),
-        # A shared worker's memory is not added to that of its games; the limits are the same.
+        # A shared worker's memory is not added to its games' memory, but has the same limits.
         case("shared", shared_worker(3950 * MB), SOFT),
         case("shared and too large", shared_worker(4001 * MB), MEMORY),
         case("both gone", Sample(100.0, WATCHED, None, None), None),

@@ -157,7 +157,7 @@ def test_the_details_of_the_score_are_finite(name, number):
 
 
 def test_large_numbers_are_finite():
-    """The largest numbers must be accepted, and numbers whose bytes look in part like NaN."""
+    """Numbers must be accepted if they are the largest, or if their bytes look in part like NaN."""
     answer = response(unit(1), unit(2))
     largest = float(np.finfo(np.float32).max)
     for each in answer.observation.raw_data.units:

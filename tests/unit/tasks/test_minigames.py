@@ -95,7 +95,7 @@ KINDS = [
 TOWNS = {"CollectMineralsAndGas", "BuildMarines"}
 """Maps whose tasks take long steps."""
 LOOPS = {"FindAndDefeatZerglings": 2880, "CollectMineralsAndGas": 6720, "BuildMarines": 14400}
-"""By map: the length of an episode in loops; on all other maps it is 1920."""
+"""A dict from maps to the length of an episode in loops; on all other maps it is 1920."""
 
 
 def random_units(unit, rng: np.random.Generator) -> list:

@@ -247,7 +247,7 @@ def forged() -> dict[str, Calls]:
     core = np._core if hasattr(np, "_core") else np.core
     made = Calls(core.multiarray._reconstruct, np.ndarray, (0,), b"b")
     made.call += ((1, (1,), np.dtype("O"), False, [address]),)
-    # If its flags are missing, numpy's dtype for objects reads the bytes of an array as pointers.
+    # Without flags, numpy's dtype for objects reads the bytes of an array as pointers.
     unflagged = Calls(np.dtype, "O8", False, True, state=(3, "|", None, None, None, -1, -1, 0))
     content = (1, (1,), unflagged, False, bytes(address))
     return {

@@ -72,7 +72,7 @@ def test_outside_no_unit_can_move_but_it_looks_like_ground(ground):
     corner = np.array([(0.2, 23.6)])
     assert ground.can_move(corner, 2).tolist() == [[False, True, True, True]]
     assert ground.walkable_around(corner, 2).tolist() == [
-        # In the order north, south, east, west, north-east, south-west, south-east, north-west.
+        # The order is north, south, east, west, north-east, south-west, south-east, north-west.
         [False, True, True, True, False, True, True, True]
     ]
     assert ground.height_around(corner, 2)[0, [2, 3, 8]].tolist() == [0.5, 1.0, 0.5]
