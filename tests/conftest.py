@@ -1,10 +1,10 @@
 """Fixtures of all tests: a game to play, a bounded wait, and the check that nothing is left over.
 
-    pytest                      Every test runs; its games are the stand-in.
-    pytest --tier=fast          The tests of a tier run (see tiers.py), with progress and summary.
-    pytest --game=real          The contract's tests (CONTRACT) play the installation in SC2PATH.
-    pytest --game=PATH          The contract's tests play the installation at PATH.
-    pytest -m "not timing"      For a busy machine: no test has upper bounds on measured time.
+    `pytest`: Every test runs; its games are the stand-in.
+    `pytest --tier=fast`: The tests of a tier run (see tiers.py), with progress and summary.
+    `pytest --game=real`: The contract's tests (CONTRACT) play the installation in SC2PATH.
+    `pytest --game=PATH`: The contract's tests play the installation at PATH.
+    `pytest -m "not timing"`: For a busy machine: no test has upper bounds on measured time.
 
 A test that any game should pass plays `game_installation`. A test that expects the stand-in's
 behaviour plays `standin_dir`, or is marked `standin(reason)` and skipped with `--game`.
@@ -104,7 +104,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine in an event loop of its own."""
+    """If a test is a coroutine, run it in an event loop of its own."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = inspect.signature(pyfuncitem.obj).parameters
@@ -224,7 +224,7 @@ def wait_for() -> WaitFor:
 
 @pytest.fixture
 def begun(make_env: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes pools as the folder's `make_env` does, and begins their first episodes."""
+    """Makes pools with the `make_env` of the test's folder, and begins their first episodes."""
 
     def make(**options: Any) -> Any:
         env = make_env(**options)

@@ -1,7 +1,7 @@
 """The checker reports nothing for a sound pool with faults, and reports each broken pool.
 
 A pool that is broken on purpose wraps a sound pool or a recording of a sound pool, and reports one
-step wrongly. The name of a broken pool's class says the defect, and its docstring the result.
+step wrongly. The name of a broken pool's class says the defect; the docstring says the result.
 """
 
 from __future__ import annotations
@@ -297,7 +297,7 @@ MakeEnv = Callable[..., SubprocSC2VecEnv]
 QUICK = PoolConfig(
     limits=Limits(launch_s=30.0, create_join_s=10.0, reset_s=10.0, step_s=1.5, worker_grace_s=1.0),
     watchdog_interval_s=0.25,
-    restart=RestartPolicy(per_env=20, per_pool_per_env=20),  # enough for ten harms to two matches
+    restart=RestartPolicy(per_env=20, per_pool_per_env=20),  # allows ten harms to two matches
     envs_per_worker=1,  # `Bad` records harm to a worker as harm to one instance
 )
 EPISODE_STEPS = LAST_LOOP // STEP_MUL

@@ -1,9 +1,9 @@
 """Decides which tests run when, and how many at a time. A test's folder or file decides its tier.
 
-    ./scripts/test             The fast tier: tests of the parts that a change breaks most often.
-    ./scripts/test --all       The fast tier, and tests that take minutes or need other libraries.
-    ./scripts/test --long      Tests that take an hour; they run by hand and on a schedule.
-    ./scripts/test --windows   Tests for a Windows Python, which run under Wine.
+    `./scripts/test`: The fast tier: tests of the parts that a change breaks most often.
+    `./scripts/test --all`: The fast tier, and tests that take minutes or need other libraries.
+    `./scripts/test --long`: Tests that take an hour; they run by hand and on a schedule.
+    `./scripts/test --windows`: Tests for a Windows Python, which run under Wine.
 
 A run of named tests (`pytest tests/ray`) has no tier, and runs the named tests.
 

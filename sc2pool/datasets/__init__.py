@@ -214,7 +214,7 @@ class MinariWriter:
         observation_space: The space of one row's observations.
         action_space: The space of one row's actions.
         env_spec: gymnasium's spec, from which Minari can make the env. None for no spec.
-        about: Further metadata of Minari: algorithm_name, description, ….
+        about: Further metadata for Minari, such as algorithm_name and description.
         resume: True to continue an existing dataset.
 
     Attributes:
@@ -422,7 +422,7 @@ class MinariWriter:
         )
 
     def _write(self, shard: Path, first: int) -> None:
-        """Write the waiting episodes into a new shard, with the ids from `first` on."""
+        """Write the waiting episodes into a new shard. The episodes' ids begin at `first`."""
         import h5py  # noqa: PLC0415
         from minari.data_collector import EpisodeBuffer  # noqa: PLC0415
 
@@ -498,7 +498,7 @@ def _give_back(held: int | None, lock: Path) -> None:
 
 
 def _number(shard: Path, first: int) -> None:
-    """Give a shard's episodes the ids from `first` on, because a lost shard leaves a gap."""
+    """Number a shard's episodes from `first` on, so that a lost shard leaves no gap in the ids."""
     import h5py  # noqa: PLC0415
 
     with h5py.File(shard) as file:
@@ -557,7 +557,7 @@ def _make_namespace(dataset_id: str) -> None:
 
 @contextmanager
 def _changing(path: Path, *, copies: bool = True) -> Iterator[Any]:
-    """Yield an HDF5 file (a copy of `path`, or empty) that replaces `path` after the block."""
+    """Yield a copy of an HDF5 file, or an empty file; it replaces `path` after the block."""
     import h5py  # noqa: PLC0415
 
     content = BytesIO(path.read_bytes() if copies else b"")

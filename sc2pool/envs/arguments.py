@@ -79,7 +79,7 @@ def _is_list(seed: Seeds) -> TypeGuard[Sequence[int | None]]:
 def seeds_of_tasks(
     seed: Seeds, seeds: Sequence[int | None], envs: Sequence[int]
 ) -> tuple[list[int | None], int | list[int] | None]:
-    """How tasks use `seed`: a single seed is for all episodes, a list for each env's first episode.
+    """How tasks use `seed`: one seed is for all episodes; a list seeds each env's first episode.
 
     `seeds` is what `seed_of_each(seed)` returns. Returns a seed, or None, for each env's first
     episode, and a seed for all other episodes, or None if these keep their previous seed.
@@ -182,10 +182,10 @@ _GYMNASIUMS_OWN = (
 class VectorSpaces:
     """Makes the spaces of a vector env from its envs' spaces; `agree` stores them.
 
-    The arguments are those of `gymnasium.vector.AsyncVectorEnv`. An `observation_mode` that is a
-    tuple has the batched and the single space. With `shared_memory`, `agree` refuses spaces that
-    are not gymnasium's own. `ValueError` or `TypeError` for an unknown mode, or a `shared_memory`
-    that is not a bool.
+    The arguments are those of `gymnasium.vector.AsyncVectorEnv`. If `observation_mode` is a tuple,
+    it holds the batched and the single space. With `shared_memory`, `agree` refuses spaces that are
+    not gymnasium's own. `TypeError` for a tuple of other things than spaces; `ValueError` for any
+    other wrong mode, or if `shared_memory` is not a bool.
     """
 
     single_observation_space: spaces.Space[Any]

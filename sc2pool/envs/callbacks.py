@@ -1,9 +1,9 @@
 """Callbacks for a Stable-Baselines3 model that learns on a pool.
 
-`model.learn(100_000, callback=PoolStatsCallback())`
+`model.learn(100_000, callback=PoolStatsCallback())`:
     Writes the pool's statistics to the model's log (TensorBoard, CSV, …), and shows the model's
     training figures in `sc2pool watch`.
-`model.learn(100_000, callback=SnapshotCallback(store, every=10_000))`
+`model.learn(100_000, callback=SnapshotCallback(store, every=10_000))`:
     Saves snapshots of the model, which become its opponents.
 """
 
@@ -36,8 +36,8 @@ class PoolStatsCallback(BaseCallback):
     """Adds the pool's counters, under `pool/`, to the figures that the model logs.
 
     After each rollout, but at most once a second, the callback records these figures:
-    `pool/steps_per_s` since the previous record, each counter of `PoolStats` by its name (such as
-    `pool/episodes`), `pool/faults`, `pool/replacements/CAUSE` for each cause so far,
+    `pool/steps_per_s` (since the previous record), each counter of `PoolStats` under its own name
+    (such as `pool/episodes`), `pool/faults`, `pool/replacements/CAUSE` (for each cause so far),
     `pool/memory_bytes` (of all games and workers), `pool/reset_s_p95/KIND` and
     `pool/recovery_s_max`. For an env with `opponent=` there are also `pool/matches/NAME`, the
     number of matches against each opponent, and `pool/win_rate/NAME`.

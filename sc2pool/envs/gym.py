@@ -82,8 +82,8 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         """Begin an episode.
 
         Args:
-            seed: Equal seeds repeat this and all later episodes of the env exactly. The k-th
-                episode gets the game seed that `SubprocSC2VecEnv` gives its k-th episode.
+            seed: Equal seeds exactly repeat this episode and all later episodes of the env. The
+                k-th episode gets the game seed that `SubprocSC2VecEnv` gives its k-th episode.
             options: The options, which the task reads as `self.options`.
 
         Returns:
@@ -138,8 +138,8 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         """The mask of the actions that are possible now; None if the task has no masks.
 
         Returns:
-            bool, (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`; all True where the
-            task returned None.
+            A bool array of shape (n,) for `Discrete(n)`, or (sum(nvec),) for `MultiDiscrete(nvec)`.
+            All elements are True if the task returned None.
         """
         mask = self.pool.action_mask(0)
         task = self._players.task

@@ -134,7 +134,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         """Begin an episode.
 
         Args:
-            seed: Equal seeds repeat this and all later episodes of the env exactly, as in
+            seed: Equal seeds exactly repeat this episode and all later episodes of the env, as in
                 `SC2GymEnv`.
             options: The options, which the task reads as `self.options`.
 
@@ -165,12 +165,12 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
             actions: An action for each agent.
 
         Returns:
-            Five dicts by agent: observations, rewards, terminations, truncations, infos. After a
-            fault of a game all agents are truncated, with `sc2pool.fault` in the infos; the next
-            `reset` begins on new games.
+            Five dicts whose keys are the agents: observations, rewards, terminations, truncations,
+            infos. After a fault of a game all agents are truncated, with `sc2pool.fault` in the
+            infos; the next `reset` begins on new games.
 
         Raises:
-            ActionError: an agent is unknown, has no action, or has one outside its action space.
+            ActionError: an agent is unknown, or its action is missing or outside its action space.
             ResetNeeded: the episode is over, or none has begun.
         """
         if not self.agents:

@@ -1,8 +1,8 @@
 """`SubprocSC2VecEnv`: the pool as a Stable-Baselines3 `VecEnv`.
 
 The rules are SB3's (`stable_baselines3/common/vec_env/base_vec_env.py`). The step that ends an
-episode resets the env; an info has `terminal_observation` if and only if its env is done;
-`TimeLimit.truncated` is True only if the episode was cut short; a returned batch is never
+episode resets the env. An info has `terminal_observation` if and only if its env is done.
+`TimeLimit.truncated` is True only if the episode was cut short. A returned batch is never
 overwritten. Keys that the pool adds to an info begin with `sc2pool.`.
 """
 
@@ -115,10 +115,10 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         """Wait for the step.
 
         Returns:
-            A tuple of observations, as from `reset`, rewards, float64 (num_envs,), dones, bool
-            (num_envs,), and infos, a list of `num_envs` dicts. If a game has failed, each of its
-            envs is done, with `TimeLimit.truncated`, `sc2pool.synthetic` and `sc2pool.fault`
-            (kind, phase, detail, instance, recovery_s) in its info.
+            A tuple: observations, as from `reset`; rewards, float64 (num_envs,); dones, bool
+            (num_envs,); and infos, a list of `num_envs` dicts. If a game has failed, each of its
+            envs is done, with `TimeLimit.truncated`, `sc2pool.synthetic` and `sc2pool.fault` (kind,
+            phase, detail, instance, recovery_s) in its info.
 
         Raises:
             CrashLoopError, UserCodeError, ObservationError: see `reset`.
@@ -239,9 +239,9 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
     ) -> list[Any]:
         """Call a method in each of these envs.
 
-        A task's `action_masks` is not called, because its masks come with the newest observations:
-        bool, (n,) for `Discrete(n)` and (sum(nvec),) for `MultiDiscrete(nvec)`; all True for an env
-        whose task returned None.
+        A task's `action_masks` is not called, because the masks come with the newest observations.
+        A mask is a bool array of shape (n,) for `Discrete(n)`, or (sum(nvec),) for
+        `MultiDiscrete(nvec)`. The mask is all True if the env's task returned None.
 
         Args:
             method_name: The method's name.

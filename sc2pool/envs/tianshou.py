@@ -4,8 +4,8 @@ Rules are tianshou's (`tianshou/env/venvs.py`): the trainer resets an env whose 
 an asynchronous env, a step returns when the first envs are ready. As in sc2pool's other env
 classes, the pool begins the next episode by itself. So an env whose episode is over is ready when
 its next episode's first observation has arrived, and `reset` returns this observation at once, even
-while other envs step. Keys that the pool adds to an info begin with `sc2pool.`. Their values are
-numbers, because tianshou's buffers fill a missing text with None, which its trainer refuses.
+while other envs step. Keys that the pool adds to an info begin with `sc2pool.`, and their values
+are numbers: tianshou's buffers fill a missing text with None, which tianshou's trainer refuses.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
     The other keywords are those of `SubprocSC2VecEnv`.
 
     Attributes: tianshou's (`env_num`, `wait_num`, `timeout`, `is_async`, `waiting_id`, `ready_id`,
-    `is_closed`; `action_space`, `observation_space` and `metadata` are lists with an element for
-    each env), `render_mode`, and `pool`, the pool itself.
+    `is_closed`, and the lists `action_space`, `observation_space` and `metadata`, with an element
+    for each env), `render_mode`, and `pool`, the pool itself.
 
     Raises:
         ConfigError: a wrong keyword or one without effect, an unknown task, no installation, a
@@ -164,12 +164,12 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
             id: The index of an env, or several indices; None for all envs.
 
         Returns:
-            A tuple for k envs: observations, as from `reset`, rewards, float64 (k,), terminations
-                and truncations, bool (k,), and infos, an array of k dicts. If an episode is over,
+            A tuple for k envs: observations, as from `reset`; rewards, float64 (k,); terminations
+                and truncations, bool (k,); and infos, an array of k dicts. If an episode is over,
                 the observation is the last one of this episode. The rows have the order of `id`,
-                except in an asynchronous env, where each info names its env as `env_id`. After a
-                game's fault its env is truncated, with `sc2pool.synthetic` and `sc2pool.fault`
-                (instance, recovery_s) in the info; `stats().events` has the details.
+                except in an asynchronous env, where each info names its env as `env_id`. If a game
+                fails, its env is truncated, with `sc2pool.synthetic` and `sc2pool.fault` (instance,
+                recovery_s) in the info; `stats().events` has the details.
 
         Raises:
             ActionError: an action is outside the space; nothing has been sent to any game.

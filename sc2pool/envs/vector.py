@@ -183,15 +183,15 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
 
         Args:
             seed: One seed for all envs, or a list with a seed or None for each env. If several envs
-                share a game, the seed of its first env counts. Equal seeds repeat this and all
-                later episodes exactly. With a single seed, env i of `env_fns` gets `seed + i`, as
-                in gymnasium. For tasks, a single seed is the seed of the run: the game seed of the
-                k-th episode that begins is derived from `seed` and k, as in `SubprocSC2VecEnv`.
-                Different seeds, such as 7 and 8, have no episode in common. The first episode of
-                env i is the i-th episode after `SC2GymEnv.reset(seed=seed)`. With a list, env i
-                begins with the first episode after `SC2GymEnv.reset(seed=seeds[i])`.
-            options: The options, passed to each env's own `reset`, except `reset_mask`, bool
-                (num_envs,). The mask must be equal for all envs of a game.
+                share a game, the seed of the game's first env counts. Equal seeds exactly repeat
+                this episode and all later episodes. With a single seed, env i of `env_fns` gets
+                `seed + i`, as in gymnasium. For tasks, a single seed is the seed of the run: the
+                game seed of the k-th episode that begins is derived from `seed` and k, as in
+                `SubprocSC2VecEnv`. Different seeds, such as 7 and 8, have no episode in common. The
+                first episode of env i is the i-th episode after `SC2GymEnv.reset(seed=seed)`. With
+                a list, env i begins with the first episode after `SC2GymEnv.reset(seed=seeds[i])`.
+            options: The options. `reset_mask`, bool (num_envs,), selects the envs; it must be equal
+                for all envs of a game. All other options are passed to each env's own `reset`.
 
         Returns:
             The newest observation of each env, batched, and the infos of the resets. An env that
@@ -246,10 +246,10 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
                 `single_action_space` for each env.
 
         Returns:
-            A tuple for n envs: observations (batched), rewards, float64 (n,), terminations and
-            truncations, bool (n,), and infos, a dict of arrays (n,) with masks. In the mode
-            NEXT_STEP, the step after an episode's end resets the env: the action has no effect,
-            and the reward is 0. In the mode SAME_STEP, if an episode ends, its last observation and
+            A tuple for n envs: observations (batched); rewards, float64 (n,); terminations and
+            truncations, bool (n,); and infos, a dict of arrays (n,) with masks. In the mode
+            NEXT_STEP, the step after an episode's end resets the env: the action has no effect, and
+            the reward is 0. In the mode SAME_STEP, if an episode ends, its last observation and
             info are in the infos as `final_obs` and `final_info`; the returned observation and info
             are the next episode's. After a fault of a game its envs are truncated, with
             `sc2pool.synthetic` and `sc2pool.fault` in the info.
@@ -344,9 +344,9 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """Call a method of each env, or get an attribute.
 
         Returns:
-            A result per env. A task's `action_masks` is not called, because its masks come with the
-            newest observation: bool, (n,) for `Discrete(n)`, (sum(nvec),) for
-            `MultiDiscrete(nvec)`; all True if the task returned None.
+            A result per env. A task's `action_masks` is not called, because the masks come with the
+            newest observation. A mask is a bool array of shape (n,) for `Discrete(n)`, or
+            (sum(nvec),) for `MultiDiscrete(nvec)`. The mask is all True if the task returned None.
 
         Raises:
             Exception: an env's method raised this exception; the envs continue.
@@ -387,7 +387,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         return tuple(masks_of(self.pool, everyone, call) if is_masks else call())
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """The attribute of each env, or the result if it is a method, as in `AsyncVectorEnv`.
+        """The attribute of each env; if it is a method, its result, as in `AsyncVectorEnv`.
 
         Raises:
             AttributeError: an env has no such attribute.
@@ -547,7 +547,7 @@ class Pending:
     def receive(self, state: AsyncState, timeout_s: float | None) -> Batch:
         """Wait for the replies of all envs; also raises the errors of `check_waiting`.
 
-        `multiprocessing.TimeoutError` if a reply is missing; then no reply is taken.
+        If a reply is missing, raises `multiprocessing.TimeoutError` and takes no reply.
         """
         self.check_waiting(state)
         with self._one_thread(), self.gymnasiums_errors():
@@ -577,7 +577,7 @@ class Pending:
     def _one_thread(self) -> Iterator[None]:
         """A block in which no other thread may wait for the call or drop it.
 
-        `InterruptedCallError` if another thread is in such a block.
+        `InterruptedCallError` if another thread is in a call of this env.
         """
         if not self._thread.acquire(timeout=0.0):
             raise InterruptedCallError(

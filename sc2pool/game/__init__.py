@@ -1,1 +1,1 @@
-"""One game: `program/` finds, launches and kills it; the other modules play episodes with it."""
+"""One game: `program/` finds, launches and kills the game; the other modules play its episodes."""

@@ -88,8 +88,8 @@ class ElasticClock:
         due = self.begun_at + self._loops
         late = loop - due if loop - due >= self._loops else 0
         passed = self._moved_loops + (loop - self.begun_at if late else 0)
-        # The gap's time leaves out the loops that a game played although it was paused.
-        # The loops seen so far may not cover the whole gap, so take the larger of both counts.
+        # Periods counted by time lack the loops that a game played although it was paused.
+        # Periods counted by seen loops may lack the gap's end, so take the larger count.
         lost_periods = max(
             int(self._gap_s * self._loops_per_s / self._loops), passed // self._loops
         )
@@ -123,9 +123,9 @@ class LoopTimer:
 
     Each observation bounds the instant at which loop 0 would have begun: the game was at the
     observed loop at some instant between the request and its reply. While the bounds are far apart,
-    the prediction is their midpoint. An observation at the predicted time halves the distance of
-    the bounds. If this observation does not show the loop yet, the caller observes again a few
-    milliseconds later. If a game falls behind its bounds, the caller observes it at longer and
+    the prediction is their midpoint. An observation at the predicted time halves the distance
+    between the bounds. If this observation does not show the loop yet, the caller observes again a
+    few milliseconds later. If a game falls behind its bounds, the caller observes it at longer and
     longer intervals.
     """
 

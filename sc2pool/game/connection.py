@@ -275,7 +275,7 @@ class Connection(picows.WSListener):
     async def _answers(self, *, direct: bool) -> list[Any]:
         if not (direct and self._answered_directly()):
             await self._answered_in_loop()
-        if self._fault is not None and self._expected:  # a reply is missing
+        if self._fault is not None and self._expected:  # raise only if a reply is missing
             raise self._fault
         answered, self._replies = self._replies, []
         return answered
@@ -291,7 +291,7 @@ class Connection(picows.WSListener):
         try:
             await self._answered
         except GameFault:
-            pass  # the cause is in `_fault`
+            pass  # `_answers` raises the fault, which is in `_fault`
         except asyncio.CancelledError:
             # Break the connection, because late replies would count as answers to the next burst.
             self.fail(GameFault(FaultKind.CONNECTION_LOST, "a request was abandoned"))
@@ -353,7 +353,7 @@ class Connection(picows.WSListener):
         replies.check(reply, request_id, kind)
         if reply.error and not replies.is_refusal(reply):
             self.warn(f"the game says beside its reply to {kind}: {'; '.join(reply.error)}")
-            reply.ClearField("error")  # a task or a bot would take the texts for a refusal
+            reply.ClearField("error")  # a task or a bot would take an error text for a refusal
         return SparseReply(payload, reply) if sparse else reply
 
     def _take_other(self, frame: Any) -> None:
@@ -392,7 +392,7 @@ class Connection(picows.WSListener):
         if self._answered is None or self._answered.done():
             return
         if late_s > STALL_S:
-            # This process was stopped (Ctrl-Z, a closed lid): extend the deadline by that time.
+            # This process was stopped (Ctrl-Z, a closed lid): add the stop's time to the deadline.
             self._deadline_s += late_s
         if now_s >= self._deadline_s:
             later = self._extend() if self._extend is not None else None

@@ -247,7 +247,7 @@ class _Use(NamedTuple):
 
 _NOTHING: Final = _Use(0.0, 0, 0)
 _ENOUGH_CPU_S: Final = 1.0
-"""Shorter CPU times, in seconds, are not compared: the system counts hundredths of a second."""
+"""CPU times under this many seconds are not compared: the system counts hundredths of a second."""
 _ENOUGH_EPISODES: Final = 4
 """A cost is an average over at least this many episodes, because episodes differ."""
 _LOOK_EVERY_S: Final = 0.5
@@ -346,8 +346,8 @@ class EndSigns:
     def look(self, observed: Observed, now_s: float, others_answered_s: float = math.inf) -> str:
         """The sign that the game is over, if the observation at `now_s` shows one; else empty.
 
-        If the other game of a match stops after its last answer, at `others_answered_s`, this game
-        stands still too. Such a standstill is a fault, not the end.
+        At `others_answered_s` the other game of a match answered last. If the other game has
+        stopped since, this game stands still too, which is a fault and not the end.
         """
         loop = observed.game_loop
         if loop != self._loop:

@@ -120,7 +120,7 @@ class Game:
         realtime: True if the running episode's game steps by itself.
         events: The events in those observations that the task did not get.
         asked_s, answered_s: When the game's newest state was requested, and when it came.
-        serves_a_task: True if user code calls `request`, which then refuses the pool's requests.
+        serves_a_task: True if `request` serves user code, and refuses what only the pool may send.
     """
 
     def __init__(
@@ -397,7 +397,7 @@ class Game:
 
     @property
     def loop_seen(self) -> int:
-        """In real time, the newest game loop that was seen."""
+        """The newest game loop that was seen, for a game in real time."""
         return self._loops.now or 0
 
     async def step(self, actions: Sequence[sc_pb.Action], loops: int) -> Step:
@@ -532,7 +532,7 @@ class Game:
     async def request(self, request: sc_pb.Request) -> sc_pb.Response:
         """Sends any request that the game answers, such as a query, a debug command or save_replay.
 
-        A refusal raises no error: `reply.error` contains its texts, and is empty after success. If
+        A refusal raises no error; its texts are in `reply.error`, which is empty after success. If
         the reply is an observation, its events are delivered again with the next step. Raises
         UserCodeError if a task's request would end its game, or is one that the game never answers.
         """
@@ -624,7 +624,7 @@ class Game:
     def _accept(self, reply: SparseReply | Plain, loops: int) -> tuple[Observed, bool]:
         """Check an observation after `loops` loops; return it, and True if the game is over."""
         payload = reply.payload
-        if not isinstance(reply, SparseReply):  # compiled code has checked all but the loop
+        if not isinstance(reply, SparseReply):  # compiled code has not checked the loop
             first, last = self._loops.expected(loops, ended=False, free=self.realtime)
             if first <= reply.game_loop <= last:
                 self._loops.see(reply.game_loop)

@@ -1,4 +1,4 @@
-"""Slow, starved, silent or hung? Decides how long to wait for a missing reply, and whom to blame.
+"""Decides how long to wait for a missing reply, and whom to blame.
 
     Sent ──── ½ limit ──── limit ─────────────── 3 × limit
               CPU time     has it grown?   yes ┄┄► hung after all
@@ -6,9 +6,9 @@
     A process that waits for a processor is starved, not hung: its limit is extended while it waits.
     In real time a game that sleeps through `SILENCE_S` has ended without a report (`silent`).
 
-The worker applies these rules to each burst of requests (`HangDetector`). The supervisor's deadline
-for a step and the watchdog's samples use the same figures. A game that answers within half of the
-limit causes no work here, because its CPU time is read only after half of the limit.
+So a late game is slow, starved, silent or hung. The worker applies these rules to each burst of
+requests (`HangDetector`). The supervisor's deadline for a step and the watchdog's samples use the
+same figures. A game that answers within half of the limit causes no work: its CPU time is not read.
 
 In lock-step no game of a match answers before both players have requested their step. So if one
 game hangs, both seem to hang. If only one game has answered, the other game is to blame. If neither
@@ -38,7 +38,7 @@ hung process does not wait for a processor."""
 STALL_S: Final = 1.0
 """If a timer is this late, this process itself was stopped (Ctrl-Z, a closed lid) or busy."""
 _MOST_EXTENSIONS: Final = 20
-"""The limit of a starved game is extended at most this many times, by half of it each time."""
+"""A starved game's limit is extended at most this many times, each time by half of the limit."""
 SILENCE_S: Final = 1.0
 """How long, in seconds, a game in real time may sleep and leave an observation unanswered. A
 running game uses CPU time in each of its loops, 22 times a second."""

@@ -117,7 +117,7 @@ class DirectReader:
         """Whether the bytes read so far end with a whole message; the listener sets this."""
         loop = asyncio.get_running_loop()
         self._turns = loop.turns if isinstance(loop, WorkerLoop) else None
-        self._turn: Turn | None = None  # set while tasks take turns to read
+        self._turn: Turn | None = None  # None unless tasks take turns to read
         self._compiled = None
         if compiled.fast and isinstance(loop, WorkerLoop) and self._turns is not None:
             self._compiled = compiled.fast.Wire(sock.fileno(), loop.descriptor)

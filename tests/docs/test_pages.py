@@ -143,7 +143,7 @@ STARTS = (
     ROOT / "sc2pool/pool/instances",
     ROOT / "scripts/chaos/attacks",
 )
-"""The folders that the paths on each page are relative to."""
+"""A path on a page is relative to one of these folders."""
 
 
 def exists(path: str) -> bool:

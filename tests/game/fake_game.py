@@ -5,7 +5,7 @@ with these keys:
 
     `at_start`: "exit", "silent", "port-refused", "not-found-first", "not-found", "speaks-SSH",
         "stopped" or "stopped-in-handshake".
-    `on_step`: For a step's number, the name of the wrong frames that answer it (`send_wrong`).
+    `on_step`: A dict from a step's number to the name of its wrong answer (`send_wrong`).
     `no_result`: A number N; the first N observations after the end have no player_result.
     `stub`: All observations are stubs.
     `stub_at_end`: Only observations after the end are stubs; they have the result.

@@ -252,7 +252,7 @@ class TestFaults:
     async def test_game_killed_during_a_step(self, fake):
         async with playing(fake(on_step={"1": "stop"})) as game:
             step = asyncio.ensure_future(step_fault(game))
-            await asyncio.sleep(0)  # lets the task send the burst
+            await asyncio.sleep(0)  # now the task sends the burst
             strike(game.pid, "KILL")
             fault = await asyncio.wait_for(step, 30)
             assert fault.kind is FaultKind.GAME_EXITED
@@ -371,7 +371,7 @@ class TestLaunch:
         ("at_start", "answer"), [("speaks-SSH", "SSH-2.0-OpenSSH"), ("not-found", "404 Not Found")]
     )
     def test_a_program_of_another_protocol(self, fake, monkeypatch, at_start, answer):
-        """The launch must fail before its limit, because such a program never becomes the game."""
+        """The launch must fail before its limit: a program of another protocol is not the game."""
         monkeypatch.setattr("sc2pool.game.program.launch._REFUSES_FOR_S", 0.1)
         fault = asyncio.run(failed_launch(fake(at_start=at_start), timeout_s=60.0))
         assert fault.kind is FaultKind.LAUNCH_FAILED

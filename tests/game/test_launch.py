@@ -143,7 +143,7 @@ async def test_a_game_with_a_pending_reply_is_killed_before_its_socket_closes(
     """The process must end before its socket closes: a closed socket is fatal to a running game."""
     api = await launch(find_installation(tempered("fatal-close")), Deadline.after(60))
     asked = asyncio.ensure_future(api.burst([requests.ping()] * 200, Deadline.after(30)))
-    await asyncio.sleep(0)  # lets the task send the requests
+    await asyncio.sleep(0)  # now the task sends the requests
     abort, ended = api.connection.abort, []
 
     def noting() -> None:

@@ -85,7 +85,7 @@ def seen_by(observed: Observed, owner: int) -> dict[int, tuple[float, float, flo
 
 
 async def test_four_hundred_steps(standin_dir, played):
-    """Both sides must be at equal loops, and the own units of one side be the other's enemies."""
+    """Both sides must be at equal loops; one side's own units must be the other's enemies."""
     async with matching(standin_dir) as match:
         assert match.host.version == match.guest.version != ""
         assert match.host.port != match.guest.port

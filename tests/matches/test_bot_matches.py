@@ -313,7 +313,7 @@ class AsksTwice(DuelBot):
 
 class EndsForItself(DuelBot):
     async def on_end(self, game_result: Result) -> None:
-        """A bot that puts no transition."""
+        """A bot that puts no last transition into its queue pair."""
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ class MaskedBeacon(resolve_task("MoveToBeacon")):
 
 
 class WithoutBotAI(BotAI):
-    """A bot whose `__init__` does not call its base class's; `run_game` does not need the call."""
+    """A bot whose `__init__` does not call the base class; `run_game` does not need that call."""
 
     def __init__(self):
         self.distance_calculation_method = 0

@@ -15,7 +15,7 @@ from sc2pool.game.program.builds import settled_on
 from sc2pool.game.program.installation import find_installation
 
 STOPS = {"stop and go on", "D16 stops", "D16 match stops"}
-"""The checks that report a difference on both games, which play the loops missed in a stop."""
+"""These checks report a difference on both games: both later play the loops missed in a stop."""
 TIMES = {"launch", "launch again", "D12 launches at once", "D24 speed"}
 """The checks that may fail on a busy machine."""
 OF_ALL = {
@@ -33,7 +33,7 @@ OF_ALL = {
     "D21 waves",
     "D22 odd maps",
 }
-"""The checks that find a reported behaviour on the game that has all such behaviours."""
+"""The checks that must find a difference on the game with all reported behaviours."""
 
 
 def run(game: Path, out: Path) -> dict[str, Any]:

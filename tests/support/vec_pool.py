@@ -70,7 +70,7 @@ def _check_steps(pool: VecPool) -> None:
         pool.send(_actions(pool))
     with pytest.raises(AlreadyPendingCallError):
         pool.pause()
-    pool.reset()  # drops the step that was sent
+    pool.reset()  # the reset drops the step that was sent
     pool.void_episodes()
 
 

@@ -6,7 +6,7 @@
 
 Rules: every installation is checked in the same way, and no later code knows whether the game is
 the real one. A given path without an installation is an error. If one of the usual places exists,
-the later ones are not tried. Results are not cached, and installations are not changed.
+the places after it are not tried. Results are not cached, and installations are not changed.
 
 Inside WSL only the Linux game is searched for; a game under `/mnt/c` must be played from Windows.
 """
@@ -315,7 +315,7 @@ def write_stand_in() -> Path:
     Raises:
         ConfigError: the installation cannot be written.
     """
-    # The launcher names this interpreter and this package, so each such pair has its own folder.
+    # The launcher names this interpreter and this package, so each pair of them has its own folder.
     origin = hashlib.sha256(f"{sys.prefix}\n{__file__}".encode()).hexdigest()[:8]
     root = cache_folder() / f"standin-{metadata.version('sc2pool')}-{origin}"
     failure = f"cannot write the stand-in game to {root}"

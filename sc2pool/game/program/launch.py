@@ -6,8 +6,8 @@ Rules:
 * A game accepts a single websocket, called its seat. We connect as soon as the game listens. If
   another program has taken the seat, another game is started immediately, on another port.
 * The wait ends when the game answers, when its process ends, or at the deadline.
-* A program that refuses the websocket's handshake is given up. If its answer is not HTTP, it is
-  given up immediately; else some seconds later, because a game may refuse while it starts.
+* A program that refuses the websocket's handshake is given up: immediately if its answer is not
+  HTTP, else some seconds later, because a game may refuse while it starts.
 * A game that a signal has stopped is given up here, because the watchdog does not watch it yet.
 * A taken port uses up one try. An executable that is missing, not executable or being written may
   be in the middle of an update, and is tried again until the deadline. Other failures are final.
@@ -77,8 +77,8 @@ async def launch(
     """Starts a game and connects to it, all before the deadline.
 
     `directory` is for the game's temporary files (None: the system's folder). For `warn` see
-    `Connection`. If `in_turn`, the game starts at least `_APART_S` after every other game. Raises
-    ConfigError if the executable cannot be started before the deadline. Raises GameFault
+    `Connection`. If `in_turn`, the game starts at least `_APART_S` seconds after every other game.
+    Raises ConfigError if the executable cannot be started before the deadline. Raises GameFault
     LAUNCH_FAILED (the game ended, or the system refused a resource), GAME_EXITED (the game was
     killed), STOPPED, PORT_TAKEN (in all tries) or DEADLINE.
     """
@@ -162,7 +162,7 @@ class _Turn:
         self._over_s = 0.0
 
     async def take(self, deadline: Deadline) -> None:
-        """Wait for the right to start a game until `_TURN_WAIT_S` or the deadline has passed."""
+        """Wait for the right to start a game; give up after `_TURN_WAIT_S` or at the deadline."""
         wait = Deadline.after(min(_TURN_WAIT_S, deadline.remaining_s()))
         with suppress(ConfigError, OSError):
             path = lease_directory() / "launch-turn"
@@ -173,7 +173,7 @@ class _Turn:
         self._over_s = time.monotonic() + _APART_S
 
     def end_in_time(self) -> None:
-        """Release the right to start a game if `_APART_S` have passed."""
+        """Release the right to start a game if it was taken `_APART_S` seconds ago or earlier."""
         if time.monotonic() >= self._over_s:
             self.end()
 
@@ -201,7 +201,7 @@ async def _when_ready(
     while True:
         turn.end_in_time()
         stops.check()
-        code = process.exit_code()  # read this first: after the game's end the output is complete
+        code = process.exit_code()  # read before the output: an ended game's output is complete
         if process.port_refused():
             raise GameFault(FaultKind.PORT_TAKEN, f"the game could not listen on port {port}")
         if code is not None:

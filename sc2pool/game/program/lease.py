@@ -27,7 +27,7 @@ HOST: Final = "127.0.0.1"
 """The only address on which games listen."""
 
 _FIRST_PORT: Final = 10_000
-"""Leased ports begin here, because services often use lower ones."""
+"""Leased ports begin here, because services often use lower ports."""
 _PORTS_END: Final = 65_536
 MOST_GAMES: Final = _PORTS_END - 1
 """The most games on one machine: each game needs a port of its own."""
@@ -37,7 +37,7 @@ _EPHEMERAL_ELSEWHERE: Final = (49_152, 65_535)
 
 
 def candidate_ports(ephemeral: tuple[int, int]) -> range:
-    """The larger range of ports below or above `ephemeral` (first, last); ConfigError if empty."""
+    """The larger of the port ranges below and above `ephemeral`; ConfigError if both are empty."""
     first, last = ephemeral
     below = range(_FIRST_PORT, min(first, _PORTS_END))
     above = range(max(last + 1, _FIRST_PORT), _PORTS_END)

@@ -4,8 +4,8 @@ Rules:
 * The game gets only allowed environment variables and listens only on 127.0.0.1. It writes into its
   own temporary directory, which is removed after the game's end.
 * The game dies with the program that started it (`die_with_parent`, or `end_with_this_process`). A
-  worker starts the game in the worker's process group. Any other program starts it in a new group,
-  from a thread that keeps running.
+  worker starts the game in the worker's process group. Any other program starts the game in a new
+  group, from a thread that keeps running.
 * `kill` does not need the game's cooperation: SIGKILL ends even a stopped process, which is then
   reaped.
 
@@ -136,7 +136,7 @@ class GameProcess:
         self._base_build = base_build
         self._temp_dir = temp_dir
         self._output = output
-        self._stats = psutil.Process(child.pid)  # comes first, because the watch may reap the child
+        self._stats = psutil.Process(child.pid)  # the watch below may reap the child
         self._watch = watch_exit(child)
         # The guard is set last, because a failure after this line would leave it behind.
         self._let_go: Callable[[], None] | None = end_with_this_process(child)
@@ -273,7 +273,7 @@ class GameProcess:
 
 
 def log_left_in(directory: Path) -> str:
-    """The last log lines of games that a killed worker left in this folder, or ''."""
+    """The last lines of the logs that a killed worker's games left in this folder, or ''."""
     tails = []
     with suppress(OSError):
         for path in sorted(directory.glob(f"{_FOLDER_PREFIX}*/{_LOG}")):
@@ -334,7 +334,7 @@ def _start(
             stdout=output,
             stderr=output,
             preexec_fn=die_with_parent(),  # noqa: PLW1509  # safe: it takes no lock
-            # Windows cannot pass descriptors to a child, so there the lock ends with this process.
+            # On Windows no descriptor can be passed to a child, so the lock ends with this process.
             pass_fds=() if WINDOWS else (lease.fd,),
             # A new group, so that the terminal's Ctrl-C does not reach the game.
             process_group=None if in_worker or WINDOWS else 0,

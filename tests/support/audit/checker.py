@@ -3,11 +3,11 @@
     Began(env, …)  Sent(env, number)  Received(env, …)  ─► Checker ─► violations.
 
 In each env, every action is answered once, by a transition with the action's checksum. The
-transition is one step after the env's last one, in the same episode and game. But a synthetic
-transition reports a fault, is a truncation with reward 0, and ends with the last observation that
-the game sent. Every episode is played once, in one env. The two players of a match may be two envs.
-If so, each of the two envs keeps these rules, and both agree on the episode, its loop, its end and
-its faults. Agents of a team also agree on the game and the reward.
+transition is one step after the env's previous transition, in the same episode and game. But a
+synthetic transition reports a fault, is a truncation with reward 0, and ends with the last
+observation that the game sent. Every episode is played once, in one env. The two players of a match
+may be two envs. If so, each of the two envs keeps these rules, and both agree on the episode, its
+loop, its end and its faults. Agents of a team also agree on the game and the reward.
 
 The checker does no I/O and reads no clock. A recording can last for hours, so the checker's memory
 does not grow with the recording.

@@ -29,7 +29,7 @@ class Faulty:
         return cls(installation, orders)
 
     def order(self, harm: str, at: str, **more: Any) -> None:
-        """Order a harm, which the first game that gets to the point `at` does once."""
+        """Order one harm; the first game that gets to the point `at` does it."""
         whole = self.orders.with_suffix(".new")
         whole.write_text(json.dumps({"id": uuid4().hex, "harm": harm, "at": at, **more}))
         whole.rename(self.orders)

@@ -1,4 +1,4 @@
-"""The stand-in, which does one harm if a file orders it.
+"""The stand-in; it misbehaves once if a file orders a harm.
 
 `faulty_game.py ORDERS …` starts this game; the game's own command line follows ORDERS. The file
 ORDERS has `{"id": …, "harm": …, "at": …, "pid": …}` and further facts that the harm needs. The

@@ -14,7 +14,7 @@ def pid_of(instance: InstanceStats, target: str, games: int = 1) -> int | None:
     """The pid of an instance's worker or game, also during its launch; None if it has no process.
 
     Args:
-        instance: the instance.
+        instance: The instance whose process is sought.
         target: "worker", "game" or, for the second game of a match, "guest".
         games: The number of games of the instance.
     """

@@ -43,7 +43,7 @@ SPACES = (
 ACTIONS = 3
 """The number of a task's actions, which is the length of a mask."""
 PER_SPACE = 40
-"""The number of transitions put into one slot: only several show sums over steps, or leftovers."""
+"""The number of transitions put into one slot, so that sums over steps and leftovers show."""
 
 
 class Subclass(np.ndarray):
@@ -113,7 +113,7 @@ def compare(count: int, seed: int, shown: int = 5) -> tuple[list[str], Counter[s
         shown: The number of differences after which the comparison ends.
 
     Returns:
-        The differences, and the numbers of transitions that the compiled path took or left.
+        The differences, and how many transitions the compiled path accepted, or left to Python.
     """
     rng = random.Random(seed)
     found: list[str] = []
@@ -159,7 +159,7 @@ def count_taken(end: WorkerEnd) -> Counter[str]:
 
 
 def drawn(space: spaces.Space[Any], rng: Rng) -> Transition:
-    """Draw a transition; half of the drawn transitions are plain."""
+    """Draw a transition; half of the drawn transitions contain nothing unusual."""
     space.seed(rng.randrange(1 << 30))
     observation = space.sample()
     if rng.random() < 0.5:

@@ -250,7 +250,7 @@ class Trainer:
             raise self._world.broken(f"call {token} of envs {envs} is answered {answers}")
 
     def _may_be_ahead(self) -> None:
-        """The call has begun the next episode of each env that died after its last step."""
+        """If an env died after its last step, the call has begun the env's next episode."""
         if any(seat.fault is not None for seat in self._pool._supervisor.env_seats):
             self._expected.any_order()
 

@@ -28,7 +28,7 @@ STEP_MUL = 8
 LAST_LOOP = 480
 """The map ends the game at this loop."""
 HARMS = ("none", "hang", "crash", "exit", "block")
-"""Harm that an action can do to the game or to all envs of the worker, besides its command."""
+"""Besides its command, an action can do this harm to the game or to all envs of the worker."""
 
 BLOCKED_S = 3600.0
 

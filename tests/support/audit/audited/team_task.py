@@ -16,7 +16,7 @@ _CHECKSUM = Stamp._fields.index("checksum")
 
 
 class AuditTeam(AuditTask, TeamTask):
-    """An `AuditTask` of two agents with one unit.
+    """An `AuditTask` of two agents that share one unit.
 
     The game carries out and stamps the first agent's action; the task stamps the second agent's.
     """
