@@ -307,7 +307,7 @@ class Archive:
                 yield piece
 
     def check(self, *parts: str) -> None:
-        """Check that these parts, by default all parts, are not much larger than the file.
+        """Check that these parts (default: all), when unpacked, are not much larger than the file.
 
         Archives inside these parts are also checked. Other code, which has no limits, may then
         read the parts.

@@ -208,7 +208,7 @@ class Turn:
 
 
 class Turns:
-    """Combines the waits of several tasks for descriptors into one wait of asyncio; Linux only.
+    """Lets several tasks wait for descriptors, by one wait of asyncio for all tasks; Linux only.
 
     If all tasks but the worker's own wait for a turn, the waiting tasks take turns without asyncio.
     """

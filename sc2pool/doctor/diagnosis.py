@@ -214,7 +214,7 @@ async def examine(
 ) -> str:
     """Launch games and measure them; without a playable map, measure only the launches.
 
-    Returns why the checks without a finding were not made.
+    Returns the reasons why some checks could not be made.
     """
     reasons = []
     try:

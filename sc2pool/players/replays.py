@@ -1,6 +1,6 @@
 """Chooses the episodes whose replay is kept, and puts the replay into the episode's last info.
 
-    Play ─ put ─► LastHeld ─► queue pair          all but the last transition pass through.
+    Play ─ put ─► LastHeld ─► queue pair (all but the last transition).
                      └ last ─► replay of the game, if chosen ──► last transition + replay.
 
 The game saves the replay before the last transition is put. So the file that the info names exists

@@ -145,7 +145,7 @@ class Spares:
         return first
 
     def forget(self) -> None:
-        """Drop the spares' episodes, because an env may have taken one before an interrupt."""
+        """Drop the spares' episodes: before an interrupt, an env may have taken one of them."""
         self._holding.clear()
 
     def take_back(self) -> None:

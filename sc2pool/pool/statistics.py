@@ -326,7 +326,7 @@ class Counters:
             self._contradictions += contradiction
 
     def count_recovery(self, took_s: float) -> None:
-        """Count a recovery, when the instance after a fault has its first observation."""
+        """Count a recovery: a new instance has its first observation, `took_s` after a fault."""
         with self._lock:
             self._recovery_s.add(took_s)
 

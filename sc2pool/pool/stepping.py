@@ -368,7 +368,7 @@ class Stepping(Listener):
         return self.gatherer.gather_plain(slots.batch)
 
     def note_plain_steps(self) -> None:
-        """Update the records: a plain step under way becomes a step of each env."""
+        """Write the plain steps, also a plain step under way, into the records of the envs."""
         sent, self._plain_step = self._plain_step, None
         self._is_arranged = False
         for env, instance in enumerate(self._instances):

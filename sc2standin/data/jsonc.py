@@ -29,5 +29,5 @@ def read(path: Path, readers: Readers | None = None) -> Iterator[tuple[str, Entr
 
 
 def fields(entry: Entry, readers: Readers) -> Entry:
-    """The fields of an entry; the function that `readers` has for a field converts its value."""
+    """The fields of an entry. If `readers` has a function for a field, it converts the value."""
     return {name: readers[name](v) if name in readers else v for name, v in entry.items()}

@@ -478,7 +478,7 @@ def _grid(centre: Point, spacing: float, count: int) -> list[Point]:
 
 
 def _first_free(candidates: Floats, rules: list[_Rule]) -> Point | None:
-    """The first of TRIED_SINGLY candidates that keeps all distances; None if no candidate does."""
+    """Of the first TRIED_SINGLY candidates, the first that keeps all distances; else None."""
     for x, y in candidates[:TRIED_SINGLY].tolist():
         if all(
             math.hypot(x - at_x, y - at_y) >= apart

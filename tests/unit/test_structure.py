@@ -49,7 +49,7 @@ def assigned(tree: ast.AST) -> Iterator[ast.Attribute]:
 
 
 def changed_records(source: str) -> list[str]:
-    """The attributes that a file changes in records, such as `seat.fault` or `step.seat.hold`."""
+    """The records' attributes to which a source assigns, such as `seat.fault`."""
     return [
         ast.unparse(one)
         for one in assigned(ast.parse(source))

@@ -30,7 +30,7 @@ TESTED = [name for name in LIBRARIES if name != _SLOW_TO_IMPORT or is_long()]
 
 @pytest.fixture
 def run_with(python_with: Callable[[str], str]) -> Programs:
-    """`run_with(program, name, …)`: runs a program in the environment with a class's library."""
+    """`run_with(program, name, …)`: runs a program with a Python that has the class's library."""
 
     def run_one(program: str, name: str, *more: object, timeout_s: float = 300.0) -> object:
         library = LIBRARIES.get(name, "")

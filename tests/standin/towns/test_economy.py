@@ -275,7 +275,7 @@ def alerts(session) -> list[str]:
 
 @pytest.fixture
 def rich(field):
-    """A town that has no workers, and can make each unit and structure in a second."""
+    """A town that has no workers, and makes each unit and structure in one second."""
     field.kill(field.units(SCV))
     cheat(field, debug_pb.all_resources, debug_pb.tech_tree, debug_pb.food, debug_pb.fast_build)
     alerts(field)

@@ -232,7 +232,7 @@ def test_requests_without_reply(request_):
 
 
 def test_flipped_bits_that_parse_are_mostly_seen():
-    """Most flipped bits are noticed; any other reply must be a step's reply or have an error."""
+    """Most replies with a flipped bit are refused; the rest are a step's replies or have errors."""
     right = R(step=sc_pb.ResponseStep(simulation_loop=8), id=5, status=sc_pb.in_game)
     payload = right.SerializeToString()
     passed = []

@@ -11,9 +11,9 @@ Rules of building:
 
 Repairing: SCVs and MULEs give life back to structures and mechanical units, at a cost. One worker
 repairs the whole life of a unit in the time in which the unit's type is made, for a quarter of the
-type's cost. Two workers repair twice as fast. The cost is paid whenever a whole mineral or unit of
-gas is due. A worker follows the unit that it repairs. The worker stops when the unit is repaired or
-gone, or the player cannot pay. A structure under construction cannot be repaired.
+type's cost. Two workers repair twice as fast. During the repair the cost is paid in whole units of
+minerals and gas. A worker follows the unit that it repairs. The worker stops when the unit is
+repaired or gone, or the player cannot pay. A structure under construction cannot be repaired.
 """
 
 from __future__ import annotations
