@@ -184,7 +184,7 @@ class VectorSpaces:
 
     The arguments are those of `gymnasium.vector.AsyncVectorEnv`. If `observation_mode` is a tuple,
     it holds the batched and the single space. With `shared_memory`, `agree` refuses spaces that are
-    not gymnasium's own. `TypeError` for a tuple of other things than spaces; `ValueError` for any
+    not gymnasium's own. `TypeError` for a pair of other things than spaces; `ValueError` for any
     other wrong mode, or if `shared_memory` is not a bool.
     """
 

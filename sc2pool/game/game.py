@@ -624,7 +624,7 @@ class Game:
     def _accept(self, reply: SparseReply | Plain, loops: int) -> tuple[Observed, bool]:
         """Check an observation after `loops` loops; return it, and True if the game is over."""
         payload = reply.payload
-        if not isinstance(reply, SparseReply):  # compiled code has not checked the loop
+        if not isinstance(reply, SparseReply):  # compiled code has checked all except the loop
             first, last = self._loops.expected(loops, ended=False, free=self.realtime)
             if first <= reply.game_loop <= last:
                 self._loops.see(reply.game_loop)

@@ -193,7 +193,7 @@ def start_follower(
     file: int | None = None,
     own_session: bool = False,
 ) -> Follower:
-    """Start `python -m module`, which must call `become_follower`; only for `uninterrupted`.
+    """Start `python -m module`, which must call `become_follower`. Call this in `uninterrupted`.
 
     The child gets copies of the descriptors `sockets` and `file`; this process keeps the originals.
     The other arguments are those of `start_python`. If the system refuses a process or descriptors,

@@ -37,7 +37,7 @@ _EPHEMERAL_ELSEWHERE: Final = (49_152, 65_535)
 
 
 def candidate_ports(ephemeral: tuple[int, int]) -> range:
-    """The larger of the port ranges below and above `ephemeral`; ConfigError if both are empty."""
+    """The larger range of ports below or above `ephemeral` (first, last); ConfigError if empty."""
     first, last = ephemeral
     below = range(_FIRST_PORT, min(first, _PORTS_END))
     above = range(max(last + 1, _FIRST_PORT), _PORTS_END)

@@ -136,7 +136,7 @@ class GameProcess:
         self._base_build = base_build
         self._temp_dir = temp_dir
         self._output = output
-        self._stats = psutil.Process(child.pid)  # the watch below may reap the child
+        self._stats = psutil.Process(child.pid)  # before the watch, which may reap the child
         self._watch = watch_exit(child)
         # The guard is set last, because a failure after this line would leave it behind.
         self._let_go: Callable[[], None] | None = end_with_this_process(child)

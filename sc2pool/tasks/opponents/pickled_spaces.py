@@ -58,7 +58,7 @@ class _Noted:
 
 
 def load_space(pickled: bytes) -> spaces.Space[Any]:
-    """The space in a pickle; UnpicklingError for other objects, any error for a damaged pickle."""
+    """The space in a pickle; UnpicklingError for other objects. Damage may raise any error."""
     return _Spaces().space_of(_Machine().run(pickled))
 
 

@@ -67,7 +67,7 @@ def outcome_of(info: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 class WinRates:
-    """The trainer's scores against all opponents.
+    """The learner's scores against all opponents, counted in the trainer.
 
     Args:
         path: the file of the scores, to which new games are added.
