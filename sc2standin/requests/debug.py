@@ -2,7 +2,7 @@
 
 The whole request is checked before any command is carried out. Commands that crash, hang or end the
 process take effect at once, or after the delay that they name. As in the real game, commands
-that change the world take effect in the next loop.
+that change the world or end the game take effect in the next loop.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Spells:
         self._casts: list[_Cast] = []
 
     def apply(self) -> int:
-        """Cast new spells, and continue earlier spells; returns the loop at which to continue."""
+        """Cast and continue spells; returns the next loop at which to apply the rule."""
         world = self._world
         if world.casting:
             casters = [unit for unit in world.units if unit.order.kind == OrderKind.CAST]

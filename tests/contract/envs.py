@@ -202,7 +202,7 @@ class Mischief(Counting):
 
 
 class Answering(Counting):
-    """An env whose steps return the observation, reward and info that its constructor got."""
+    """An env whose steps return its constructor's reward and, if given, observation and info."""
 
     def __init__(self, observation: Any = None, info: Any = None, reward: Any = 0.0) -> None:
         super().__init__()

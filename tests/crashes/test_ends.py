@@ -467,7 +467,7 @@ def check(command: Command, checks: Callable[[], None]) -> None:
 
 
 def instants(changes: list[str], action: int) -> list[int]:
-    """The numbers of the changes to try; for `KILL`, all renames and a sample of other changes.
+    """The numbers of the changes to try; for `KILL`, all renames and a random sample of the rest.
 
     For a kill within a write, and for a full disk, a random sample of the writes is tried.
     """

@@ -83,7 +83,8 @@ def program(text: str, library: str | None = None) -> tuple[str, list[str]]:
     """The page's Python as one program, and the lines that it prints if all of it runs.
 
     Args:
-        library: The library with its own environment that the blocks import; None if none.
+        library: The library with its own environment that the blocks import; None for blocks that
+            import no such library.
     """
     lines = [""] * (len(text.splitlines()) + 1)
     expected = []

@@ -29,7 +29,7 @@ from tests.support.systems import strike
 SETUP = GameSetup("MoveToBeacon")
 LIMITS = Limits(launch_s=90, create_join_s=60, reset_s=60, step_s=10)
 FAULTY = replace(LIMITS, step_s=0.5)
-"""Time limits for games that do not answer a step; resets have the time limit of `LIMITS`."""
+"""The limits for games that do not answer; the first observation keeps the limit `reset_s`."""
 Fault = debug_pb2.DebugTestProcess
 
 

@@ -18,7 +18,7 @@ class RecipeBot(BotAI):
 
     Args:
         task: computes observations and commands.
-        actions: the queue from which the bot gets actions, or None to leave the game.
+        actions: the queue of actions of the task's action space; None makes the bot leave the game.
         transitions: the queue for tuples of observation, reward, terminated and truncated.
     """
 

@@ -1,8 +1,8 @@
 """Tests bad replies to bots, drawings and replays, from a script's game, and in pure Python.
 
 Without the compiled step path, `tests/game` plays a game (fixture `event_loop_kind`), and
-`tests/unit` tests the ends of queue pairs (fixture `step_path`). All other tests use the compiled
-path if it is built; tests/README.md says how to run without it.
+`tests/unit` tests arrays of slots and the checks of actions (fixture `step_path`). All other tests
+use the compiled path if it is built; tests/README.md says how to run without it.
 """
 
 from __future__ import annotations

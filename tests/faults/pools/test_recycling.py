@@ -164,7 +164,7 @@ def test_over_the_hard_limit_of_memory(begun, faulty, quiet_run, wait_for):
     pid = env.stats().instances[0].pid
     faulty.order("allocate", "step", pid=pid, bytes=TAKEN_BYTES)
     # This step may show the watchdog's verdict; otherwise a later step shows it.
-    # Steps check for verdicts only 50 times a second.
+    # Plain steps (only observations and rewards) check for verdicts only 50 times a second.
     played = [step(env, 0, 0)]
     if not played[0][2][0]:
         # The call that reads the memory may itself show the verdict.

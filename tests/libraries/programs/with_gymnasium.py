@@ -14,7 +14,7 @@ def main() -> None:
     over = np.zeros(2, np.bool_)
     while steps < 500:
         _, _, terminations, truncations, infos = envs.step(envs.action_space.sample())
-        steps += int((~over).sum())  # the step after an episode's end is only a reset
+        steps += int((~over).sum())  # in NEXT_STEP, the step after an end is only a reset
         truncated += int(truncations.sum())
         marked += int(infos.get("sc2pool.synthetic", over & ~over).sum())
         over = terminations | truncations

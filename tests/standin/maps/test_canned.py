@@ -131,7 +131,7 @@ def test_the_end_and_a_restart(offline):
     assert not again.observation.player_result
     assert again.observation.observation.game_loop == 0
     assert again.observation.observation.raw_data != layout
-    assert offline.step(8).step.simulation_loop == 108  # a restart does not reset the loop count
+    assert offline.step(8).step.simulation_loop == 108  # a restart does not reset `simulation_loop`
 
 
 def test_a_computer_has_a_result_too(offline):

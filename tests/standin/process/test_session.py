@@ -355,7 +355,7 @@ def test_restart_begins_anew_with_another_seed(offline):
     again = offline.observe()
     assert again.game_loop == 0
     assert again.raw_data != first
-    assert offline.step(8).step.simulation_loop == 108  # a restart does not reset the loop count
+    assert offline.step(8).step.simulation_loop == 108  # a restart does not reset `simulation_loop`
 
 
 def test_hard_reset_is_asked_for_and_time_ends(offline):

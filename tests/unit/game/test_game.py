@@ -242,7 +242,7 @@ class TestStandstill:
         assert not any(looked(signs, *((8 + look // 15, 0.05 * look) for look in range(60))))
 
     def test_time_between_two_looks_counts_little(self, signs):
-        """A long gap between looks proves nothing: the game or this process may have stopped."""
+        """A long gap proves nothing: the game or this process may have been stopped."""
         assert not any(looked(signs, (8, 0.0), (8, 30.0), (8, 60.0)))
 
     def test_a_pause_does_not_count(self, signs):
