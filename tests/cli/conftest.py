@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ import pytest
 
 from sc2pool.cli.main import main
 from sc2pool.cli.running.runs import choose
+from sc2pool.platform import WINDOWS
 from tests.support.programs import Trainer, run
 
 PROGRAM = Path(__file__).with_name("playing_pool.py")
@@ -146,6 +148,17 @@ def start_pool(standin_dir: Path) -> Iterator[Callable[[int], PlayingPool]]:
             return pool
 
         yield start
+
+
+@pytest.fixture
+def with_hangups() -> Iterator[None]:
+    """Lets programs that the test starts get a SIGHUP, which they would ignore under nohup."""
+    if WINDOWS:
+        yield
+        return
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture(scope="module")

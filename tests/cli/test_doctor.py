@@ -200,6 +200,7 @@ def is_listening(process: psutil.Process) -> bool:
     return False
 
 
+@pytest.mark.usefixtures("with_hangups")
 @pytest.mark.parametrize("name", ["SIGTERM", pytest.param("SIGHUP", marks=posix_only)])
 def test_a_signal_leaves_nothing(
     standin_dir: Path, run_temp: Path, wait_for: Any, name: str

@@ -191,6 +191,7 @@ def test_sigterm_leaves_no_file(standin_dir, tmp_path):
     assert [path.name for path in folder.iterdir()] in ([], ["a.mp4"])
 
 
+@pytest.mark.usefixtures("with_hangups")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_a_reader_of_replays(standin_dir, wait_for, tmp_path, number):
     """The game that reads the replay must be ended, and its folder deleted."""
