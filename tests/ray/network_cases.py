@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 from sc2pool.config import Limits, PoolConfig
+from sc2pool.pool.machine import sweep
 from sc2pool.ray import RaySC2VecEnv
 from tests.support.ray_nodes import games_of, wait
 
@@ -129,4 +131,5 @@ if __name__ == "__main__":
     with two_hosts(), two_nodes():
         found = cut_and_mended()
     found["left"] = wait(lambda: not games_of(GAME), 60.0)
+    sweep(Path(tempfile.gettempdir()))  # Ray has killed the actor; the next pool deletes its folder
     Path(REPORT).write_text(json.dumps(found))
