@@ -3,8 +3,8 @@
 `Link` is the connection: a TCP socket on the game's own port. A frame consists of a loop, a size,
 and as many bytes as the size says. The bytes are a serialized request. A frame without bytes is a
 message with the loop alone. Frames that arrive before there is a receiver are kept for it. Bytes
-that are not a frame close the connection. If the peer is gone, the receiver is told once, unless
-this process has closed the connection.
+that are not a frame close the connection. When the connection ends, the receiver gets one call that
+reports the end, unless this process has called `close`.
 
 A `Meeting` has two sides:
 * The host listens on the game port of `server_ports`, and sends create_game and its join_game.

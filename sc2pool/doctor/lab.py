@@ -154,7 +154,7 @@ class Client:
         """The reply to the oldest unanswered request; None if no reply comes in time.
 
         Raises `GameFault` if the game has ended, has closed the connection, or has sent a message
-        that cannot be decoded or that nobody requested.
+        that cannot be decoded or that answers no request.
         """
         try:
             content = await self._line.next_message(within_s)

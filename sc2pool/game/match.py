@@ -5,7 +5,8 @@
     Begin: leave both ─► create ─► join both
 
 Rules:
-* A game of one player is a match of one side: it waits for nobody, and its faults name no side.
+* A game of one player is a match of one side. Such a match waits for no other game, and its faults
+  name no side.
 * The two sides carry out their requests concurrently, and the match waits for both.
 * A fault of either side is the fault of the match, and the fault's detail names the side. If a
   reply is missing, `judge` finds the side that should have sent it.
